@@ -1,7 +1,7 @@
-"""Calls on arrays that are not here: planned as all are, and computed by the library's functions.
+"""Calls on arrays outside this processor's memory: planned as usual, computed by their library.
 
 Fused functions are traced with stand-ins, NumPy arrays of the operands' shapes and dtypes that take
-no memory, and their graphs computed node by node.
+no memory, and their graphs are computed node by node.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .generic import Generic
 
 
-@np.errstate(all="ignore")  # a namespace may be NumPy's own; ours gives no warnings
+@np.errstate(all="ignore")  # the namespace may be NumPy's; zerostride gives no warnings
 def called(
     space: Space,
     op: Op,
@@ -49,11 +49,11 @@ def called(
 
 @np.errstate(all="ignore")
 def written(space: Space, out: Any, result: Any, adapter: Generic, plan: Plan | None) -> Any:
-    """`out` with a result, converted within its kind.
+    """Writes a result to `out`, converted within its kind, and returns it.
 
     Raises:
         BroadcastError: it has another shape.
-        TypeError: its dtype does not take the result's; or the library has no writing.
+        TypeError: its dtype does not take the result's, or the library's arrays are immutable.
         ValueError: two of its elements share memory.
     """
     source, target = adapter.dtype_of(result), adapter.dtype_of(out)
@@ -71,7 +71,7 @@ def written(space: Space, out: Any, result: Any, adapter: Generic, plan: Plan | 
 def broadcast_into(
     space: Space, out: Any, view: Any, plan: Plan, dtype_of: Callable[[Any], np.dtype[Any]]
 ) -> Any:
-    """`out` with a view of the plan's shape."""
+    """Writes a view of the plan's shape to `out`, and returns it."""
     source, target = dtype_of(view), dtype_of(out)
     _check_out(out, plan.shape, target, plan)
     if not keeps_kind(source, target):
@@ -81,7 +81,7 @@ def broadcast_into(
 
 
 def _check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], plan: Plan | None) -> None:
-    """Refuses what cannot hold a result of a shape; where it lies, if its library says that."""
+    """Refuses an `out` that cannot hold a result; checks its memory if it has strides."""
     check_shape(tuple(out.shape), shape, plan)
     strides = getattr(out, "strides", None)  # CuPy's, in bytes as NumPy's
     if isinstance(strides, tuple):
@@ -89,7 +89,7 @@ def _check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], plan: Pla
 
 
 def standing(shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """An array of a shape and a dtype whose elements are one.
+    """An array of a shape and a dtype whose elements share one place in memory.
 
     >>> standing((1000, 1000, 1000), np.dtype("float64")).strides
     (0, 0, 0)
@@ -118,7 +118,7 @@ def _traced(
     settings: Mapping[str, Any],
     like: Any,
 ) -> tuple[Compiled, list[Any]]:
-    """What a function is for these operands, and its graph's inputs where they lie."""
+    """The function compiled for these operands, and its graph's inputs on their device."""
     stand = [_standing_for(adapter, value) for value in operands]
     more = {name: _standing_for(adapter, value) for name, value in settings.items()}
     call = sort(stand, more)

@@ -1,4 +1,4 @@
-"""The public functions on NumPy's arrays: what adapters call when they have lowered their own."""
+"""The public functions on NumPy's arrays, for adapters that have lowered their operands."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .model import Options
 
 
 def call(op: Op, arrays: Sequence[Any], options: Options, dtype: np.dtype[Any] | None) -> Any:
-    """An op on the memory of a library that has bfloat16 itself, and numbers; without `out`.
+    """An op on numbers and the memory of a library with its own bfloat16; without `out`.
 
-    The engine knows most of these calls.
+    The engine has learned most of these calls.
 
     >>> from zerostride.ops import OPS
     >>> call(OPS["add"], [np.ones((2, 3)), np.arange(2)], Options(rule="pdpd", axis=0), None)[1]
@@ -51,7 +51,7 @@ def reduced(
     options: Mapping[str, Any],
     as_dtype: Callable[[Any], np.dtype[Any]],
 ) -> Any:
-    """A reduction of NumPy's array, without `out`; the other options as an adapter has them.
+    """A reduction of NumPy's array, without `out`; the other options are the adapter's.
 
     >>> reduced("sum", np.ones((2, 3), np.int8), {"axis": 0, "out": None, "dtype": "f"}, np.dtype)
     array([2., 2., 2.], dtype=float32)
@@ -63,15 +63,15 @@ def reduced(
 
 
 def promoted(op: Op, arrays: Sequence[Any], dtype: np.dtype[Any] | None) -> Sequence[Any]:
-    """The operands, a Python float as an array of bfloat16 where it takes that (`own_kinds`).
+    """The operands, with Python floats as bfloat16 arrays where they promote so (`own_kinds`).
 
     Args:
-        op: which takes them.
+        op: the op.
         arrays: NumPy's, and Python numbers.
         dtype: what to compute in, or None.
 
     >>> from zerostride.ops import OPS
-    >>> promoted(OPS["add"], [np.ones(2), 0.3], None)  # which NumPy knows
+    >>> promoted(OPS["add"], [np.ones(2), 0.3], None)  # NumPy promotes these itself
     [array([1., 1.]), 0.3]
     """
     if float not in map(type, arrays):
@@ -95,13 +95,13 @@ def promoted(op: Op, arrays: Sequence[Any], dtype: np.dtype[Any] | None) -> Sequ
 def _taken(
     name: str, kinds: tuple[str, ...], dtype: np.dtype[Any] | None
 ) -> tuple[np.dtype[Any], ...] | None:
-    """The dtypes that operands of these kinds take; None where NumPy knows them."""
+    """The dtypes that operands of these kinds take; None where NumPy promotes them itself."""
     own = own_kinds(name, kinds)
     if own == kinds:
         return None
     try:
         dtypes = promote(OPS[name], own, None if dtype is None else dtype.name) or own
-    except TypeError:  # the function says what is wrong
+    except TypeError:  # the function raises the error
         return None
     return tuple(map(np.dtype, dtypes))
 

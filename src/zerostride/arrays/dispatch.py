@@ -1,7 +1,7 @@
-"""The way in: operands of which one is foreign, sorted, and handed to their library's adapter.
+"""The entry point for foreign operands: finds their library's adapter and calls it.
 
-One library a call. NumPy's arrays and lists stand beside a library's own only where the library
-itself takes them; Python numbers are weak everywhere.
+A call has the arrays of one library. NumPy's arrays and lists are allowed beside them only if the
+library itself takes them; Python numbers are weak everywhere.
 """
 
 from __future__ import annotations
@@ -59,17 +59,17 @@ def fused(
 def vjp(
     function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
 ) -> tuple[Any, Callable[..., Any]]:
-    """The result of a fused function, and what takes cotangents back."""
+    """The result of a fused function, and its pullback."""
     arrays = [*operands, *_arrays_among(settings.values())]
     return adapter_of(arrays).vjp(function, operands, settings)
 
 
 def standing(values: Sequence[Any]) -> tuple[list[Any], bool]:
-    """What tells the signature of a call on one library's arrays, of which nothing is read.
+    """Stand-ins for one library's arrays that give a call's signature; no element is read.
 
     Returns:
-        The values, arrays replaced, and true where Python floats are promoted as the library itself
-        does (`compute.semantics.own_kinds`); the values as they are, and false, otherwise.
+        The values with arrays replaced, and true where Python floats promote as in the library
+        (`compute.semantics.own_kinds`); otherwise the unchanged values and false.
     """
     own = adapter_of(_arrays_among(values))
     if not getattr(own, "promotes", False):
@@ -83,7 +83,7 @@ def standing(values: Sequence[Any]) -> tuple[list[Any], bool]:
 
 
 def data_of(array: Any) -> Any:
-    """NumPy's array, or a number, of what a fused function takes from elsewhere."""
+    """NumPy's array, or a number, for an array that a fused function captures."""
     return adapter_of((array,)).data_of(array)
 
 
@@ -93,11 +93,11 @@ def dtype_of(array: Any) -> np.dtype[Any]:
 
 
 def adapter_of(operands: Sequence[Any], out: Any = None) -> Adapter:
-    """The adapter of the one library whose arrays are among the operands.
+    """The adapter of the library whose arrays are among the operands.
 
     Raises:
-        TypeError: they belong to two libraries neither of which takes the other's arrays; or `out`
-            is no array of the operands' library.
+        TypeError: the operands belong to two libraries that do not take each other's arrays, or
+            `out` is not an array of the operands' library.
     """
     kinds = {type(operand) for operand in operands} - WEAK
     if len(kinds) == 1 and out is None:

@@ -1,4 +1,4 @@
-"""Between a library's arrays in this processor's memory and NumPy's, where they lie: DLPack."""
+"""DLPack: a library's arrays in this processor's memory as NumPy's, without a copy."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: DLPack's number of the memory of this processor.
+#: DLPack's device number of this processor's memory.
 CPU = 1
 
 
 def is_here(array: Any) -> bool:
-    """Whether an array says that it lies in this processor's memory."""
+    """Whether an array reports that it lies in this processor's memory."""
     device = getattr(array, "__dlpack_device__", None)
     return device is not None and int(device()[0]) == CPU
 
@@ -35,7 +35,7 @@ def to_numpy(array: Any) -> NDArray[Any]:
 
 
 def writable(array: Any) -> NDArray[Any]:
-    """The same, of an array that is an `out`.
+    """NumPy's array of the memory of an `out`.
 
     Raises:
         TypeError: the library's arrays cannot be written to.

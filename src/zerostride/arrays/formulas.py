@@ -1,8 +1,8 @@
-"""Ops of the table that libraries lack, or have with other values, written with what all have.
+"""Ops of the table that libraries lack, or compute with other values, in common functions.
 
 A function here takes arrays of one dtype and one rank from a namespace `xp` (PyTorch's, JAX's) and
-gives zerostride's values. Where a branch is not taken its argument is brought to where its
-derivative is finite, so that the library's own gradients are right: NaN times 0 is NaN.
+gives zerostride's values. The argument of a branch that is not taken is replaced by one with a
+finite derivative, so that the library's own gradients are right: NaN times 0 is NaN.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CUBIC = 0.044715
 
 
 class Namespace(Protocol):
-    """The functions that the formulas are made of, and what libraries call differently."""
+    """The functions that the formulas use, and those that libraries name differently."""
 
     def zeros_like(self, x: Array, /) -> Array:
         """Zeros of an array's shape and dtype."""
@@ -44,7 +44,7 @@ class Namespace(Protocol):
 
 
 class Renamed:
-    """A library's functions; a subclass has those that the library calls otherwise."""
+    """A library's functions; a subclass defines those that the library names differently."""
 
     def __init__(self, module: Any) -> None:
         self._module = module
@@ -67,7 +67,7 @@ def _arithmetic(xp: Namespace) -> Mapping[str, Callable[..., Array]]:
     where = xp.where
 
     def divided(whole: Callable[..., Array], at_zero: Callable[..., Array], minus: bool) -> Any:
-        """Integers: 0 by 0; by -1 the negative, or no remainder, for the smallest one, too."""
+        """Integer division: by 0 gives 0; by -1 negates (remainder 0), also the smallest one."""
 
         def divide(a: Array, b: Array) -> Array:
             if xp.is_real_float(a):
@@ -167,7 +167,7 @@ def _pieces(xp: Namespace) -> Mapping[str, Callable[..., Array]]:
     where = xp.where
 
     def below(x: Array) -> Array:
-        """x where it is not above 0, else 0; NaN is 0 here, and comes from elsewhere."""
+        """x where it is not above 0, else 0; NaN gives 0 here, the other branch keeps it."""
         return where(x <= 0, x, xp.zeros_like(x))
 
     def elu(x: Array, alpha: Array) -> Array:

@@ -1,8 +1,8 @@
-"""Ops of the table as functions of an array API namespace: its own by name, or made of them.
+"""Ops of the table as functions of an array API namespace: its own by name, or compositions.
 
-A composition takes operands in the dtype that it computes in, of shapes that the namespace
-broadcasts. It has NumPy's values where the standard leaves them open: integers divided by zero give
-0, shifts beyond the width give what is left, NaN goes where NumPy's goes. Most are `formulas`.
+A composition takes operands in the dtype in which it computes, of shapes that the namespace
+broadcasts. Where the standard leaves values open, it gives NumPy's: integers divided by zero give
+0, shifts beyond the width shift all bits out, NaN propagates as in NumPy. Most are `formulas`.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ NAMED = frozenset(
         *("isnan", "isinf", "isfinite", "logical_not", "bitwise_invert", "erf"),
     }
 )
-#: Ops that the standard has for truth values; others compute these as uint8.
+#: Ops that the standard defines for truth values; others compute truth values as uint8.
 OF_BOOLS = frozenset(
     {
         *("equal", "not_equal", "logical_and", "logical_or", "logical_xor", "logical_not", "where"),
         *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_invert"),
     }
 )
-#: Ops whose operands are truth values: what is not 0 is true.
+#: Ops whose operands are truth values: numbers other than 0 are true.
 LOGICAL = frozenset({"logical_and", "logical_or", "logical_xor", "logical_not"})
 COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
-#: Ops of the bits of a number, which have to have its own width.
+#: Ops of a number's bits, which need its own width.
 OF_BITS = frozenset({"nextafter", "copysign"})
 
 
 class _Standard:
-    """A namespace as the formulas call it, and what the op table has and no namespace."""
+    """A namespace with the names that the formulas use, and with ops that no namespace has."""
 
     def __init__(self, xp: Any, own: Mapping[str, Composition]) -> None:
         self._xp, self._own = xp, own
@@ -52,7 +52,7 @@ class _Standard:
         function: Composition = self._own[name] if name in self._own else getattr(self._xp, name)
         return function
 
-    # What formulas ask for.
+    # Functions that formulas need.
 
     def cast_like(self, x: Any, like: Any) -> Any:
         return self._xp.astype(x, like.dtype)
@@ -78,7 +78,7 @@ class _Standard:
         rest = self.remainder(a, b)
         return self.where((rest != 0) & ((a < 0) != (b < 0)), rest - b, rest)
 
-    # Ops without a formula, and those whose formula needs what the standard does not have.
+    # Ops without a formula, and ops whose formula needs functions that the standard lacks.
 
     def pow(self, a: Any, b: Any) -> Any:
         if self.is_signed(a) and 0 not in (*a.shape, *b.shape) and self.any(b < 0):
@@ -96,7 +96,7 @@ class _Standard:
 
     def logaddexp2(self, a: Any, b: Any) -> Any:
         most = self.maximum(a, b)
-        apart = self.where(a == b, self.zeros_like(a), abs(a - b))  # of equal infinities, too
+        apart = self.where(a == b, self.zeros_like(a), abs(a - b))  # 0 also for equal infinities
         return most + self.log1p(self.exp(apart * -math.log(2))) * (1 / math.log(2))
 
     def clip(self, x: Any, low: Any, high: Any) -> Any:
@@ -110,7 +110,7 @@ class _Standard:
         return self.log1p(self.exp(-abs(x))) + self.maximum(x, self.zeros_like(x))
 
     def mish(self, x: Any) -> Any:
-        # tanh(log(1 + e)) is a quotient of polynomials in e; this one is exact for small e, too.
+        # tanh(log(1 + e)) is a quotient of polynomials in e; this one is also exact for small e.
         e = self.exp(-abs(x))
         positive = (1 + 2 * e) / (1 + 2 * e + 2 * e * e)
         negative = (e * e + 2 * e) / (e * e + 2 * e + 2)
@@ -130,11 +130,11 @@ _OWN = ("pow", "fmax", "fmin", "logaddexp2", "clip", "sigmoid", "softplus", "mis
 def compositions(
     xp: Any, own: Mapping[str, Composition] = MappingProxyType({})
 ) -> Mapping[str, Composition]:
-    """What is made of other functions, by the names of the op table.
+    """The ops composed of other functions, by the names of the op table.
 
     Args:
         xp: an array API namespace.
-        own: functions of the library for ops that the namespace has not, or has otherwise.
+        own: functions of the library for ops that the namespace lacks, or computes differently.
     """
     standard = _Standard(xp, own)
     return {
@@ -143,15 +143,15 @@ def compositions(
     }
 
 
-#: Functions of the namespace that a composition needs and the standard does not have.
+#: Functions of the namespace that a composition needs and the standard lacks.
 NEEDS: Mapping[str, tuple[str, ...]] = MappingProxyType({"gelu": ("erf",)})
 
 
 def saturated(xp: Any, x: Any, dtype: Any) -> Any:
-    """Floats as integers: without their fraction, at the ends of the range beyond it, 0 for NaN."""
+    """Floats as integers: truncated and saturated, 0 for NaN."""
     info = xp.iinfo(dtype)
     x = xp.trunc(xp.where(xp.isnan(x), xp.zeros_like(x), x))
-    # Powers of two, which every float holds; the largest integers are none.
+    # Limits are powers of two, which every float holds; the largest integers are not.
     above, below = x >= math.ldexp(1.0, info.bits - (info.min < 0)), x < float(info.min)
     inside = xp.astype(xp.where(above | below, xp.zeros_like(x), x), dtype)
     most, least = xp.full_like(inside, info.max), xp.full_like(inside, info.min)

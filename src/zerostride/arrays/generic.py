@@ -1,8 +1,8 @@
-"""Any library that follows the array API: array_api_strict, CuPy, and what others inherit.
+"""The adapter of libraries that follow the array API (array_api_strict, CuPy), and a base class.
 
-Arrays in this processor's memory are read where they lie and computed by the native engine. Arrays
-elsewhere are computed by their own namespace over the shapes that the Plan aligned (`namespace`).
-An adapter of a library is this class with the methods that the library wants otherwise.
+The native engine computes arrays in this processor's memory without a copy. Other arrays are
+computed by their own namespace over the shapes that the Plan aligned (`namespace`). A library's
+adapter is this class with the methods that differ overridden.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from .table import find_row
 class Generic:
     """The adapter of a library that follows the array API."""
 
-    # What a library says of itself. All of these may be another's.
+    # Properties of a library. A subclass may override all of them.
 
-    #: Whether it has bfloat16 itself, so that Python floats take it (`semantics.own_kinds`).
+    #: Whether it has its own bfloat16, which Python floats then take (`semantics.own_kinds`).
     promotes = False
 
     def is_here(self, array: Any) -> bool:
@@ -47,15 +47,15 @@ class Generic:
         return dlpack.is_here(array)
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
-        """NumPy's array of the same memory, of an array that is here."""
+        """NumPy's array of the memory of an array that `is_here`."""
         return dlpack.to_numpy(array)
 
     def writable(self, array: Any) -> NDArray[Any]:
-        """The same of an `out`, to be written to."""
+        """NumPy's array of the memory of an `out`, for writing."""
         return dlpack.writable(array)
 
     def from_numpy(self, result: NDArray[Any], like: Any) -> Any:
-        """An answer as an array of the library, on the device of `like`; no copy where it may."""
+        """A result as the library's array, on the device of `like`; without a copy if possible."""
         xp = self.namespace(like)
         if not hasattr(xp, result.dtype.name):
             raise TypeError(
@@ -65,7 +65,7 @@ class Generic:
         return xp.asarray(result)
 
     def namespace(self, array: Any) -> Any:
-        """The array API's functions for an array; array-api-compat's where it has none itself."""
+        """The array API's functions for an array; array-api-compat's if it has none itself."""
         if hasattr(type(array), "__array_namespace__"):
             return array.__array_namespace__()
         from array_api_compat import array_namespace
@@ -73,11 +73,11 @@ class Generic:
         return array_namespace(array)
 
     def own(self, array: Any) -> Mapping[str, Callable[..., Any]]:
-        """Functions for ops of the table that the standard lacks, or that are another here."""
+        """Functions for ops of the table that the standard lacks, or that differ here."""
         return {}
 
     def device(self, array: Any) -> Any:
-        """Where an array lies, as its namespace takes it."""
+        """An array's device, in its namespace's form."""
         return array.device
 
     def dtype_of(self, array: Any) -> np.dtype[Any]:
@@ -85,18 +85,18 @@ class Generic:
         return self.as_dtype(array.dtype)
 
     def data_of(self, array: Any) -> Any:
-        """NumPy's array of the memory of what a fused function takes from elsewhere."""
+        """NumPy's array of the memory of an array that a fused function captures."""
         if not self.is_here(array):
             where = getattr(array, "device", "another device")
             raise NotPlain(f"lies on {where}")
         return self.to_numpy(array)
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
-        """NumPy's dtype of what the library, or NumPy, takes as one."""
+        """NumPy's dtype of a dtype of the library or of NumPy."""
         numpy_dtype: np.dtype[Any]
         try:
             numpy_dtype = np.dtype(dtype)
-        except TypeError:  # of its own, which is written as "library.float32"
+        except TypeError:  # the library's own, whose text is "library.float32"
             numpy_dtype = np.dtype(str(dtype).rpartition(".")[2])
         return numpy_dtype
 
@@ -219,14 +219,14 @@ class Generic:
 
         return raised(result), lambda cotangents: raised(pull(mapped(cotangents, self._lowered)))
 
-    # What those are made of.
+    # Helpers.
 
     def is_own(self, value: Any) -> bool:
-        """Whether it is an array of a library with an adapter: this one, by the dispatch."""
+        """Whether a value is an array of this library; the dispatch excludes others."""
         return find_row(type(value)) is not None
 
     def all_here(self, values: Sequence[Any]) -> bool:
-        """Whether the arrays among values may be read where they lie."""
+        """Whether all arrays among values may be read without a copy."""
         return all(self.is_here(value) for value in values if self.is_own(value))
 
     def space(self, like: Any) -> Space:
@@ -234,7 +234,7 @@ class Generic:
         return Space(self.namespace(like), self.name(like), self.device(like), self.own(like))
 
     def arrays(self, values: Sequence[Any], like: Any, *, numbers: bool = False) -> list[Any]:
-        """Values as arrays of the library where `like` lies; Python numbers stay unless asked."""
+        """Values as arrays of the library on the device of `like`; with `numbers` also numbers."""
         xp, device = self.namespace(like), self.device(like)
         return [
             value
@@ -248,7 +248,7 @@ class Generic:
         return [None if type(array) in WEAK else self.dtype_of(array) for array in arrays]
 
     def _first(self, values: Sequence[Any]) -> Any:
-        """The array whose namespace and device answers have."""
+        """The array that determines the results' namespace and device."""
         return next(value for value in leaves(values) if self.is_own(value))
 
     def _lowered(self, value: Any) -> Any:
@@ -266,7 +266,7 @@ class Generic:
         return self.from_numpy(np.asarray(result), like) if out is None else _only(out)
 
     def _written(self, out: Any, result: Any, plan: Plan | None) -> Any:
-        """A result of the namespace, or `out` with it."""
+        """A result of the namespace, or `out` with the result written to it."""
         return (
             result if out is None else written(self.space(result), _only(out), result, self, plan)
         )
@@ -285,7 +285,7 @@ class Generic:
             )
 
     def _check_gradient(self, plan: Plan, grad: Any, k: int) -> None:
-        """Refuses as the reference does, by what has the gradient's shape."""
+        """Raises the reference's errors, for a stand-in of the gradient's shape."""
         plan.unbroadcast(np.broadcast_to(np.float32(0), tuple(grad.shape)), k)
 
 
@@ -296,7 +296,7 @@ def _call(op: Op, values: Sequence[Any]) -> Any:
 
 
 def _call_with(op: Op, values: Sequence[Any], options: Options) -> Any:
-    """The same with what a call said."""
+    """The public function with a call's options."""
     options_by_name = {option.name: getattr(options, option.name) for option in fields(options)}
     arguments = {name: value for name, value in options_by_name.items() if value is not None}
     takes_rules = hasattr(functions, op.name) or op.name == "clip"
@@ -307,7 +307,7 @@ def _call_with(op: Op, values: Sequence[Any], options: Options) -> Any:
 
 
 def _only(out: Any) -> Any:
-    """`out`, which NumPy's ufuncs take as a tuple of one, too."""
+    """`out`, which may be a tuple of one as for NumPy's ufuncs."""
     return out[0] if isinstance(out, tuple) and len(out) == 1 else out
 
 

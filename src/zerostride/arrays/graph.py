@@ -70,7 +70,7 @@ def _applied(space: Space, node: Apply, args: Sequence[tuple[Node, Any]]) -> Any
 
 
 def _placed(space: Space, array: Any, axes: Axes, shape: tuple[int, ...]) -> Any:
-    """An array in the rank of the result, extent 1 where nothing lands; axes may cross."""
+    """An array at the result's rank, extent 1 where no axis lands; axes may be permuted."""
     place: list[int | None] = [None] * len(shape)
     for axis, to in enumerate(axes):
         if to is not None:
@@ -84,7 +84,7 @@ def _laid(space: Space, array: Any, axes: Axes, shape: tuple[int, ...]) -> Any:
 
 
 def _viewed(space: Space, array: Any, axes: Axes, shape: tuple[int, ...]) -> Any:
-    """An array with its axes in this order, None for a new one; those not named have extent 1."""
+    """An array with its axes in this order, None for a new one; axes left out have extent 1."""
     named = [axis for axis in axes if axis is not None]
     rest = [axis for axis in range(array.ndim) if axis not in named]
     order = (*named, *rest)
@@ -103,7 +103,7 @@ def _reduced(space: Space, node: Reduce, array: Any, source: np.dtype[Any]) -> A
 
 
 def _leaving(space: Space, node: Node, value: Any) -> Any:
-    """A result, which is no array of the call's own."""
+    """A result, copied if it is an operand of the call."""
     array = _as_array(space, node, value)
     if isinstance(node, Input | View):
         array = space.xp.asarray(array, copy=True)

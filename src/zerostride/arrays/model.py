@@ -1,4 +1,4 @@
-"""What an adapter is: how one library's arrays are computed with."""
+"""The protocol of adapters, which compute with one library's arrays."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..ops import Op
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a call of an element-wise function said besides its operands; see `zerostride.add`."""
+    """The options of a call of an element-wise function; see `zerostride.add`."""
 
     rule: str | None = None
     axis: int | None = None
@@ -26,7 +26,7 @@ class Options:
 
     @property
     def says_nothing(self) -> bool:
-        """Whether all of them were left out."""
+        """Whether all options were left out."""
         return (
             self.rule is None
             and self.axis is None
@@ -37,7 +37,7 @@ class Options:
         )
 
     def plan(self, op: Op, shapes: Sequence[Sequence[int]]) -> Plan:
-        """How operands of these shapes are combined.
+        """The plan of operands of these shapes.
 
         >>> from zerostride.ops import OPS
         >>> Options(rule="pdpd", axis=0).plan(OPS["add"], [(2, 3), (2,)]).aligned[1]
@@ -54,34 +54,34 @@ class Options:
 
 
 class Fusion(Protocol):
-    """What an adapter asks of a fused function (`zerostride.fusion.function.Fused`)."""
+    """The part of a fused function (`zerostride.fusion.function.Fused`) that adapters use."""
 
     def __call__(self, /, *operands: Any, **more: Any) -> Any:
         """The call, of NumPy arrays."""
         ...
 
     def of_library(self, /, *operands: Any, **more: Any) -> Any:
-        """The call, of NumPy arrays that are the memory of a library that has bfloat16 itself."""
+        """The call, of NumPy arrays on the memory of a library with its own bfloat16."""
         ...
 
     def vjp(self, /, *operands: Any, **more: Any) -> tuple[Any, Callable[..., Any]]:
-        """The result of NumPy arrays, and what takes cotangents back."""
+        """The result for NumPy arrays, and its pullback."""
         ...
 
     def compiled(self, call: Any) -> Any:
-        """What it is for a signature: its graph, and how results are packed."""
+        """The function compiled for a signature: its graph, and how results are packed."""
         ...
 
 
 class Adapter(Protocol):
-    """How one library's arrays are computed with.
+    """Computes with one library's arrays.
 
-    An attribute `promotes` that is true says that the library has bfloat16 itself: Python floats
-    take it then (`compute.semantics.own_kinds`).
+    A true attribute `promotes` says that the library has its own bfloat16, which Python floats then
+    take (`compute.semantics.own_kinds`).
 
-    Operands are sorted already: each is an array of the library, a Python number, or what the
-    library's row says that it takes as its own (NumPy arrays beside JAX's). Answers are arrays of
-    the library, where the operands lie, of NumPy's dtype.
+    Operands have been checked: each is an array of the library, a Python number, or an array that
+    the library's row takes (NumPy arrays beside JAX's). Results are arrays of the library, on the
+    operands' device, of NumPy's dtype.
     """
 
     def dtype_of(self, array: Any) -> np.dtype[Any]:
@@ -93,16 +93,16 @@ class Adapter(Protocol):
         ...
 
     def data_of(self, array: Any) -> Any:
-        """NumPy's array of the memory of what a fused function takes from elsewhere; a Python
-        number where the library has it as one.
+        """NumPy's array of the memory of an array that a fused function captures; a Python number
+        if the library treats it as one.
 
         Raises:
-            NotPlain: that would lose something, or is not there to be read.
+            NotPlain: that would lose information, or the memory cannot be read.
         """
         ...
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
-        """NumPy's dtype of what the library, or NumPy, takes as one."""
+        """NumPy's dtype of a dtype of the library or of NumPy."""
         ...
 
     def elementwise(self, op: Op, operands: Sequence[Any], options: Options) -> Any:
@@ -133,7 +133,7 @@ class Adapter(Protocol):
         out: Any,
         progress: Any,
     ) -> Any:
-        """A call of a fused function; among the settings may be arrays."""
+        """A call of a fused function; the settings may include arrays."""
         ...
 
     def vjp(

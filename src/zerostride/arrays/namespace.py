@@ -1,9 +1,8 @@
 """Computing by a library's own functions, over the shapes that a Plan aligned.
 
-This is for arrays that the engine cannot read: on another device, or traced. A namespace is what
-the array API standard describes; every rule holds, because operands are laid out before it sees
-them, and dtypes are NumPy's, because they are converted before it meets them. 16-bit floats are
-computed in float32 and rounded once.
+It serves arrays that the engine cannot read: on another device, or traced. A namespace is defined
+by the array API standard. Operands are laid out and converted before it gets them, so every rule
+holds and dtypes are NumPy's. 16-bit floats are computed in float32 and rounded once.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Space:
         xp: the namespace.
         name: the library's, for messages.
         device: where new arrays are made.
-        own: functions of the library for ops that it has and the namespace has not.
+        own: functions of the library for ops that the namespace lacks.
     """
 
     xp: Any
@@ -44,7 +43,7 @@ class Space:
         """The library's dtype of NumPy's name.
 
         Raises:
-            TypeError: it has none.
+            TypeError: the library lacks it.
         """
         dtype = getattr(self.xp, "bool" if name == "bool" else name, None)
         if dtype is None:
@@ -59,10 +58,10 @@ class Space:
         return self.xp.asarray(value, dtype=dtype, device=self.device)
 
     def function(self, name: str) -> Any:
-        """What computes an op.
+        """The function that computes an op.
 
         Raises:
-            TypeError: neither the namespace has it nor anything it could be made of.
+            TypeError: the namespace lacks the op, and functions to compose it of.
         """
         if self.own and name in self.own:
             return self.own[name]
@@ -88,10 +87,10 @@ _compositions = functools.lru_cache(16)(functions.compositions)
 
 @functools.lru_cache(4096)
 def _dtypes(name: str, kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...] | None:
-    """What an op computes operands of these kinds in, the result's dtype last.
+    """The dtypes in which an op computes operands of these kinds, the result's last.
 
     Returns:
-        Names of dtypes, or None: the operands become `dtype`, and what is computed has another.
+        Names of dtypes; None where the operands become `dtype` and the result has another dtype.
 
     Raises:
         TypeError: the op has no meaning for them.
@@ -103,7 +102,7 @@ def _dtypes(name: str, kinds: tuple[str, ...], dtype: str | None) -> tuple[str, 
 
 
 def kind_of(operand: Any, dtype: np.dtype[Any] | None) -> str:
-    """What promotion calls an operand: its dtype, or the type of a Python number."""
+    """An operand's kind for promotion: its dtype, or the type of a Python number."""
     return type(operand).__name__ if dtype is None else dtype.name
 
 
@@ -121,7 +120,7 @@ def apply(
         op: a row of the op table.
         operands: arrays, and Python numbers.
         dtypes: NumPy's dtypes of the arrays, None for numbers.
-        asked: what to compute in.
+        asked: the dtype to compute in.
     """
     if op.name == "cast":
         assert asked is not None
@@ -156,7 +155,7 @@ def computed(
     dtypes: Sequence[np.dtype[Any] | None],
     names: Sequence[str],
 ) -> Any:
-    """An op, each operand in the dtype that `names` has for it, the result in the last."""
+    """An op with each operand in its dtype of `names`, and the result in the last one."""
     inner = [_inner(name, dtype_name) for dtype_name in names[: len(operands)]]
     values = [
         _as(space, operand, dtype, rounded, to, name)
@@ -172,7 +171,7 @@ def computed(
 
 
 def _inner(name: str, dtype: str) -> str:
-    """The dtype that the namespace computes in."""
+    """The dtype in which the namespace computes."""
     if name in functions.LOGICAL:
         return "bool"
     if dtype in HALVES and name not in functions.OF_BITS:
@@ -183,7 +182,7 @@ def _inner(name: str, dtype: str) -> str:
 def _as(
     space: Space, value: Any, source: np.dtype[Any] | None, rounded: str, to: str, what: str
 ) -> Any:
-    """An operand in dtype `to`; where an op is of 16-bit floats it is rounded to these first."""
+    """An operand in dtype `to`; for an op of 16-bit floats it is rounded to these first."""
     if source is None:
         if rounded in HALVES and type(value) is not bool:
             value = float(np.asarray(value, np.dtype(rounded)))
@@ -194,7 +193,7 @@ def _as(
     if steps[-1] != to:
         steps.append(to)
     for name in steps[1:]:
-        if name == "bool":  # the standard casts no complex number to that
+        if name == "bool":  # the standard does not cast complex numbers to bool
             return value != 0
         value = space.xp.astype(value, space.dtype(name, what))
     return value
@@ -206,7 +205,7 @@ def _fitting(value: Any, to: str, what: str) -> Any:
         return bool(value)
     if np.dtype(to).kind in "iu" and isinstance(value, int):
         info = np.iinfo(to)
-        if what == "where" and abs(value) < 1 << 63:  # no ufunc of NumPy's: it wraps around
+        if what == "where" and abs(value) < 1 << 63:  # numpy.where is not a ufunc: it wraps around
             return int(np.asarray(value).astype(to))
         if not info.min <= value <= info.max:
             raise OverflowError(f"{what}: Python integer {value} out of bounds for {to}")
@@ -236,7 +235,7 @@ def _beyond(space: Space, op: Op, operands: Sequence[Any], names: Sequence[str])
 
 
 def converted(space: Space, x: Any, source: np.dtype[Any], to: np.dtype[Any]) -> Any:
-    """A cast with one answer for every value; `zerostride.cast`."""
+    """A cast with a defined result for every value, as `zerostride.cast`."""
     if source.kind == "c" and to.kind != "c":
         raise TypeError(f"complex numbers have no value in {to}; cast their real part")
     wanted = space.dtype(to.name, "the cast")
@@ -256,6 +255,6 @@ def laid(space: Space, array: Any, aligned: Sequence[int]) -> Any:
 
 
 def over(space: Space, array: Any, shape: Sequence[int]) -> Any:
-    """An array broadcast to a shape that it may have."""
+    """An array broadcast to a shape."""
     wanted = tuple(shape)
     return array if tuple(array.shape) == wanted else space.xp.broadcast_to(array, wanted)

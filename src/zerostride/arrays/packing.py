@@ -1,4 +1,4 @@
-"""What is packed in tuples, lists and dicts, as the results of a fused function may be."""
+"""Objects packed in tuples, lists and dicts, as the results of a fused function may be."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def leaves(packed: Iterable[Any]) -> Iterator[Any]:
-    """What is in there.
+    """The packed objects.
 
     >>> list(leaves([1, (2, {"a": 3})]))
     [1, 2, 3]
@@ -22,7 +22,7 @@ def leaves(packed: Iterable[Any]) -> Iterator[Any]:
 
 
 def mapped(packed: Any, function: Callable[[Any], Any]) -> Any:
-    """The same, each by `function`; None stays.
+    """The same structure with `function` of each object; None stays.
 
     >>> mapped((1, {"a": 2}, None), str)
     ('1', {'a': '2'}, None)
@@ -31,7 +31,7 @@ def mapped(packed: Any, function: Callable[[Any], Any]) -> Any:
 
 
 def zipped(packed: Any, other: Any, function: Callable[[Any, Any], Any]) -> Any:
-    """The same, each with what `other` has in its place, or None.
+    """The same structure with `function` of each object and the one at its place in `other`.
 
     >>> zipped([1, 2], [None, 3], lambda one, two: two or one)
     [1, 3]

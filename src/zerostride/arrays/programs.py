@@ -1,9 +1,9 @@
-"""What adapters run when a library is not simply handed an answer: graphs, and their gradients.
+"""Graphs and their gradients, for adapters of libraries that differentiate or trace.
 
-An op with its rule, a broadcast and a reduction are fused functions of themselves here, so that
-there is one way for all of them: a call's operands are known by shape and dtype, `fuse` traces the
-function, and the graph is run by the engine, differentiated (`fuse.vjp_graph`, any number of
-times), or computed again by the library itself (`replay`).
+An op with its rule, a broadcast and a reduction become fused functions here, so that all of them
+are handled alike: a call's operands have shapes and dtypes, `fuse` traces the function, and the
+graph is run by the engine, differentiated (`fusion.grad`, any number of times), or computed by the
+library itself (`replay`).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from .model import Options
 
 @dataclass(frozen=True, eq=False)
 class LibraryProgram:
-    """A graph with what is known of all its inputs, captured arrays included.
+    """A graph with the descriptions of its inputs, captured arrays included.
 
     Attributes:
-        graph: what is computed.
-        operands: for each of its inputs.
+        graph: the graph.
+        operands: a description for each of its inputs.
     """
 
     graph: Graph
@@ -48,12 +48,12 @@ class LibraryProgram:
 
     @functools.cached_property
     def ready(self) -> Ready:
-        """The graph with what runs it."""
+        """The graph, ready to run."""
         return ready(self.graph)
 
     @property
     def outputs(self) -> tuple[Node, ...]:
-        """What is known of the results."""
+        """The nodes of the results."""
         return tuple(self.graph.nodes[k] for k in self.graph.outputs)
 
     def run(self, values: Sequence[Any]) -> list[NDArray[Any]]:
@@ -63,12 +63,12 @@ class LibraryProgram:
 
     @functools.cached_property
     def is_real(self) -> bool:
-        """Whether all that it computes with has a gradient here: no complex numbers."""
+        """Whether it has gradients: it computes with no complex numbers."""
         dtypes = {np.dtype(node.dtype) for node in self.graph.nodes}
         return all(dtype.kind in "biu" or is_float(dtype) for dtype in dtypes)
 
     def gradients(self, wanted: tuple[bool, ...]) -> Gradients:
-        """How the gradients of some inputs are computed, of the inputs and the cotangents."""
+        """The gradients of some inputs, as a program of the inputs and the cotangents."""
         return _gradients(self, wanted)
 
 
@@ -79,8 +79,8 @@ class Gradients:
     Attributes:
         program: its inputs are the forward program's, and a cotangent for each result; None where
             all gradients are 0.
-        places: for each input of the forward program, which result is its gradient; None: it is 0,
-            or was not wanted.
+        places: for each input of the forward program, which result is its gradient; None where it
+            is 0 or not wanted.
     """
 
     program: LibraryProgram | None
@@ -142,7 +142,7 @@ class Prepared:
     Attributes:
         compiled: the function for the signature.
         program: its graph.
-        values: the operands: the library's arrays and Python numbers; those by name come last.
+        values: the operands: the library's arrays and Python numbers, those passed by name last.
     """
 
     compiled: Compiled
@@ -164,9 +164,9 @@ def prepared(
         function: fused.
         operands: of the call.
         settings: its keywords, of which arrays are operands.
-        shown: an operand as what tells its signature (:func:`stand_in`, or a Python number); what
-            is no array of the library, itself.
-        own: whether the library's own promotion holds for Python floats (`own_kinds`).
+        shown: maps an array of the library to its stand-in for the signature (:func:`stand_in`, or
+            a Python number), and any other operand to itself.
+        own: whether Python floats promote as in a library with bfloat16 (`own_kinds`).
     """
     more = {name: shown(value) for name, value in settings.items()}
     call = sort([shown(value) for value in operands], more, own=own)
@@ -195,7 +195,7 @@ def fused_op(op: Op, options: Options, dtype: np.dtype[Any] | None) -> Fused:
     """An op under a rule as a fused function of its operands.
 
     Raises:
-        BroadcastError: the engine that is asked for has values of its own.
+        BroadcastError: the engine's values differ from NumPy's.
     """
     return _fused_op(op.name, options.rule, options.axis, options.broadcast, options.engine, dtype)
 
@@ -225,7 +225,7 @@ def _fused_op(
 
 
 def _laid_by(tracer: Any, op: Op, options: Options, values: Sequence[Value]) -> tuple[Value, ...]:
-    """The operands as an engine aligns them, where it computes NumPy's values of them."""
+    """The operands as an engine aligns them, if its values are NumPy's."""
     engine, shapes = options.engine, [value.shape for value in values]
     if op.operands > op.tensors:  # parameters are numbers under an engine
         op_plan: Plan = plan(*shapes)
@@ -256,7 +256,7 @@ def _laid_by(tracer: Any, op: Op, options: Options, values: Sequence[Value]) -> 
 
 @functools.lru_cache(1024)
 def fused_broadcast(shape: tuple[int, ...], axes: tuple[int | None, ...]) -> Fused:
-    """A plan of one operand as a fused function of it."""
+    """A broadcast as a fused function of its operand."""
 
     def broadcast(data: Value) -> Value:
         return data.tracer.laid(data, shape, axes)
@@ -309,5 +309,5 @@ def weak_inputs(graph: Graph) -> frozenset[int]:
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a Python number."""
+    """Whether a value is a Python number."""
     return type(value) in WEAK

@@ -1,4 +1,4 @@
-"""Reductions by a library's own functions: by name, with the dtypes that NumPy's have."""
+"""Reductions by a library's own functions: by name, with NumPy's dtypes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..compute.special import is_float
 from ..fusion.trace.views import some_axes
 from .namespace import Space, converted
 
-#: Sums of truth values and integers, by kind.
+#: The dtypes of sums of truth values and integers, by kind.
 _SUMS = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
 
 
@@ -33,7 +33,7 @@ def reduce(
     Raises:
         BroadcastError: an axis that `x` lacks.
         TypeError: the reduction has no meaning for the dtype.
-        ValueError: the least of no elements.
+        ValueError: the minimum of no elements.
     """
     over = some_axes(options.get("axis"), x.ndim)
     keepdims, dtype = bool(options.get("keepdims", False)), options.get("dtype")
@@ -41,7 +41,7 @@ def reduce(
 
 
 def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What values of a dtype are summed in."""
+    """The dtype in which values of a dtype are summed."""
     return np.dtype(np.float32) if is_float(dtype) and dtype.itemsize < 4 else dtype
 
 
@@ -95,7 +95,7 @@ def _chosen(
 
 
 def _place(space: Space, name: str, x: Any, over: tuple[int, ...], keepdims: bool) -> Any:
-    """Where the least or greatest is, counted in C order over the axes."""
+    """The position of the minimum or maximum, counted in C order over the axes."""
     xp = space.xp
     kept = tuple(k for k in range(x.ndim) if k not in over)
     rows = tuple(x.shape[k] for k in kept)
@@ -144,7 +144,7 @@ def _logsumexp(
         total = xp.log(_total(space, "sum", values, inner, over, keepdims, inner))
         return converted(space, total, inner, result)
     greatest = _chosen(space, "max", values, inner, over, True, None)
-    # An infinity minus itself is NaN; nothing is taken out then, and exp has the answer.
+    # An infinity minus itself is NaN. So nothing is subtracted then; exp gives the result.
     taken = xp.where(xp.isfinite(greatest), greatest, xp.zeros_like(greatest))
     total = xp.log(_total(space, "sum", xp.exp(values - taken), inner, over, True, inner)) + taken
     if not keepdims and over:

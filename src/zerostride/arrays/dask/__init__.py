@@ -1,7 +1,7 @@
 """Dask's arrays: lazy in, lazy out.
 
-`adapter` is the way in, `stages` cuts a program into stages that chunks can be computed in,
-`lazy` makes Dask's graph, `tasks` is what a task runs, `folds` merges the chunks of reductions,
-`labels` finds equal chunks, `vjp` has gradients, `mapped_files` names files instead of contents.
+`adapter` is the entry point, `stages` cuts a program into stages that run on chunks, `lazy` builds
+Dask's graph, `tasks` holds the code of a task, `folds` merges the chunks of reductions, `labels`
+finds equal chunks, `vjp` has gradients, `mapped_files` names files instead of their contents.
 In: Dask arrays. Out: Dask arrays.
 """

@@ -27,9 +27,9 @@ from .tasks import Laid, Pointwise
 class Dask:
     """The adapter of Dask arrays of NumPy's chunks.
 
-    Shapes, dtypes and what is refused are settled when a function is called; nothing is computed
-    until Dask is asked to. NumPy's arrays among the operands are cut into chunks, and Python
-    numbers are weak.
+    A call determines shapes and dtypes and raises all errors; nothing is computed until Dask
+    computes the result. NumPy's arrays among the operands are cut into chunks, and Python numbers
+    are weak.
     """
 
     def dtype_of(self, array: Any) -> np.dtype[Any]:
@@ -38,11 +38,11 @@ class Dask:
         return dtype
 
     def data_of(self, array: Any) -> Any:
-        """Refused: that would be all of it, computed in each call."""
+        """Refused: each call would compute the whole array."""
         raise NotPlain("is lazy: it would be computed, as a whole, in each call")
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
-        """NumPy's dtype of what it takes as one."""
+        """NumPy's dtype of a dtype argument."""
         numpy_dtype: np.dtype[Any] = np.dtype(dtype)
         return numpy_dtype
 
@@ -53,7 +53,7 @@ class Dask:
         plan = options.plan(op, [shape_of(value) for value in values])
         dtype = None if options.dtype is None else np.dtype(options.dtype).name
         task = Pointwise(op.name, plan.axes_mapping, len(plan.shape), plan.rule, dtype)
-        # An op on almost nothing says its dtype, and refuses what it refuses.
+        # An op on almost empty arrays gives the dtype, and raises the op's errors.
         empty = tuple(slice(0, int(extent == 1)) for extent in plan.shape)
         result_dtype = task(empty, *map(_sample, values)).dtype
         chunks, arguments = _in_chunks(plan, values, result_dtype)
@@ -93,7 +93,7 @@ class Dask:
         return _traced(summed, array, "unbroadcast")
 
     def reduction(self, name: str, x: Any, options: Mapping[str, Any]) -> Any:
-        """A reduction: shares of chunks, and a tree of these."""
+        """A reduction: shares of chunks, merged in a tree."""
         arguments = dict(options)
         _no_out(arguments.pop("out", None))
         if arguments.get("dtype") is not None:
@@ -151,12 +151,12 @@ def _no_out(out: Any) -> None:
 
 
 def _operand(value: Any, k: int) -> Any:
-    """An operand: a Dask array, an array of NumPy's, or a Python number."""
+    """An operand: a Dask array, a NumPy array, or a Python number."""
     return lazy.checked(value, k) if lazy.is_lazy(value) else as_operand(value, k)
 
 
 def _sample(value: Any) -> Any:
-    """An array of the dtype and of no elements, where its axes may have none."""
+    """An array of the dtype, without elements if it has axes."""
     if type(value) in WEAK:
         return value
     shape = tuple(1 if extent == 1 else 0 for extent in value.shape)
@@ -164,7 +164,7 @@ def _sample(value: Any) -> Any:
 
 
 def stand_in(value: Any, k: int) -> Any:
-    """An array of NumPy's of the same shape and dtype, in the memory of one element."""
+    """A NumPy array of the same shape and dtype, in the memory of one element."""
     if not lazy.is_lazy(value):
         return value
     array = lazy.checked(value, k)
@@ -174,7 +174,7 @@ def stand_in(value: Any, k: int) -> Any:
 def _sorted(
     function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
 ) -> tuple[Any, list[Any], Any]:
-    """What a fused function is for a call, and the call's operands."""
+    """The fused function compiled for a call, and the call's operands."""
     stand_ins = [stand_in(operand, k) for k, operand in enumerate(operands)]
     more = {name: stand_in(operand, len(stand_ins)) for name, operand in settings.items()}
     own = {id(x): operand for x, operand in zip(stand_ins, operands, strict=True)}
@@ -256,9 +256,9 @@ def _traced(function: Callable[[Any], Any], array: Any, name: str) -> Any:
 
 
 def _logsumexp(array: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
-    """In one pass over chunks that are folded; None where another way does it in one task each.
+    """logsumexp in one pass over chunks; None where one task computes each result anyway.
 
-    A share has what was taken out, and the sum of the exponentials of what is left.
+    A share holds the shift that was subtracted, and the sum of the exponentials of the rest.
     """
     over = some_axes(axis, array.ndim)
     inexact = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
@@ -272,7 +272,7 @@ def _logsumexp(array: Any, axis: Any = None, keepdims: bool = False, dtype: Any 
         return None
 
     def share(x: Any) -> Any:
-        # Of 16 bits are operands and results alone: shares that were rounded to them would show.
+        # Only operands and results have 16 bits: rounded shares would change the result.
         x = x.astype(result) if x.dtype != result else x
         x = x.astype("float32") if result.itemsize < 4 else x
         apply = x.tracer.apply

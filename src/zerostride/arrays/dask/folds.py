@@ -1,8 +1,8 @@
-"""Reductions over chunks: a chunk's share, and what shares become. Dask is not needed.
+"""Reductions over chunks: a chunk's share, and how shares merge. Dask is not needed.
 
-A share has extent 1 along the axes it was folded over, so that shares lie beside each other as
-their chunks do. Sums and products are held in a wider dtype than the result's, which is rounded
-once. Where a number is not enough (a position and its value), a share is of a structured dtype.
+A share has extent 1 along the axes it was folded over, so shares are laid out as their chunks. Sums
+and products are held in a wider dtype than the result's, which is rounded once. A share of several
+numbers (a position and its value) has a structured dtype.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...compute.special import cast, working
 
 Array = NDArray[Any]
 
-#: The place of a share of no elements: after all others.
+#: The position in a share of no elements: after all others.
 _NOWHERE = np.iinfo(np.int64).max
 _WIDER: Mapping[str, str] = {
     "float16": "float32",
@@ -46,7 +46,7 @@ def share_dtype(fold: str, dtype: str) -> np.dtype[Any]:
 
 
 def identity(fold: str, dtype: np.dtype[Any]) -> Any:
-    """The share of no elements, which changes no other.
+    """The share of no elements, the identity of the fold.
 
     >>> identity("max", np.dtype("int8")), identity("sum", np.dtype("float64"))
     (np.int8(-128), np.float64(0.0))
@@ -63,7 +63,7 @@ def identity(fold: str, dtype: np.dtype[Any]) -> Any:
 
 
 def _limit(fold: str, dtype: np.dtype[Any]) -> Any:
-    """What is no less (of "min"; no greater, of "max") than any other value of a dtype."""
+    """The greatest value of a dtype for "min", the least for "max"."""
     if dtype.kind == "b":
         return fold == "min"
     if dtype.kind in "iu":
@@ -85,8 +85,8 @@ def packed(
 
     Args:
         fold: the reduction.
-        results: of the chunk's program: the fold; for positions these, and the values there; for
-            "logsumexp" what was taken out, and the sum of what is left.
+        results: of the chunk's program: the fold; for positions these and the values there; for
+            "logsumexp" the shift, and the sum of the rest's exponentials.
         dtype: of shares.
         over: the axes that were folded.
         whole: the extents of the array that is folded.
@@ -107,11 +107,11 @@ def packed(
 
 
 def moved(local: Array, axes: Sequence[tuple[int, int, int]]) -> Array:
-    """Positions in a chunk as positions in the whole, both counted in C order.
+    """Positions in a chunk as positions in the whole array, both counted in C order.
 
     Args:
         local: in the chunk.
-        axes: of each axis that is counted the whole extent, the chunk's, and where that begins.
+        axes: for each counted axis the whole extent, the chunk's, and the chunk's first index.
 
     >>> moved(np.array([3]), [(10, 2, 4), (6, 2, 2)])
     array([33])
@@ -125,11 +125,11 @@ def moved(local: Array, axes: Sequence[tuple[int, int, int]]) -> Array:
     return result
 
 
-# Shares together
+# Merging shares
 
 
 def together(x: Array, axis: tuple[int, ...], keepdims: bool, *, fold: str) -> Array:
-    """Shares along axes as one; the axes stay (Dask's `combine`)."""
+    """Merges shares along axes, which are kept (Dask's `combine`)."""
     del keepdims  # Dask passes it; a share keeps its axes
     with np.errstate(all="ignore"):
         return np.asarray(_TOGETHER[fold](x, axis))
@@ -154,7 +154,7 @@ def _of(ufunc: np.ufunc) -> Callable[[Array, tuple[int, ...]], Any]:
 
 
 def _first(fold: str) -> Callable[[Array, tuple[int, ...]], Array]:
-    """The share whose value NumPy's function of the name chooses; of equals the first place."""
+    """The share whose value NumPy's function `fold` chooses; of equal ones the first position."""
     choose = getattr(np, fold)
 
     def chosen(x: Array, axis: tuple[int, ...]) -> Array:
@@ -171,7 +171,7 @@ def _first(fold: str) -> Callable[[Array, tuple[int, ...]], Array]:
 
 
 def _logsumexp(x: Array, axis: tuple[int, ...]) -> Array:
-    """Sums of exponentials, each less its own shift, less the greatest one."""
+    """Rescales sums of exponentials from their own shifts to the greatest one, and adds them."""
     some = x["total"] != 0  # a share of no elements, or of infinities with a minus, has no shift
     shift = np.where(some, x["shift"], -np.inf).max(axis=axis, keepdims=True)
     taken = np.where(np.isfinite(shift), shift, 0)

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from ...fusion.trace.graph import Apply, Node, Reduce, View, arguments
 from .tasks import Labels
 
-#: Along an axis the chunks' extents, in order.
+#: The extents of the chunks along an axis, in order.
 Extents = tuple[int, ...]
-#: For each axis of an array its chunks; None where it may have any.
+#: For each axis of an array its chunks; None where any chunks will do.
 Chunks = tuple[Extents | None, ...]
 
 
 def common(chunkings: Iterable[Extents | None]) -> Extents | None:
-    """The coarsest chunks that lie within all of these.
+    """The coarsest chunks that refine all of these.
 
     >>> common([(4, 4), (2, 6), None]), common([None])
     ((2, 2, 4), None)
@@ -39,7 +39,7 @@ def landings(nodes: Sequence[Node], node: Node) -> Iterator[tuple[int, int, int]
 
 
 def placed(node: Node) -> Iterator[tuple[int, Labels]]:
-    """For each argument of a node, where its axes land on the node's.
+    """For each argument of a node, the node's axes on which its axes land.
 
     >>> x = Reduce("sum", 3, (0,), False, "float32", (5,), "float32")
     >>> list(placed(x))
@@ -69,10 +69,10 @@ def placed(node: Node) -> Iterator[tuple[int, Labels]]:
 
 
 class Classes:
-    """Labels by union: axes of one extent that an op brings together have one label.
+    """Labels by union-find: axes of one extent that an op aligns have one label.
 
     Attributes:
-        clash: whether two axes of one node came together.
+        clash: whether two axes of one node have the same label.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Classes:
 
 
 class Fresh:
-    """Labels of a node's own, for one target: from there they are handed on to what it reads."""
+    """New labels for each node; a target's labels are passed on to the nodes that it reads."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self._nodes = nodes
@@ -125,7 +125,7 @@ class Fresh:
 
 
 def needed_by(nodes: Sequence[Node], sources: frozenset[int], wanted: Sequence[int]) -> set[int]:
-    """The nodes that some need, back to the sources."""
+    """The nodes that the wanted nodes need, back to the sources."""
     needed = {*wanted}
     for k in range(len(nodes) - 1, -1, -1):
         if k in needed and k not in sources:

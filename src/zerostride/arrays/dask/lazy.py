@@ -21,13 +21,13 @@ from .tasks import Labels, Picked, Piece
 if TYPE_CHECKING:
     import dask.array as da
 
-#: Shares that one task folds, unless Dask's configuration says `split_every`. They are small, so
-#: that more than Dask's 4 cost no memory, and save a level of tasks.
+#: Shares that one task folds, unless Dask's configuration sets `split_every`. Shares are small, so
+#: more than Dask's 4 take little memory, and save a level of tasks.
 _SHARES = 8
 
 
 def is_lazy(value: Any) -> bool:
-    """Whether it is a Dask array."""
+    """Whether a value is a Dask array."""
     import dask.array as da
 
     return isinstance(value, da.Array)
@@ -37,7 +37,7 @@ def checked(array: Any, k: int) -> da.Array:
     """A Dask array of NumPy's chunks whose extents are known.
 
     Raises:
-        BroadcastError: there are extents that are not known.
+        BroadcastError: some extents are not known.
         TypeError: its chunks are another library's.
     """
     if any(math.isnan(extent) for extent in array.shape):
@@ -74,14 +74,14 @@ def blockwise(
         name: what its tasks are called.
         index: the labels of the result's axes.
         chunks: of these axes.
-        arguments: arrays with the labels of their axes, None for an axis of one block that has
-            none; and literals with None.
+        arguments: arrays with the labels of their axes, None for an axis of one block without a
+            label; and literals with None.
         dtype: of the result.
     """
     import dask.array as da
     from dask.layers import ArraySliceDep
 
-    # The places say how many blocks there are, even where every argument has one.
+    # The places give the number of blocks, even where every argument has one block.
     flat: list[Any] = [ArraySliceDep(tuple(chunks)), tuple(index)]
     for array, labels in arguments:
         flat += [array, None if labels is None else _indexed(array, labels, index)]
@@ -112,12 +112,12 @@ def _indexed(array: da.Array, labels: Sequence[Any], index: Sequence[Any]) -> tu
 
 
 def as_chunks(shape: Sequence[int], chunks: Sequence[Extents | None], dtype: Any) -> list[Extents]:
-    """Chunks for all axes: where there are none yet as Dask would have them.
+    """Chunks for all axes, with Dask's default for axes that have none.
 
     >>> as_chunks((4, 1), [(2, 2), None], "float32")
     [(2, 2), (1,)]
     """
-    empty = 0 in shape  # of no bytes Dask cannot say how many are in a chunk
+    empty = 0 in shape  # Dask cannot divide zero bytes into chunks
     all_chunks = [
         (n,) if axis_chunks is None and (n == 1 or empty) else axis_chunks
         for n, axis_chunks in zip(shape, chunks, strict=True)
@@ -131,7 +131,7 @@ def as_chunks(shape: Sequence[int], chunks: Sequence[Extents | None], dtype: Any
 
 
 def chunked(array: Any, labels: Sequence[Any], chunks: Mapping[Any, Extents]) -> da.Array:
-    """An array in the chunks of its labels; in one along the other axes."""
+    """An array in the chunks of its labels; in one chunk along axes without a label."""
     import dask.array as da
 
     wanted = tuple(
@@ -153,7 +153,7 @@ def computed(graph: Graph, operands: Sequence[Any], name: str) -> list[da.Array]
 
     Args:
         graph: what to compute.
-        operands: a Dask array, an array of NumPy's or a number for each of its inputs.
+        operands: a Dask array, a NumPy array or a number for each of its inputs.
         name: what its tasks are called.
     """
     graph = widened(graph)
@@ -193,7 +193,7 @@ def shares(graph: Graph, operand: da.Array, fold: str, over: tuple[int, ...]) ->
 
 
 def folded(array: da.Array, node: Reduce, name: str) -> da.Array:
-    """What the shares of a reduction become: a tree of them."""
+    """A reduction's result from its shares, merged in a tree."""
     return fold(array, node.op, node.over, node.keepdims, node.dtype, name)
 
 
@@ -241,7 +241,7 @@ def _staged(stage: Stage, arrays: Mapping[int, Any], name: str) -> list[da.Array
 
     results: dict[int, da.Array] = {}
     order = {id(target): k for k, target in enumerate(stage.targets)}
-    # What is an array already, or a number, needs no task.
+    # Arrays and numbers need no task.
     left = []
     for k, target in enumerate(stage.targets):
         node = stage.nodes[target.nodes[0]]
@@ -308,14 +308,14 @@ def _single_target(
     sources: Sequence[tuple[Any, Any]],
     name: str,
 ) -> da.Array:
-    """The only target of a group."""
+    """The result of a group with a single target."""
     index = _index(labels)
     piece = Piece(group.graph, group.labels, group.extents, index, group.parts(), lifted=not labels)
     return _result(piece, labels, group.targets[0], settled, sources, name)
 
 
 def _index(labels: Labels) -> tuple[int, ...]:
-    """Labels of a result's axes, each of its own; at rank 0 that of an axis that goes again."""
+    """Distinct labels of a result's axes; at rank 0 the label of an axis that is removed later."""
     return tuple(-1 - k if label is None else label for k, label in enumerate(labels)) or (-1,)
 
 
@@ -346,7 +346,7 @@ def array_of(
     arguments: Sequence[tuple[Any, Any]],
     dtype: Any,
 ) -> da.Array:
-    """As :func:`blockwise`; for an array of no axes the function makes one of one, which goes."""
+    """As :func:`blockwise`; at rank 0 the function returns blocks of one axis, then removed."""
     if chunks:
         return blockwise(function, f"zerostride-{name}", index, chunks, arguments, dtype)
     return blockwise(function, f"zerostride-{name}", (-1,), [(1,)], arguments, dtype)[0]

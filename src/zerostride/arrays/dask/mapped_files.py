@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Mapped:
     """An array in a file, opened where a part of it is read.
 
-    A `numpy.memmap` is pickled with all that it holds, which no graph can bear. This is a name:
-    workers read their chunks from the file themselves, and so have to see it under that name.
+    A `numpy.memmap` is pickled with all of its contents, too much for a graph. This object names
+    the file: workers read their chunks themselves, and so need access to it under that name.
 
     Attributes:
         file: its path.
@@ -37,11 +37,11 @@ class Mapped:
 
     @property
     def ndim(self) -> int:
-        """How many axes it has."""
+        """The number of axes."""
         return len(self.shape)
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
-        written = os.stat(self.file).st_mtime_ns  # another content has another name in a graph
+        written = os.stat(self.file).st_mtime_ns  # changed contents get another token
         identity = (self.file, written, str(self.dtype), self.shape, self.offset, self.order)
         return "zerostride-mapped", *identity
 
@@ -51,7 +51,7 @@ class Mapped:
 
 
 def as_mapped(array: Any) -> Mapped | None:
-    """What stands for a mapped array in a graph; None for what is none, or only a part of one.
+    """The stand-in for a mapped array in a graph; None for other arrays and for parts of a file.
 
     >>> as_mapped(np.ones(3)) is None
     True
@@ -72,15 +72,15 @@ def as_mapped(array: Any) -> Mapped | None:
 def from_memmap(array: np.memmap[Any, Any], chunks: Any = "auto") -> da.Array:
     """A Dask array of a mapped file, whose tasks read their chunks by the file's name.
 
-    `dask.array.from_array` of it is right on one machine's threads; to processes it would send all
-    that the file holds.
+    `dask.array.from_array` of the array works with threads of one machine; to other processes it
+    would send the whole contents.
 
     Args:
-        array: a whole mapped file, as `numpy.memmap` gives it.
+        array: a whole mapped file, as `numpy.memmap` returns it.
         chunks: as `dask.array.from_array` takes them.
 
     Raises:
-        TypeError: it is no mapped file, or a part of one.
+        TypeError: it is not a mapped file, or is a part of one.
     """
     import dask.array as da
 

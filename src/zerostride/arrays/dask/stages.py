@@ -1,9 +1,9 @@
 """A fused program cut into stages that chunks can be computed in. Dask is not needed.
 
-Along each axis of each node there are chunks. A reduction whose axes are in one chunk each stays
-inside a task. Another one ends a stage: tasks fold their chunks to shares (`folds`), and what
-all shares become is an operand of the next stage. Axes that have to have the same chunks get the
-same *label*; a label is what `dask.array.blockwise` calls an index.
+Each axis of each node is divided into chunks. A reduction over axes of one chunk each stays inside
+a task. Any other reduction ends a stage: tasks fold their chunks to shares (`folds`), and the
+merged result is an operand of the next stage. Axes that need the same chunks get the same *label*;
+`dask.array.blockwise` calls a label an index.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .folds import share_dtype
 from .labels import Chunks, Classes, Extents, Fresh, common, landings, placed
 from .tasks import Labels, Part
 
-#: Reductions whose values are those of what is reduced.
+#: Reductions whose results have the dtype of the reduced values.
 _HELD = frozenset({"sum", "prod", "min", "max"})
 
 
@@ -41,15 +41,16 @@ class Cuts:
 
 
 def cut(graph: Graph, chunks_of: Mapping[int, Chunks], sizes: Mapping[int, int]) -> Cuts:
-    """Finds the reductions that one task cannot have all of.
+    """Finds the reductions that do not fit in one task.
 
-    These are over axes of several chunks, and those of little (of a row, say) along an axis that
-    something larger has several chunks of: that is not to be made one for it.
+    These are reductions over axes of several chunks, and reductions of a small array (for example
+    a row) along an axis that a larger array has in several chunks: the larger one is not
+    rechunked for it.
 
     Args:
-        graph: what is to be cut.
+        graph: the graph to cut.
         chunks_of: for each input, by its index, its axes' chunks.
-        sizes: for each input how many elements it has.
+        sizes: for each input the number of its elements.
     """
     nodes = graph.nodes
     largest = _largest_in_chunks(graph, chunks_of, sizes)
@@ -71,7 +72,8 @@ def cut(graph: Graph, chunks_of: Mapping[int, Chunks], sizes: Mapping[int, int])
 def _largest_in_chunks(
     graph: Graph, chunks_of: Mapping[int, Chunks], sizes: Mapping[int, int]
 ) -> Callable[[int, int], int]:
-    """For an axis of a node the size of the largest input that has it in several chunks; or 0."""
+    """A function: for an axis of a node, the size of the largest input with it in several chunks,
+    or 0."""
     inputs = frozenset(k for k, node in enumerate(graph.nodes) if isinstance(node, Input))
     classes = Classes(graph.nodes, inputs, graph.outputs)
     largest_sizes: dict[int, int] = {}
@@ -89,7 +91,7 @@ def _largest_in_chunks(
 
 
 def widened(graph: Graph) -> Graph:
-    """The same, with reductions of 16-bit floats held in 32 bits until they leave the program.
+    """An equal graph with reductions of 16-bit floats held in 32 bits until they leave the program.
 
     >>> x = Input(0, (4,), "float16")
     >>> total = Reduce("sum", 0, (0,), False, "float32", (), "float16")
@@ -135,12 +137,12 @@ def _chunks(
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a stage is for.
+    """A result of a stage.
 
     Attributes:
-        fold: "" for a node's values; otherwise the reduction whose shares are wanted.
-        nodes: what it is made of.
-        of: the node whose axes it has: the values' own, or what is folded.
+        fold: "" for a node's values; otherwise the reduction whose shares it holds.
+        nodes: the nodes that it consists of.
+        of: the node whose axes it has: the node itself, or the folded one.
         over: the axes that are folded.
         whole: the shape of the node whose axes it has.
         dtype: of its chunks.
@@ -160,8 +162,8 @@ class Stage:
 
     Attributes:
         nodes: of the graph, and of the shares.
-        sources: nodes that are arrays already: inputs, and what earlier stages ended in.
-        targets: what is wanted.
+        sources: nodes that are already arrays: inputs, and results of earlier stages.
+        targets: the results to compute.
         local: the reductions that give shares, each of a chunk alone.
     """
 
@@ -171,12 +173,12 @@ class Stage:
     local: set[int] = field(default_factory=set)
 
     def add_result(self, k: int) -> None:
-        """Wants a node's values."""
+        """Adds a node's values as a target."""
         node = self.nodes[k]
         self.targets.append(Target("", (k,), k, (), node.shape, np.dtype(node.dtype)))
 
     def add_share(self, k: int) -> None:
-        """Wants the shares of a reduction."""
+        """Adds the shares of a reduction as a target."""
         node = self.nodes[k]
         assert isinstance(node, Reduce)
         inner = fold_dtype(node)
@@ -201,7 +203,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Targets that one task makes, and what it reads.
+    """Targets that one task computes, and the sources that it reads.
 
     Attributes:
         targets: of the stage.
@@ -210,7 +212,7 @@ class Group:
         labels: of the graph's nodes.
         sources: for each input of the graph the stage's node, and the labels of its axes.
         axes: for each target the labels of its axes.
-        chunks: for each label its chunks; None where no source says.
+        chunks: for each label its chunks; None where no source determines them.
         extents: for each label its extent in the whole arrays.
     """
 
@@ -223,7 +225,7 @@ class Group:
     extents: Mapping[int, int]
 
     def parts(self) -> tuple[Part, ...]:
-        """What a task makes."""
+        """The arrays that a task computes."""
         count = itertools.count()
         return tuple(
             Part(
@@ -239,7 +241,7 @@ class Group:
 
 
 def groups(stage: Stage, chunks_of: Mapping[int, Chunks]) -> list[Group]:
-    """The stage's targets, those together whose tasks walk the same chunks.
+    """The stage's targets, grouped by the chunks that their tasks walk.
 
     Args:
         stage: with its targets.
@@ -248,7 +250,7 @@ def groups(stage: Stage, chunks_of: Mapping[int, Chunks]) -> list[Group]:
     classes = Classes(
         stage.nodes, stage.sources, [k for target in stage.targets for k in target.nodes]
     )
-    if classes.clash:  # an array that is read along two ways of one axis, as x[:, None] - x
+    if classes.clash:  # an array is read along one axis in two ways, as in x[:, None] - x
         return [_group(stage, [target], Fresh(stage.nodes), chunks_of) for target in stage.targets]
     together = _group(stage, stage.targets, classes, chunks_of)
     sets: dict[frozenset[int], list[Target]] = {}
@@ -268,9 +270,9 @@ def _group(
     naming: Classes | Fresh,
     chunks_of: Mapping[int, Chunks],
 ) -> Group:
-    """The graph of some targets, each node once for every way in which it is labelled."""
+    """The graph of some targets, with each node once for each of its labellings."""
     nodes = stage.nodes
-    # From the targets down: which labels each node is asked for with.
+    # From the targets down: the labellings with which each node is read.
     asked: dict[int, dict[Labels, None]] = {}
     axes = tuple(naming.of(target.of) for target in targets)
     wanted: list[tuple[int, Labels]] = []
@@ -284,7 +286,7 @@ def _group(
             for labels in asked.get(k, ()):
                 for arg, of_arg in _handed(nodes, k, labels, naming):
                     asked.setdefault(arg, {})[of_arg] = None
-    # From the sources up: the nodes, with numbers of their own.
+    # From the sources up: the nodes, renumbered.
     group_nodes: list[Node] = []
     made_labels: list[Labels] = []
     number: dict[tuple[int, Labels], int] = {}
@@ -329,7 +331,7 @@ def _group(
 def _handed(
     nodes: Sequence[Node], k: int, labels: Labels, naming: Classes | Fresh
 ) -> list[tuple[int, Labels]]:
-    """The arguments of a node, with the labels that they get from its own."""
+    """The arguments of a node, with the labels that they get from the node's."""
     node = nodes[k]
     arguments = []
     for arg, lands in placed(node):
@@ -348,7 +350,7 @@ def _handed(
 
 
 def _folded_inside(stage: Stage, asked: Mapping[int, object], naming: Classes | Fresh) -> set[int]:
-    """The labels of axes that are folded within a task, which has to have all of them."""
+    """The labels of axes that are folded within a task, which needs their whole extents."""
     folded: set[int] = set()
     for k in asked:
         node = stage.nodes[k]

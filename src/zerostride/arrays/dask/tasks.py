@@ -1,8 +1,8 @@
-"""What a Dask task runs: one chunk of an op, of a view, or of a fused program. Dask is not needed.
+"""The code of Dask tasks: one chunk of an op, a view, or a fused program. Dask is not needed.
 
-Everything here is pickled and sent to workers. What a call means was settled for the whole arrays:
-a task has the plan's axes, or the graph with a label on each axis, and puts its chunk's extents in.
-It never asks a rule, which would see the chunk's extents in place of the arrays'.
+Everything here is pickled and sent to workers. The rules were applied to the whole arrays: a task
+has the plan's axes, or the graph with a label on each axis, and inserts its chunk's extents. It
+applies no rule, because a rule would see the chunk's extents instead of the arrays'.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ...fusion.trace.graph import Constant, Graph, Input
 from ...ops import find_op
 from .folds import identity, packed
 
-#: Where a chunk lies in the result, axis by axis.
+#: The place of a chunk in the result, axis by axis.
 Places = tuple[slice, ...]
-#: For each axis the label of the extent that it has; None for an axis of extent 1.
+#: For each axis the label of its extent; None for an axis of extent 1.
 Labels = tuple[int | None, ...]
-#: Programs that a process keeps: one for each shape that chunks have.
+#: The most programs that a process keeps: one for each shape of chunks.
 _CACHE_SIZE = 512
 
 
@@ -43,7 +43,7 @@ class Pointwise:
         op: its name.
         mapping: the plan's: where each axis of each operand lands.
         rank: of the result.
-        use: the rule, and the engine whose values are asked for.
+        use: the rule, and the engine whose values to compute.
         dtype: what to compute in, or None.
     """
 
@@ -86,11 +86,11 @@ class Laid:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One of the arrays that a task makes.
+    """One of the arrays that a task computes.
 
     Attributes:
         fold: "" for a result; otherwise the reduction of which this is a chunk's share.
-        outputs: the graph's outputs that it is made of.
+        outputs: the graph's outputs that it consists of.
         labels: of its axes. A share keeps the axes it was folded over, with extent 1.
         over: for a share, the axes it was folded over.
         shape: the folded array's whole shape, in which positions are counted.
@@ -110,12 +110,12 @@ class Piece:
     """A fused program on one chunk of each operand.
 
     Attributes:
-        graph: what is computed, with the shapes of the whole arrays.
+        graph: the graph, with the shapes of the whole arrays.
         labels: of every node's axes: axes of one label have the same extent in every chunk.
         whole: the labels' extents in the whole arrays.
         index: the labels of the axes along which a task has a place; others are in one chunk.
-        parts: what a task makes: their array if it is one, else a tuple.
-        lifted: whether a single result of no axes is given one, as Dask's blocks need an index.
+        parts: the arrays that a task returns: a single array, or a tuple.
+        lifted: whether a single result of rank 0 gets an axis, as Dask's blocks need an index.
     """
 
     graph: Graph
@@ -124,7 +124,7 @@ class Piece:
     index: tuple[int | None, ...]
     parts: tuple[Part, ...]
     lifted: bool = False
-    #: Tells one from another, in this process and in others.
+    #: Identifies the piece, in this process and in others.
     token: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -184,7 +184,7 @@ class Piece:
         return packed(part.fold, results, part.dtype, part.over, part.shape, block, at)
 
     def _of_nothing(self, part: Part, extents: Mapping[int, int]) -> Any:
-        """Of a chunk without elements: no elements, or the share that changes no fold."""
+        """The part for a chunk without elements: an empty array, or the fold's identity."""
         shape = [1 if label is None else extents[label] for label in part.labels]
         for axis in part.over:
             shape[axis] = 1
@@ -223,11 +223,11 @@ def _inputs(graph: Graph) -> list[Input]:
 
 
 def _checked(block: Any, node: Input, k: int) -> Any:
-    """A chunk as the graph wants it.
+    """A chunk with the shape and dtype of the graph's input.
 
     Raises:
-        TypeError: its Dask array says that it has another dtype.
-        ValueError: another shape.
+        TypeError: it has another dtype than its Dask array declared.
+        ValueError: it has another shape.
     """
     if node.weak and type(block) in WEAK:
         return block
@@ -256,7 +256,7 @@ def extents_of(places: Places) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """One of the arrays that a task made."""
+    """Picks one of the arrays that a task returned."""
 
     part: int
     lifted: bool
@@ -271,7 +271,7 @@ class Picked:
 
 
 class _Sharing:
-    """How many tasks run in this process now, and the threads that it had before the first."""
+    """The number of tasks that run in this process, and its threads before the first one."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -284,7 +284,7 @@ _sharing = _Sharing()
 
 
 def _after_fork() -> None:
-    """A child has none of the tasks that ran in its parent, and perhaps a lock that was taken."""
+    """Resets a child: it runs none of its parent's tasks, and may have inherited a held lock."""
     if _sharing.running:
         native.set_num_threads(_sharing.before)
     _sharing.__init__()  # type: ignore[misc]
@@ -298,8 +298,8 @@ if hasattr(os, "register_at_fork"):
 def one_thread_each() -> Iterator[None]:
     """Shares the engine's threads among the tasks that run in this process.
 
-    A task alone has all of them, n tasks an n-th each. A worker of dask.distributed is one of
-    many: each of its tasks has one thread, unless ZEROSTRIDE_NUM_THREADS says otherwise.
+    A single task has all of them, n tasks have an n-th each. A worker of dask.distributed is one of
+    many: each of its tasks has one thread, unless ZEROSTRIDE_NUM_THREADS is set.
     """
     with _sharing.lock:
         if not _sharing.running:
@@ -315,7 +315,7 @@ def one_thread_each() -> Iterator[None]:
 
 
 def _share() -> None:
-    if native.get_num_threads() != _sharing.threads:  # somebody else has set it: theirs
+    if native.get_num_threads() != _sharing.threads:  # other code has set it: keep that
         _sharing.before = native.get_num_threads()
     if not _sharing.running:
         wanted = _sharing.before

@@ -23,10 +23,10 @@ def pulled(
     """A call's result, and the function that takes its cotangents back; see `Fused.vjp`.
 
     Args:
-        compiled: what the function is for the call.
+        compiled: the function compiled for the call.
         values: the call's operands.
-        call: these as arrays of NumPy's that have their shapes and dtypes.
-        name: what tasks are called.
+        call: the call with NumPy stand-ins of their shapes and dtypes.
+        name: the tasks' name.
     """
     for node in compiled.graph.nodes:
         dtype = np.dtype(node.dtype)
