@@ -1,10 +1,10 @@
 """A fused function's graph computed by another library, node by node.
 
-That is the way where the native engine cannot be: on a device, and for arrays that stand for others
-while a library traces (JAX under jit, grad and vmap; PyTorch's transforms). What a rule chose is in
-the graph's axes by then, so that every rule is a reshape and a stretch there.
+Used where the native engine cannot run: on a device, and for a library's tracers (JAX under jit,
+grad and vmap; PyTorch's transforms). The graph's axes hold the result of each rule, so that every
+rule becomes a reshape and a stretch.
 
-Dtypes are those of `fuse.reference`: 16-bit floats are float32 from where they are read to where
+Dtypes are those of `fusion.reference`: 16-bit floats are float32 from where they are read to where
 they leave or are cast.
 """
 
@@ -20,12 +20,12 @@ from ..compute.semantics import WEAK
 from ..compute.special import HALVES, is_float, working
 from ..fusion.trace.graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, results_of
 
-#: Ops of the bits of a number, which have to have its own width.
+#: Ops of a number's bits, which need its own width.
 _OF_BITS = frozenset({"nextafter"})
 
 
 class Library(Protocol):
-    """What a replay asks of a library. Dtypes are NumPy's, by name."""
+    """The functions of a library that a replay needs. Dtypes are NumPy's, by name."""
 
     @property
     def ops(self) -> Mapping[str, Callable[..., Any]]:
@@ -34,7 +34,7 @@ class Library(Protocol):
 
     @property
     def reductions(self) -> Mapping[str, Callable[[Any, tuple[int, ...], bool], Any]]:
-        """For each of `graph.Reduce`'s, a function of an array, its axes, and whether they stay."""
+        """For each op of `graph.Reduce` a function of an array, its axes, and keepdims."""
         ...
 
     def number(self, value: Any) -> Any:
@@ -46,7 +46,7 @@ class Library(Protocol):
         ...
 
     def laid(self, array: Any, axes: Axes, shape: tuple[int, ...]) -> Any:
-        """An array laid over a shape that it may be narrower than; `axes` as `Apply.axes`."""
+        """An array broadcast to a shape; `axes` as `Apply.axes`."""
         ...
 
     def turned(self, array: Any, axes: Axes, shape: tuple[int, ...]) -> Any:
@@ -61,7 +61,7 @@ def replay(graph: Graph, operands: Sequence[Any], library: Library) -> list[Any]
         graph: what to compute.
         operands: for each input an array of its shape and dtype; a Python number, or an array
             without axes, where it is weak.
-        library: computes.
+        library: the library that computes.
 
     Returns:
         An array for each output, of its node's shape and dtype. It may be an operand itself.
@@ -107,14 +107,14 @@ def _is_number(value: Any) -> bool:
 
 
 def _number(value: Any, dtype: str) -> Any:
-    """A number in a dtype: an integer that is beyond it wraps around."""
+    """A number in a dtype; integers out of range wrap around."""
     target = np.dtype(dtype)
     with np.errstate(all="ignore"):
         return np.asarray(value).astype(target)[()]
 
 
 def _converted(value: Any, source: str, dtype: str, library: Library, *, bits: bool = False) -> Any:
-    """Values of a node of dtype `given` as an op that computes in `dtype` takes them."""
+    """Values of dtype `source` converted for an op that computes in `dtype`."""
     inner = dtype if bits else working(dtype)
     if _is_number(value):
         return library.number(_number(_number(value, dtype), inner))
@@ -153,7 +153,7 @@ _OF_NEGATIVE = frozenset({"less", "less_equal", "not_equal"})
 
 
 def _compared(op: str, exchanged: bool, values: Sequence[Any], library: Library) -> Any:
-    """Integers with a sign and without: NumPy compares their values, and no dtype holds both."""
+    """Compares signed with unsigned integers by value, as NumPy; no dtype holds both."""
     signed, unsigned = reversed(values) if exchanged else values
     name = _EXCHANGED.get(op, op) if exchanged else op
     either = _row(library.ops, name, library)(library.cast(signed, "uint64"), unsigned)
@@ -171,7 +171,7 @@ def _reduced(node: Reduce, value: Any, library: Library) -> Any:
 
 
 def _row(table: Mapping[str, Callable[..., Any]], name: str, library: Library) -> Any:
-    """What a library computes an op, or a reduction, by."""
+    """A library's function for an op or a reduction."""
     if name not in table:
         module = type(library).__module__
         raise LookupError(
@@ -182,7 +182,7 @@ def _row(table: Mapping[str, Callable[..., Any]], name: str, library: Library) -
 
 
 def aligned(axes: Axes, sizes: Sequence[int], rank: int) -> tuple[int, ...]:
-    """An argument's shape at the result's rank, 1 wherever nothing lands.
+    """An argument's shape at the result's rank, 1 where no axis lands.
 
     >>> aligned((None, 1), (1, 3), 3)
     (1, 3, 1)

@@ -1,4 +1,4 @@
-"""array_api_strict: the generic adapter, and devices that are only said to be elsewhere."""
+"""array_api_strict: the generic adapter, with devices that are simulated in this memory."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from .generic import Generic
 
 
 class Strict(Generic):
-    """Its other devices are in this memory, too, but arrays there have to stay among themselves."""
+    """The adapter: other devices are in this memory too, but their arrays must not be mixed."""
 
     def is_here(self, array: Any) -> bool:
-        """Whether it is on the first device."""
+        """Whether an array is on the first device."""
         return str(array.device) == "array_api_strict.Device('CPU_DEVICE')"
 
 

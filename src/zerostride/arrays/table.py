@@ -20,13 +20,13 @@ class Row:
     """A library.
 
     Attributes:
-        name: what messages call it.
+        name: its name in messages.
         roots: the first parts of the module names of its arrays' types.
         types: the names of those types; their subclasses are arrays of the library, too.
-        module: where its adapter is: a module with an `ADAPTER`.
-        takes: the libraries whose arrays stand beside its own as if they were.
-        made: how an array of NumPy's becomes one of its own, for messages.
-        lowered: how one of its arrays becomes NumPy's.
+        module: the module with its `ADAPTER`.
+        takes: the libraries whose arrays it combines with its own.
+        made: how to convert a NumPy array to the library, for messages.
+        lowered: how to convert the library's array to NumPy.
     """
 
     name: str
@@ -45,7 +45,7 @@ ROWS: tuple[Row, ...] = (
     Row(
         name="torch",
         roots=("torch",),
-        # Numbers that PyTorch traces are its own, too.
+        # Numbers that PyTorch traces belong to it too.
         types=("Tensor", "SymInt", "SymFloat", "SymBool"),
         module=f"{_HERE}.torch.adapter",
         made="torch.from_numpy(x)",
@@ -94,11 +94,11 @@ ROWS: tuple[Row, ...] = (
         made="array_api_strict.asarray(x)",
     ),
 )
-#: Any type with an array API namespace that has no row of its own.
+#: The row of types with an array API namespace that have no other row.
 _OTHERS = Row("", (), (), f"{_HERE}.generic")
 
 
-#: Modules of types that no package adds.
+#: Modules whose types are never another library's arrays.
 _NO_LIBRARIES = frozenset({"builtins", "collections", "abc", "typing", "numpy", "zerostride"})
 
 
@@ -111,13 +111,13 @@ def _accept(row: Row, package: str) -> Row:
 
 #: The libraries by name; entry points of the group `zerostride.arrays` add to them.
 _ADDED: Table[Row] = Table("zerostride.arrays", Row, ROWS, _accept, operator.attrgetter("name"))
-#: Types that were asked for: there are a handful, unless somebody makes them in a loop.
+#: A cache by type. Programs have a handful of types, unless they create types in a loop.
 _KNOWN: dict[type, Row | None] = {}
 _MOST = 1024
 
 
 def find_row(kind: type) -> Row | None:
-    """The row of a type of arrays, or None: it is no array of another library.
+    """The row of a type, or None if it is not another library's array type.
 
     >>> find_row(dict) is None
     True

@@ -1,6 +1,6 @@
-"""JAX's arrays: read where they lie, or lowered to JAX's functions under a trace.
+"""JAX's arrays: read without a copy, or lowered to JAX's functions under a trace.
 
-`adapter` is the way in, `data` reads memory, `ops` has the op table in JAX's functions, which is
-what jit, grad and vmap see.
+`adapter` is the entry point, `data` reads memory, `ops` has the op table in JAX's functions, for
+jit, grad and vmap.
 In: JAX arrays. Out: JAX arrays.
 """

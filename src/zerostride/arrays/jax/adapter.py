@@ -1,4 +1,4 @@
-"""JAX's arrays: read where they lie, or, while JAX traces them, lowered to its own functions."""
+"""JAX's arrays: read without a copy, or, while JAX traces them, lowered to its own functions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .data import NUMBERS, aligned, is_here, is_weak, lowered, numeric, raised, 
 from .ops import Jax as Library
 from .ops import canonical
 
-#: Operands from which a result is made in such memory: a copy takes longer than that by then.
+#: The size of operands from which a result is allocated aligned, because a copy would cost more.
 _LARGE = 1 << 18
 
 
@@ -36,22 +36,22 @@ class Jax(Generic):
 
     promotes = True
 
-    # What the generic adapter asks.
+    # Methods of the generic adapter.
 
     def is_here(self, array: Any) -> bool:
         """Whether the engine may read an array now."""
         return is_here(array)
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
-        """The array of the same memory, which is not to be written to."""
+        """NumPy's array of the same memory, which must not be written to."""
         return np.asarray(array)
 
     def writable(self, array: Any) -> NDArray[Any]:
-        """Refuses: no array of JAX's is written to."""
+        """Refuses: JAX's arrays are immutable."""
         _refuse_out()
 
     def from_numpy(self, result: NDArray[Any], like: Any) -> Any:
-        """The array of an answer, in the dtype that JAX has for it, on the device of `like`."""
+        """A result as JAX's array, in JAX's dtype for it, on the device of `like`."""
         return raised(result, like)
 
     def dtype_of(self, array: Any) -> np.dtype[Any]:
@@ -60,7 +60,7 @@ class Jax(Generic):
         return dtype
 
     def data_of(self, array: Any) -> Any:
-        """NumPy's array, or a number, of what a fused function takes from elsewhere."""
+        """NumPy's array, or a number, for an array that a fused function captures."""
         if isinstance(array, jax.core.Tracer):
             raise NotPlain("is traced by JAX (jit, grad, vmap)")
         if array.is_deleted():
@@ -73,7 +73,7 @@ class Jax(Generic):
         return arrays[0]
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
-        """NumPy's dtype of what JAX, or NumPy, takes as one."""
+        """NumPy's dtype of a dtype of JAX or of NumPy."""
         numpy_dtype: np.dtype[Any] = np.dtype(dtype)
         return numpy_dtype
 
@@ -194,7 +194,7 @@ class Jax(Generic):
         return programs.prepared(function, settled_operands, more, _shown, own=own)
 
     def _computed(self, function: Any, operands: Sequence[Any], settings: Mapping[str, Any]) -> Any:
-        """A fused function's results: by the engine if all numbers are known here, else JAX's."""
+        """A fused function's results: by the engine if it can read all operands, else by JAX."""
         return _finished(self._prepared(function, operands, settings))
 
 
@@ -221,17 +221,17 @@ _LIBRARY = Library()
 
 
 def _traced(value: Any) -> Any:
-    """A NumPy array as JAX has it."""
+    """A NumPy array as JAX's array."""
     if isinstance(value, np.ndarray | np.generic):
         return jnp.asarray(value, canonical(value.dtype))
     return value
 
 
-# What is known of operands
+# Operands
 
 
 def _size(values: Sequence[Any]) -> int:
-    """The bytes of the largest."""
+    """The bytes of the largest operand."""
     return max((value.nbytes for value in values if isinstance(value, np.ndarray)), default=0)
 
 
@@ -240,7 +240,7 @@ def _first(values: Sequence[Any]) -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """An operand as what tells its signature."""
+    """An operand's stand-in for the signature."""
     if is_weak(value):
         return NUMBERS[value.dtype.kind]
     if isinstance(value, jax.Array):
@@ -267,7 +267,7 @@ def _sizes(array: Any) -> tuple[int, ...]:
 def _laid(plan: Plan, k: int, array: Any) -> Any:
     here = lowered((array,))
     if here is not None:  # nothing is compiled for this shape
-        # What is no array of JAX's may be written to: without one beside it, it is copied.
+        # Objects other than JAX's arrays are mutable: without a JAX array beside them, copy.
         return raised(plan.view(k, as_operand(here[0])), _first((array,)))
     source = array if isinstance(array, jax.Array) else jnp.asarray(as_operand(array))
     if tuple(source.shape) != plan.operands[k]:
@@ -298,7 +298,7 @@ def _zero(operand: Any) -> Any:
     return jnp.zeros_like(array) if jnp.issubdtype(array.dtype, jnp.floating) else None
 
 
-# What is refused
+# Refusals
 
 
 def _check_out(out: Any) -> None:
@@ -311,7 +311,7 @@ def _refuse_out() -> NoReturn:
 
 
 def _check_settings(settings: Mapping[str, Any]) -> None:
-    """Refuses arrays within tuples, lists and dicts, which would stay what they are."""
+    """Refuses arrays within tuples, lists and dicts, which would not become operands."""
     for name, value in settings.items():
         if isinstance(value, tuple | list | dict):
             for leaf in jax.tree_util.tree_leaves(value):

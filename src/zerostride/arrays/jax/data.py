@@ -1,4 +1,4 @@
-"""Between JAX's arrays in this processor's memory and NumPy's, where they lie."""
+"""Conversions between JAX's arrays in this processor's memory and NumPy's, without a copy."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from .ops import canonical
 
-#: XLA takes NumPy's memory as its own where it begins at a multiple of this; else it copies.
+#: XLA uses NumPy's memory if its address is a multiple of this; otherwise it copies.
 _ALIGNMENT = 64
-#: What a Python number of an array's kind is.
+#: A Python number for each kind of array.
 NUMBERS: Mapping[str, Any] = {"i": 1, "u": 1, "f": 1.0, "V": 1.0, "c": 1j}
-#: Kinds of numbers that JAX, without `jax_enable_x64`, has no 64 bits of.
+#: Dtypes that JAX narrows without `jax_enable_x64`.
 _NARROWED = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
 
 def is_here(value: Any) -> bool:
-    """Whether the engine may read an operand now: all of it is in this processor's memory."""
+    """Whether the engine may read an operand now: it is wholly in this processor's memory."""
     if isinstance(value, jax.core.Tracer):
         return False
     if not isinstance(value, jax.Array):
@@ -34,7 +34,7 @@ def is_here(value: Any) -> bool:
 
 
 def all_here(values: Sequence[Any]) -> bool:
-    """Whether that is so of all of them."""
+    """Whether the engine may read all operands now."""
     return all(map(is_here, values))
 
 
@@ -47,7 +47,7 @@ def numeric(dtype: Any) -> np.dtype[Any]:
 
 
 def is_weak(value: Any) -> bool:
-    """Whether it is a number whose dtype JAX leaves to what it meets."""
+    """Whether a value is a number that takes the other operands' dtype in JAX."""
     return (
         isinstance(value, jax.Array)
         and value.ndim == 0
@@ -57,14 +57,14 @@ def is_weak(value: Any) -> bool:
 
 
 def settled(value: Any) -> Any:
-    """A weakly typed number of JAX's as Python's, where it is known."""
+    """A weakly typed JAX number as a Python number, if its value is known."""
     if is_weak(value) and not isinstance(value, jax.core.Tracer):
         return value.item()
     return value
 
 
 def lowered(values: Sequence[Any]) -> list[Any] | None:
-    """Operands as the engine takes them; None where one is traced, or lies elsewhere."""
+    """Operands for the engine; None if one is traced, or on another device."""
     arrays = []
     for value in values:
         if isinstance(value, jax.Array):
@@ -77,7 +77,7 @@ def lowered(values: Sequence[Any]) -> list[Any] | None:
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A new array whose memory JAX takes as its own."""
+    """A new array whose memory JAX can use without a copy."""
     size = math.prod(shape) * dtype.itemsize
     memory = np.empty(size + _ALIGNMENT, np.uint8)
     start = -memory.ctypes.data % _ALIGNMENT
@@ -85,7 +85,7 @@ def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def raised(result: Any, like: Any) -> Any:
-    """An answer, that nobody else writes to, in the dtype that JAX has for it, where `like` is."""
+    """A result as JAX's array, in its dtype, on the device of `like`; no other code writes it."""
     array = np.asarray(result)
     if array.dtype in _NARROWED:
         target = canonical(array.dtype)
@@ -101,10 +101,10 @@ def raised(result: Any, like: Any) -> Any:
 
 
 def _put_beside(array: NDArray[Any], like: Any) -> Any:
-    """An array on the device of `like`, by the function that `jax.device_put` ends in.
+    """An array on the device of `like`, by the function that `jax.device_put` finally calls.
 
-    What comes before it takes several times as long. None where there is more to be looked at: a
-    default device that was asked for, arrays in parts, another release of JAX.
+    The steps before it take several times as long. None where they are needed: a default device was
+    set, arrays are sharded, JAX is another release.
     """
     put = _put()
     if put is None or like is None or isinstance(like, jax.core.Tracer):
@@ -123,7 +123,7 @@ def _put_beside(array: NDArray[Any], like: Any) -> Any:
 
 @functools.cache
 def _put() -> Callable[..., Any] | None:
-    """`batched_device_put`, which is JAX's own; None where it does not do what is asked of it."""
+    """JAX's internal `batched_device_put`; None where it does not behave as expected."""
     try:
         from jax._src.lib import xla_client
 
@@ -140,7 +140,7 @@ def _put() -> Callable[..., Any] | None:
 
 
 def _device(like: Any) -> Any:
-    """The device that answers go to; None for the one where JAX makes arrays anyhow."""
+    """The device for results; None for JAX's default device."""
     if not isinstance(like, jax.Array) or isinstance(like, jax.core.Tracer) or not like.committed:
         return None
     (device,) = like.devices()

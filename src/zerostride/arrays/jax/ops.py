@@ -1,4 +1,4 @@
-"""The op table in JAX's own functions: what jit, grad and vmap see."""
+"""The op table in JAX's own functions, for jit, grad and vmap."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..formulas import Renamed, formulas
 from ..replay import order_of
 
 Array = Any
-#: JAX's name where it is another than the table's.
+#: JAX's names that differ from the table's.
 _NAMED = {
     "asin": "arcsin",
     "acos": "arccos",
@@ -39,7 +39,7 @@ _SAME = (
 
 
 class _Namespace(Renamed):
-    """What the formulas ask for that JAX calls otherwise."""
+    """Functions of the formulas that JAX names differently."""
 
     def cast_like(self, x: Array, like: Array) -> Array:
         return x.astype(like.dtype)
@@ -59,7 +59,7 @@ class _Namespace(Renamed):
     def floor_divide(self, a: Array, b: Array) -> Array:
         if not self.is_real_float(a):
             return jnp.floor_divide(a, b)
-        # JAX has NaN where a number is divided by 0.
+        # JAX gives NaN for a division by 0.
         zero = b == 0
         whole = jnp.floor_divide(a, jnp.where(zero, jnp.ones_like(b), b))
         return jnp.where(zero, lax.stop_gradient(a / b), whole)
@@ -72,10 +72,10 @@ def _power(a: Array, b: Array) -> Array:
 
 
 def _whole_power(a: Array, b: Array) -> Array:
-    """Integers by repeated squaring, wrapping around; JAX's own reads six bits of the exponent.
+    """Integer powers by repeated squaring, wrapping around; JAX's reads six bits of the exponent.
 
-    A negative exponent, which cannot be refused while values are not known, gives 0, or what 1 and
-    -1 have.
+    A negative exponent cannot be refused while values are traced. It gives 0, except for the bases
+    1 and -1.
     """
 
     def step(k: Any, held: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -93,7 +93,7 @@ def _whole_power(a: Array, b: Array) -> Array:
 
 
 def _of_floats(name: str) -> Callable[[Array], Array]:
-    """A rounding, of a complex number's parts; integers and truth values are whole already."""
+    """A rounding function; complex numbers are rounded by parts, integers are unchanged."""
     function = getattr(jnp, name)
     return lambda x: function(x) if jnp.issubdtype(x.dtype, jnp.inexact) else x
 
@@ -132,7 +132,7 @@ def _total(name: str) -> Callable[[Array, tuple[int, ...], bool], Array]:
 
 
 def _place(name: str) -> Callable[[Array, tuple[int, ...], bool], Array]:
-    """Where the first of the least or greatest is, in C order over all the axes."""
+    """The position of the first minimum or maximum, in C order over all the axes."""
     function = getattr(jnp, name)
 
     extreme = getattr(jnp, name.removeprefix("arg"))
@@ -158,7 +158,7 @@ _FIRST = _place("argmax")
 
 
 class Jax:
-    """JAX, as a replay asks for it."""
+    """JAX as a library for `replay`."""
 
     reductions: Mapping[str, Callable[[Array, tuple[int, ...], bool], Array]] = {
         "sum": _total("sum"),
@@ -181,11 +181,11 @@ class Jax:
         return jnp.asarray(value, canonical(value.dtype))
 
     def cast(self, array: Array, dtype: str) -> Array:
-        """As :func:`zerostride.cast`, in the dtype that JAX has for it."""
+        """As :func:`zerostride.cast`, in JAX's dtype."""
         target = canonical(np.dtype(dtype))
         source = canonical(array.dtype)
         if source == target:
-            # A dtype that is JAX's own to choose is settled by now.
+            # Makes a weak dtype strong.
             return lax.convert_element_type(array, target)
         if target == np.bool_:
             return array != 0
@@ -212,13 +212,13 @@ class Jax:
 
 
 def canonical(dtype: Any) -> np.dtype[Any]:
-    """The dtype that JAX has for NumPy's: without `jax_enable_x64` there are none of 64 bits."""
+    """JAX's dtype for NumPy's: without `jax_enable_x64` JAX has no 64-bit dtypes."""
     jax_dtype: np.dtype[Any] = np.dtype(jax.dtypes.canonicalize_dtype(np.dtype(dtype)))
     return jax_dtype
 
 
 def _saturated(array: Array, target: np.dtype[Any]) -> Array:
-    """Floats as integers: those beyond the range become its ends, NaN 0."""
+    """Floats as integers: saturated, NaN gives 0."""
     info = np.iinfo(target)
     wide = array if array.dtype.itemsize > 2 else array.astype(jnp.float32)
     above = wide >= math.ldexp(1.0, info.bits - (target.kind == "i"))

@@ -1,4 +1,4 @@
-"""PyTorch's tensors: read where they lie, with gradients, traced, and on devices (`running`)."""
+"""PyTorch's tensors: read without a copy, with gradients, traced, and on devices (`running`)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Torch(Generic):
 
     promotes = True
 
-    # What the generic adapter asks.
+    # Methods of the generic adapter.
 
     def is_here(self, array: Any) -> bool:
         """Whether the engine may read a tensor now."""
@@ -57,7 +57,7 @@ class Torch(Generic):
         return as_numpy(array.dtype)
 
     def data_of(self, array: Any) -> Any:
-        """NumPy's array of the memory of what a fused function takes from elsewhere."""
+        """NumPy's array of the memory of a tensor that a fused function captures."""
         reason = why_not_plain(array)
         if reason:
             raise NotPlain(reason)
@@ -94,7 +94,7 @@ class Torch(Generic):
         return view.clone(memory_format=torch.contiguous_format) if copy else view
 
     def views(self, plan: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
-        """Views of the plan's shape, which PyTorch differentiates: not to be written to."""
+        """Views of the plan's shape, which PyTorch differentiates; they must not be written to."""
         return tuple(_view(plan, k, array) for k, array in enumerate(arrays))
 
     def unbroadcast(self, plan: Plan, grad: Any, k: int) -> Any:
@@ -174,7 +174,7 @@ class Torch(Generic):
         *,
         own: bool = True,
     ) -> programs.Prepared:
-        with _untraced():  # what the function does to tensors from elsewhere is done
+        with _untraced():  # the function computes on captured tensors immediately
             return programs.prepared(function, operands, settings, self._shown, own=own)
 
     def _shown(self, value: Any) -> Any:
@@ -189,7 +189,7 @@ class Torch(Generic):
         settings: Mapping[str, Any],
         out: Any,
     ) -> Any:
-        """A fused function's results, by whatever way its operands have to go."""
+        """A fused function's results, by the way that its operands need."""
         return self._finished(self._prepared(function, operands, settings), out)
 
     def _finished(self, prepared: programs.Prepared, out: Any) -> Any:
@@ -207,7 +207,7 @@ class Torch(Generic):
 
 ADAPTER = Torch()
 
-#: Numbers that PyTorch traces: what they are like, and what makes them known.
+#: Types of numbers that PyTorch traces: an example of each, and the function that evaluates it.
 _NUMBERS: dict[type, tuple[Any, Callable[[Any], Any]]] = {
     torch.SymInt: (1, int),
     torch.SymFloat: (1.0, float),
@@ -254,7 +254,7 @@ def _way(operands: Sequence[Any], out: Any) -> Way:
 
 
 def _leaves(out: Any) -> list[Tensor]:
-    """The tensors of an `out`, however it is packed."""
+    """The tensors of an `out`, packed in any way."""
     if isinstance(out, dict):
         out = tuple(out.values())
     if isinstance(out, tuple | list):
@@ -263,7 +263,7 @@ def _leaves(out: Any) -> list[Tensor]:
 
 
 def _written(result: Any, out: Any) -> Any:
-    """A result, once autograd knows that its memory was written to behind its back."""
+    """A result, after telling autograd that the memory of `out` was written to."""
     for target in _leaves(out):
         if not target.is_inference():
             torch.autograd.graph.increment_version(target)
@@ -284,11 +284,11 @@ def _writable(out: Tensor) -> NDArray[Any]:
 
 
 def _check_takes(out: Any, result: Tensor, name: str) -> None:
-    """Refuses what cannot hold a result; before anything is written, if there are several."""
+    """Refuses an `out` that cannot hold a result, before any of several is written."""
     if not isinstance(out, Tensor):
         raise TypeError(f"{name} is a tensor, not {type(out).__name__}")
     _check_out(out, name)
-    # Sizes and strides that PyTorch traces become numbers where they have to be looked at alone.
+    # Traced sizes and strides become numbers only where they are examined.
     if out.shape != result.shape:
         check_shape(_shape(out), _shape(result), name=name)
     if not keeps_kind(as_numpy(result.dtype), as_numpy(out.dtype)):
@@ -302,7 +302,7 @@ def _check_takes(out: Any, result: Tensor, name: str) -> None:
 
 
 def _check_settings(settings: Mapping[str, Any]) -> None:
-    """Refuses tensors within tuples, lists and dicts, which would stay what they are."""
+    """Refuses tensors within tuples, lists and dicts, which would not become operands."""
     for name, value in settings.items():
         if isinstance(value, tuple | list | dict) and _leaves(value):
             raise TypeError(
@@ -311,13 +311,13 @@ def _check_settings(settings: Mapping[str, Any]) -> None:
 
 
 def _shape(tensor: Tensor) -> tuple[int, ...]:
-    """A tensor's shape in numbers: sizes that PyTorch traces become what they are."""
+    """A tensor's shape in numbers; traced sizes are evaluated."""
     return tuple(map(int, tensor.shape))
 
 
 def _captured(prepared: programs.Prepared) -> list[Tensor]:
-    """What the function took from elsewhere, where its operands are: tensors as they are, so that
-    autograd sees what is written to them before a backward pass."""
+    """The captured arrays on the operands' device. Tensors are passed themselves, so that autograd
+    notices if they are written to before a backward pass."""
     compiled = prepared.compiled
     if not compiled.sources:
         return []
@@ -333,7 +333,7 @@ def _captured(prepared: programs.Prepared) -> list[Tensor]:
 
 
 def _untraced() -> AbstractContextManager[Any]:
-    """Without the modes by which PyTorch traces."""
+    """A context without PyTorch's tracing modes."""
     return _disable_current_modes() if torch._C._len_torch_dispatch_stack() else nullcontext()
 
 
@@ -371,7 +371,7 @@ def _cotangent(cotangent: Any, result: Tensor, k: int) -> Tensor | None:
 
 
 def _gradient(operand: Any, gradient: Tensor | None) -> Any:
-    """A gradient; zeros where nothing comes back, None of integers and truth values."""
+    """A gradient; zeros where it is missing, None for integers and truth values."""
     if gradient is not None:
         return gradient
     if isinstance(operand, Tensor):

@@ -1,8 +1,8 @@
-"""What torch.compile has to know of zerostride; imported after PyTorch's compiler (`watch`).
+"""Registers zerostride with torch.compile; imported after PyTorch's compiler (`watch`).
 
-Its front end, Dynamo, reads the bytecode of what a compiled function calls. zerostride's functions
-are not to be read so: each is written into the graph as a call, and the op behind it (`custom_op`)
-is found when that graph is traced.
+The front end, Dynamo, reads the bytecode of functions that a compiled function calls. zerostride's
+functions are excluded: each is written into the graph as a call, and becomes an op (`custom_op`)
+when that graph is traced.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HANDED_ON: dict[Any, Any] = {
 
 
 def register() -> None:
-    """Tells PyTorch's compiler of every public function, and of the fused ones that there are."""
+    """Registers every public function, and all existing fused functions, with the compiler."""
     # The package's own frames run as they are where a graph breaks at a call.
     trace_rules.add(__name__.partition(".")[0])
     # What strict mode writes into code under test would break each of its graphs.
@@ -47,7 +47,7 @@ def register() -> None:
 
 
 def allow(function: Any) -> None:
-    """Has calls of a function written into graphs as they are."""
+    """Has the compiler write calls of a function into graphs unchanged."""
     allow_in_graph: Any = torch.compiler.allow_in_graph
     try:
         allow_in_graph(function)

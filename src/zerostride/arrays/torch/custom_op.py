@@ -1,7 +1,7 @@
 """`zerostride::run`: a program as one op of PyTorch's, for torch.compile and torch.export.
 
-A program goes into PyTorch's graphs as text, so that what was traced, or exported and loaded
-elsewhere, needs nothing but zerostride to run.
+A program is stored in PyTorch's graphs as text. So a traced graph, or one that was exported and
+loaded in another process, needs only zerostride to run.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _MOST = 2**63 - 1
 def run_as_op(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
     """A program's results, as PyTorch traces them."""
     tensors = [value for value in values if isinstance(value, Tensor)]
-    # What has more than 64 bits is a constant of the program.
+    # Integers of more than 64 bits are constants of the program.
     numbers = [
         value if type(value) is not int or abs(value) <= _MOST else 0
         for value in values

@@ -1,4 +1,4 @@
-"""Between tensors in this processor's memory and NumPy's arrays, where they lie; dtypes."""
+"""Conversions between tensors in this processor's memory and NumPy's arrays; dtypes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def as_numpy(dtype: torch.dtype) -> np.dtype[Any]:
     """NumPy's dtype of PyTorch's; ml_dtypes' for 16- and 8-bit floats that NumPy lacks.
 
     Raises:
-        TypeError: there is none.
+        TypeError: neither NumPy nor ml_dtypes has it.
 
     >>> as_numpy(torch.float16)
     dtype('float16')
@@ -88,10 +88,10 @@ def to_numpy(tensor: torch.Tensor) -> NDArray[Any]:
 
 
 class _Lent:
-    """A tensor in this processor's memory for DLPack, without what `Tensor.__dlpack__` looks at.
+    """A tensor in this processor's memory for DLPack, without the checks of `Tensor.__dlpack__`.
 
-    That is written in Python, and takes twice as long as all that follows; what it refuses (other
-    devices, gradients, set bits, what is sparse) does not come here.
+    Those checks are Python code and take twice as long as all later steps. Tensors that they refuse
+    (other devices, gradients, set bits, sparse ones) are excluded before.
     """
 
     __slots__ = ("_tensor",)
@@ -106,13 +106,13 @@ class _Lent:
         return CPU, 0
 
 
-#: Of PyTorch's own, which may be another in another release: then the tensor speaks for itself.
+#: PyTorch's internal function, which may change between releases; the fallback is the tensor.
 _CAPSULE: Any = getattr(torch._C, "_to_dlpack_versioned", None)
 _lent: Any = _Lent if _CAPSULE is not None else lambda tensor: tensor
 
 
 def from_numpy(array: NDArray[Any]) -> torch.Tensor:
-    """The tensor of an array's memory; one that nobody else holds."""
+    """The tensor of an array's memory. No other code holds the array."""
     if array.dtype.isbuiltin == 1:
         return torch.from_numpy(array)
     bits = _BITS[array.itemsize]

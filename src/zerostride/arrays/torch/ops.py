@@ -34,7 +34,7 @@ _ORDERED = frozenset(
     }
 )
 _LEAST = -(2**63)
-#: Of PyTorch's name where it is another than the table's.
+#: PyTorch's names that differ from the table's.
 _NAMED = {
     "asin": "arcsin",
     "acos": "arccos",
@@ -60,7 +60,7 @@ _SAME = (
 
 
 class _Namespace(Renamed):
-    """What the formulas ask for that PyTorch calls otherwise."""
+    """Functions of the formulas that PyTorch names differently."""
 
     def cast_like(self, x: Tensor, like: Tensor) -> Tensor:
         return x.to(like.dtype)
@@ -89,7 +89,7 @@ class _Namespace(Renamed):
 
 
 def _of_floats(name: str) -> Callable[[Tensor], Tensor]:
-    """A rounding, of a complex number's parts; integers and truth values are whole already."""
+    """A rounding function; complex numbers are rounded by parts, integers are unchanged."""
     function = getattr(torch, name)
 
     def rounded(x: Tensor) -> Tensor:
@@ -112,7 +112,7 @@ def _of_numbers(name: str, otherwise: str) -> Callable[[Tensor, Tensor], Tensor]
 
 
 def _widened(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Of unsigned integers, that PyTorch has few functions for, in signed ones."""
+    """The function with unsigned integers computed in signed ones; PyTorch lacks most of them."""
 
     def called(*args: Any) -> Tensor:
         dtype = next((x.dtype for x in args if isinstance(x, Tensor) and x.dtype in _WIDER), None)
@@ -130,7 +130,7 @@ def _widened(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
 
 def _signed(x: Any, wide: torch.dtype, turned: bool) -> Any:
-    """An unsigned integer as a signed one: of the same bits modulo its width, or in its order."""
+    """An unsigned integer as a signed one, with the same low bits, or in the same order."""
     if not isinstance(x, Tensor) or x.dtype not in _WIDER:
         return x
     return x.to(wide) ^ _LEAST if turned else x.to(wide)
@@ -162,7 +162,7 @@ def _prod(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
 
 
 def _place(name: str) -> Callable[[Tensor, tuple[int, ...], bool], Tensor]:
-    """Where the first of the least or greatest is, in C order over all the axes."""
+    """The position of the first minimum or maximum, in C order over all the axes."""
     function = getattr(torch, name)
 
     def found(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
@@ -201,7 +201,7 @@ _REDUCTIONS: Mapping[str, Callable[[Tensor, tuple[int, ...], bool], Tensor]] = {
 
 
 class Torch:
-    """PyTorch, as a replay asks for it; numbers are made on one device."""
+    """PyTorch as a library for `replay`; numbers are created on one device."""
 
     reductions = _REDUCTIONS
 
@@ -242,7 +242,7 @@ class Torch:
 
 
 def _saturated(array: Tensor, target: torch.dtype) -> Tensor:
-    """Floats as integers: those beyond the range become its ends, NaN 0."""
+    """Floats as integers: saturated, NaN gives 0."""
     wide = array if array.dtype == torch.float64 else array.to(torch.float64)
     info = np.iinfo(str(target).removeprefix("torch."))
     above, below = wide >= math.ldexp(1.0, info.bits - (info.min < 0)), wide < float(info.min)

@@ -30,7 +30,7 @@ from ..replay import replay
 from .data import as_torch, from_numpy, to_numpy
 from .ops import Torch
 
-#: How PyTorch says that it lacks a function for a dtype.
+#: PyTorch's messages for a function that a dtype lacks.
 _LACKS = re.compile("not implemented|not supported|does not support")
 _PLAIN = frozenset({torch.Tensor, torch.nn.Parameter})
 
@@ -48,7 +48,7 @@ def way_of(tensors: Sequence[Tensor]) -> Way:
     """How a program of such operands runs.
 
     Raises:
-        TypeError: one is sparse, nested or quantized.
+        TypeError: an operand is sparse, nested or quantized.
     """
     plain, recorded = True, False
     for tensor in tensors:
@@ -75,7 +75,7 @@ def way_of(tensors: Sequence[Tensor]) -> Way:
 
 
 def _is_traced(tensor: Tensor) -> bool:
-    """Whether it is plain, or one of those that stand for tensors while PyTorch traces."""
+    """Whether a tensor is plain, or a stand-in of PyTorch's tracing."""
     kind = type(tensor)
     return kind in _PLAIN or kind.__module__ in (
         "torch._subclasses.fake_tensor",
@@ -84,7 +84,7 @@ def _is_traced(tensor: Tensor) -> bool:
 
 
 def why_not_plain(tensor: Any) -> str:
-    """Why a fused function does not take a tensor from elsewhere; "" of plain data.
+    """Why a fused function cannot capture a tensor; "" for plain data.
 
     >>> why_not_plain(torch.ones(3)), why_not_plain(torch.ones(3, requires_grad=True))
     ('', 'requires a gradient, which would be lost')
@@ -110,7 +110,7 @@ def why_not_plain(tensor: Any) -> str:
 
 
 def run(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
-    """The results of a program for tensors and Python numbers, whatever way they have to go."""
+    """The results of a program for tensors and Python numbers, by the way that they need."""
     tensors = [value for value in values if isinstance(value, Tensor)]
     way = way_of(tensors)
     if way is Way.NATIVE:
@@ -125,13 +125,13 @@ def run(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
 
 
 def native(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
-    """By the engine; of tensors in this processor's memory."""
+    """The results by the engine, for tensors in this processor's memory."""
     arrays = [to_numpy(value) if isinstance(value, Tensor) else value for value in values]
     return [from_numpy(result) for result in program.run(arrays)]
 
 
 def own(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
-    """By PyTorch's functions; a result is new, and of the operands' subclass if they have one."""
+    """The results by PyTorch's functions: new tensors, of the operands' subclass if any."""
     device = next(value.device for value in values if isinstance(value, Tensor))
     others = {value.device for value in values if isinstance(value, Tensor)} - {device}
     if others:
@@ -155,7 +155,7 @@ def own(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
 
 
 def _in_kind(result: Tensor, values: Sequence[Any]) -> Tensor:
-    """A result that no operand is in (where the least of one element is) as one of their class."""
+    """A result that depends on no operand, converted to the operands' class."""
     classes = (value for value in values if isinstance(value, Tensor) and type(value) not in _PLAIN)
     like = next(classes, None)
     if like is None or type(result) is not Tensor:

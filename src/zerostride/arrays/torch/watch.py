@@ -1,7 +1,8 @@
-"""Waits for PyTorch's compiler, to tell it of zerostride (`compiler`); imports nothing itself.
+"""Waits for the import of PyTorch's compiler, to register zerostride (`compiler`).
 
-What a compiled function calls has to be known before it is compiled, and PyTorch may be imported
-after zerostride: so the import of `torch._dynamo` is looked out for, and that of nothing else.
+A compiled function's callees have to be registered before it is compiled, and PyTorch may be
+imported after zerostride. So this module watches for the import of `torch._dynamo`, and for no
+other; it imports nothing itself.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ class _Watch:
     """On `sys.meta_path`: finds one module, as the other finders do, and adds to its loader."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
-        """The module's spec; None of all other modules."""
+        """The module's spec; None for all other modules."""
         if name != _COMPILER:
             return None
         for finder in sys.meta_path:
@@ -29,7 +30,7 @@ class _Watch:
 
 
 class _Telling:
-    """A loader that tells of zerostride when its module is there."""
+    """A loader that registers zerostride after loading its module."""
 
     def __init__(self, loader: Any, watch: _Watch) -> None:
         self._loader = loader
@@ -47,7 +48,7 @@ class _Telling:
 
 
 def watch() -> None:
-    """Sees to it that PyTorch's compiler knows zerostride's functions, once it is imported."""
+    """Registers zerostride's functions with PyTorch's compiler, once it is imported."""
     if _COMPILER in sys.modules:
         _tell()
     elif not any(type(finder) is _Watch for finder in sys.meta_path):

@@ -1,5 +1,5 @@
-"""xarray's arrays: dimensions have names, and names are the rule.
+"""xarray's arrays: dimensions have names, and align by name.
 
-`adapter` is the way in, `names` follows the names through a fused function.
+`adapter` is the entry point, `names` follows the names through a fused function.
 In: DataArrays and Datasets. Out: the same.
 """

@@ -1,8 +1,8 @@
-"""xarray's arrays: dimensions have names, and names are the rule.
+"""xarray's arrays: dimensions have names, and align by name.
 
-Operands are aligned by xarray itself: indexes joined as `arithmetic_join` says, dimensions in the
-order in which they appear, coordinates and attributes merged as its own arithmetic merges them.
-What holds the values (NumPy, Dask, CuPy …) is computed as it would be without names.
+xarray itself aligns operands: it joins indexes by `arithmetic_join`, orders dimensions as they
+appear, and merges coordinates and attributes as in its own arithmetic. The arrays inside (NumPy,
+Dask, CuPy …) are computed as without names.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Named:
         return dtype
 
     def data_of(self, array: Any) -> Any:
-        """Refused: a function of the data would not know the names."""
+        """Refused: a function of the data would lose the names."""
         raise NotPlain("its dimensions' names would be lost", f"{OPERAND}; or take its .data")
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
@@ -110,7 +110,7 @@ class Named:
         return self.reduction("sum", grad, {"axis": over, "keepdims": False, **kept})
 
     def reduction(self, name: str, x: Any, options: Mapping[str, Any]) -> Any:
-        """A reduction over dimensions by name, or by place."""
+        """A reduction over dimensions by name or by position."""
         arguments = dict(options)
         _refuse_out(arguments.pop("out", None))
         dims = _dimensions(_check(x), arguments.pop("axis", None))
@@ -132,7 +132,7 @@ class Named:
         out: Any,
         progress: Any,
     ) -> Any:
-        """A call of a fused function, each result of all dimensions together."""
+        """A call of a fused function; each result has all dimensions."""
         _refuse_out(out)
         named = [name for name, value in settings.items() if _is_named(value)]
         rest = {name: value for name, value in settings.items() if name not in named}
@@ -172,15 +172,15 @@ class Named:
     def vjp(
         self, function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
     ) -> tuple[Any, Callable[..., Any]]:
-        """Refused: cotangents have places."""
+        """Refused: cotangents have positions, not names."""
         _refuse("vjp", _TAKE_DATA)
 
 
 def plan_of(operands: Sequence[Any]) -> Plan:
     """The plan of DataArrays and Variables: an axis for each name, in the order of appearance.
 
-    The operands' shapes are written in that order, as xarray transposes them; indexes are joined
-    first, so that sizes are those of what both have.
+    The operands' shapes are in that order, as xarray transposes them. Indexes are joined first, so
+    sizes are those after the join.
 
     Raises:
         BroadcastError: dimensions of one name and two sizes.
@@ -209,7 +209,7 @@ def plan_of(operands: Sequence[Any]) -> Plan:
     return Plan(shape, shapes, mapping, RuleUse("xarray", {"axes": tuple(map(str, sizes))}))
 
 
-# Pieces
+# Helpers
 
 
 def _check_places(
@@ -219,14 +219,14 @@ def _check_places(
     originals: Sequence[Any],
     named: Sequence[str],
 ) -> None:
-    """Refuses a fused function in which places and names are two things.
+    """Refuses a fused function in which positions and names of axes disagree.
 
     Args:
         function: fused.
         data: its operands, as xarray lays them out.
-        settings: its keywords, with the same of those that have names.
-        originals: the operands, and these settings, as the user has them.
-        named: what these settings are called.
+        settings: its keywords; those with named arrays as xarray lays them out.
+        originals: the user's operands, and the user's settings with named arrays.
+        named: the names of these settings.
     """
     more = {name: item for name, item in settings.items() if name != "progress"}
     call = sort(
@@ -248,14 +248,14 @@ def _check_places(
 
 
 def _shown(value: Any) -> Any:
-    """What tells a signature of data."""
+    """An operand's stand-in for the signature."""
     if not is_foreign(value):
         return value
     return stand_in(tuple(value.shape), dispatch().dtype_of(value))
 
 
 def _applied(compute: Callable[..., Any], operands: Sequence[Any]) -> Any:
-    """A function of the data, aligned; the result with names and coordinates."""
+    """Applies a function to aligned data; the result has names and coordinates."""
     import xarray as xr
 
     values = [np.asarray(value) if isinstance(value, list | tuple) else value for value in operands]
@@ -287,7 +287,7 @@ def _applied(compute: Callable[..., Any], operands: Sequence[Any]) -> Any:
 
 
 def _with_attributes(result: Any, operands: Sequence[Any]) -> Any:
-    """A result with the attributes that xarray's arithmetic gives it, as its options say."""
+    """A result with the attributes of xarray's arithmetic, by its options."""
     import xarray as xr
 
     bare: list[Any] = [
@@ -306,7 +306,7 @@ def _options() -> Mapping[str, Any]:
 
 
 def _joined(operands: Sequence[Any]) -> list[Any]:
-    """Named operands, their indexes joined."""
+    """Named operands with joined indexes."""
     import xarray as xr
 
     for array in operands:
@@ -334,7 +334,7 @@ def _is_named(value: Any) -> bool:
 
 
 def _check(array: Any) -> Any:
-    """An array, and no collection of them."""
+    """The array; a collection of arrays is refused."""
     if not hasattr(array, "data"):
         raise TypeError(
             f"a {type(array).__name__} is many arrays; map the function over it "
@@ -348,7 +348,7 @@ def _held(data: Any) -> Any:
 
 
 def _dimensions(x: Any, axis: Any) -> list[Hashable]:
-    """The names of the dimensions that `axis` means: names, places, or all for None."""
+    """The names of the dimensions in `axis`: names, positions, or None for all."""
     if axis is None:
         return list(x.dims)
     axes = axis if isinstance(axis, tuple | list) else (axis,)
@@ -373,7 +373,7 @@ def _dimensions(x: Any, axis: Any) -> list[Hashable]:
 
 
 def _names_of(plan: Plan) -> tuple[str, ...] | None:
-    """The names of a plan's axes, or None: they have places alone."""
+    """The names of a plan's axes, or None if they have positions only."""
     return plan.rule.attributes.get("axes") if plan.rule == "xarray" else None
 
 

@@ -1,8 +1,8 @@
-"""Which dimension each axis of a fused function is of, where the operands' dimensions have names.
+"""The dimension of each axis in a fused function, where the operands' dimensions have names.
 
-Within the function axes have places. Here its graph is read once more with the names: where two
-dimensions come to lie on one axis, or an axis is counted that lies elsewhere in the user's array,
-the function is refused, whatever the sizes are. A square array would hide it otherwise.
+Within the function axes have positions. This module follows the names through its graph. It refuses
+the function if two dimensions meet on one axis, or if an axis is counted that has another position
+in the user's array. It does so at all sizes, because a square array would hide the error.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import NoReturn
 from ...errors import BroadcastError, Reason
 from ...fusion.trace.graph import Apply, Graph, Input, Node, Reduce, View
 
-#: For each axis the dimension it is of, counted among all; None of one of extent 1 or of no name.
+#: For each axis the number of its dimension; None for an axis of extent 1 or without a name.
 Labels = tuple[int | None, ...]
 _INSTEAD = "compute with the arrays' .data, whose axes have places; or do that outside, by name"
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """An operand with names, as the function is given it: laid out like the result.
+    """An operand with names, laid out like the result, as it is passed to the function.
 
     Attributes:
-        dims: its dimensions as the user has them.
-        rank: of what the function is given, which has new axes between those.
+        dims: its dimensions in the user's order.
+        rank: of the passed array, which has new axes between those.
     """
 
     dims: tuple[Hashable, ...]
@@ -34,12 +34,12 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """What is known of a node.
+    """The names of a node.
 
     Attributes:
         labels: of its axes.
-        order: its dimensions in the order in which xarray would have them.
-        has_places: whether it is made of arrays without names, and of none with names.
+        order: its dimensions in xarray's order.
+        has_places: whether it depends only on arrays without names.
     """
 
     labels: Labels
@@ -48,15 +48,15 @@ class _Value:
 
 
 def check(graph: Graph, operands: Sequence[Names | None], dims: Sequence[Hashable]) -> None:
-    """Refuses a graph in which places and names are two things.
+    """Refuses a graph in which positions and names of axes disagree.
 
     Args:
         graph: of the function.
-        operands: for each input of the graph what names it has, or None.
+        operands: for each input of the graph its names, or None.
         dims: all dimensions, in the order of the result's.
 
     Raises:
-        BroadcastError: dimensions of two names meet, or change their places.
+        BroadcastError: dimensions of two names meet, or change their positions.
 
     >>> turned = View(0, (1, 0), (2, 2), "float32")
     >>> graph = Graph((Input(0, (2, 2), "float32"), turned), (1,), 1)
@@ -128,7 +128,7 @@ def _reduced(node: Reduce, source: _Value) -> _Value:
         if node.keepdims or axis not in node.over
     ]
     whole = len(node.over) == len(source.labels)
-    kept = () if whole else source.order  # an axis that is kept still has its place
+    kept = () if whole else source.order  # an axis that is kept still has its position
     order = (
         kept if node.keepdims else tuple(dimension for dimension in kept if dimension not in gone)
     )
@@ -136,7 +136,7 @@ def _reduced(node: Reduce, source: _Value) -> _Value:
 
 
 def _check_counted(what: str, value: _Value, dims: Sequence[Hashable]) -> None:
-    """Refuses to count axes that are not where xarray would have them: the last of all."""
+    """Refuses to count axes that are not in xarray's positions: the last of all."""
     if value.order != tuple(range(len(dims) - len(value.order), len(dims))):
         names = ", ".join(repr(dims[label]) for label in value.order)
         raise BroadcastError(
