@@ -4,7 +4,8 @@ A :class:`Rewrite` names a node and the steps that replace it: operands reshaped
 node itself with reordered operands or other attributes, its result reshaped. As data it can be
 planned, computed and shown before a file changes. A format's :class:`Editor` writes it to a file.
 
->>> Rewrite((3,), (Step("unsqueeze", (Input(1),), axes=(0,)), SELF(Input(0), Made(0)))).describe()
+>>> own = RewriteStep("self", (Input(0), Earlier(0)))
+>>> Rewrite((3,), (RewriteStep("unsqueeze", (Input(1),), axes=(0,)), own)).describe()
 't0 = unsqueeze operand 1 at axes (0,); itself(operand 0, t0)'
 """
 

@@ -33,7 +33,7 @@ class Writer:
     >>> net = Writer()
     >>> x = net.parameter("x", (2, 3), "float32")
     >>> net.result(net.layer("y", "Relu", "opset1", {}, [x], "float32"))
-    >>> [line.split()[3] for line in net.text.splitlines() if "<layer" in line]
+    >>> [line.split()[3] for line in net.text.splitlines() if "<layer " in line]
     ['type="Parameter"', 'type="Relu"', 'type="Result"']
     """
 
