@@ -137,7 +137,7 @@ def _place(name: str) -> Callable[[Array, tuple[int, ...], bool], Array]:
 
     extreme = getattr(jnp, name.removeprefix("arg"))
 
-    def found(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+    def position(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
         if jnp.iscomplexobj(x):  # ordered by the real part, then by the imaginary one
             best = extreme(x, axis=axes, keepdims=True)
             return _FIRST((x == best) | (x != x), axes, keep)
@@ -151,7 +151,7 @@ def _place(name: str) -> Callable[[Array, tuple[int, ...], bool], Array]:
             result = result.reshape([1 if k in axes else n for k, n in enumerate(x.shape)])
         return result
 
-    return found
+    return position
 
 
 _FIRST = _place("argmax")

@@ -32,7 +32,7 @@ def as_numpy(dtype: torch.dtype) -> np.dtype[Any]:
     >>> as_numpy(torch.float16)
     dtype('float16')
     """
-    numpy_dtype = _known().get(dtype)
+    numpy_dtype = _numpy_dtypes().get(dtype)
     if numpy_dtype is None:
         name = str(dtype).removeprefix("torch.")
         needs = f"; NumPy has {name} from ml_dtypes: install that" if name in _ADDED else ""
@@ -53,7 +53,7 @@ def as_torch(dtype: np.dtype[Any]) -> torch.dtype:
 
 
 @functools.cache
-def _known() -> dict[torch.dtype, np.dtype[Any]]:
+def _numpy_dtypes() -> dict[torch.dtype, np.dtype[Any]]:
     dtypes = {getattr(torch, name): np.dtype(name) for name in _NUMPY}
     try:
         import ml_dtypes

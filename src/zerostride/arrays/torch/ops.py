@@ -165,7 +165,7 @@ def _place(name: str) -> Callable[[Tensor, tuple[int, ...], bool], Tensor]:
     """The position of the first minimum or maximum, in C order over all the axes."""
     function = getattr(torch, name)
 
-    def found(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    def position(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
         if x.dtype == torch.bool:
             x = x.to(torch.uint8)
         kept = [axis for axis in range(x.ndim) if axis not in axes]
@@ -177,7 +177,7 @@ def _place(name: str) -> Callable[[Tensor, tuple[int, ...], bool], Tensor]:
             result = result.reshape([1 if k in axes else n for k, n in enumerate(x.shape)])
         return result
 
-    return found
+    return position
 
 
 def _truth(name: str) -> Callable[[Tensor, tuple[int, ...], bool], Tensor]:
