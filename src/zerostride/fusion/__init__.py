@@ -61,4 +61,4 @@ def fuse(
 
     if function is not None:
         return Fused(function, dtype)
-    return lambda given: Fused(given, dtype)
+    return lambda decorated: Fused(decorated, dtype)
