@@ -25,7 +25,7 @@ APPLIED = {*OPS} - {"cast"}
 @pytest.fixture(params=["torch", "jax"])
 def library(request):
     pytest.importorskip(request.param, reason="its functions are what is tested")
-    module = importlib.import_module(f"zerostride.arrays.{request.param}_ops")
+    module = importlib.import_module(f"zerostride.arrays.{request.param}.ops")
     return module.Torch("cpu") if request.param == "torch" else module.Jax()
 
 
