@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from reports import HOSTILE, ROWS, audit_report, audited, port_report, verify_report
 
 from zerostride.errors import ZerostrideError
 from zerostride.models.findings import Known, Report, Unread, Verdict
-from zerostride.models.report_json import plain
+from zerostride.models.report_json import _Writer, plain
 from zerostride.report import (
     FORMS,
     finding_text,
@@ -423,3 +425,14 @@ def test_names_in_sentences_are_the_nodes_own() -> None:
 
 def test_a_page_keeps_its_words() -> None:
     assert Reader(page("<b>", "<p>x")).text == "<b>x\n"
+
+
+DATA = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(DATA, st.sampled_from([None, 2]))
+def test_data_are_written_as_json_writes_them(data: Any, indent: int | None) -> None:
+    assert _Writer(indent).value(data, 0) == json.dumps(plain(data), indent=indent)
