@@ -28,7 +28,7 @@ class Target:
         unknown: reasons of findings that are unknown, with their number.
         audit: CPU seconds of the audit, beyond loading.
         answers: how many different reports the same question got; 1 is right.
-        port: CPU seconds of the port, loading included.
+        port: CPU seconds of the port, beyond loading.
         rewrites, left: nodes that it changed, and findings that are not `same` after it.
         outcomes: what the engine answered, node by node; empty where it was not asked.
         contradictions: nodes of which the audit and the engine say opposite things.

@@ -19,6 +19,10 @@ _VERDICTS = ("same", "same_here", "different", "refused", "unknown")
 _PACKAGES = ("onnxruntime", "openvino", "ncnn", "pnnx", "MNN", "ai-edge-litert", "torch", "numpy")
 
 
+#: Audits of fewer seconds count as this long in a ratio: the clock and the disk decide below it.
+_LEAST = 0.01
+
+
 @dataclass
 class Totals:
     """Sums over all files, of one target or of all.
@@ -30,7 +34,8 @@ class Totals:
         checks: nodes that the engine was asked about.
         contradictions: nodes of which the audit and the engine say opposite things.
         unstable: questions that got more than one answer.
-        audit, port: the longest, in seconds; `ratio` is the largest port for its audit and loading.
+        audit, port: the longest, in seconds.
+        ratio: the largest port for its audit.
     """
 
     files: int = 0
@@ -41,6 +46,7 @@ class Totals:
     unstable: int = 0
     audit: float = 0.0
     port: float = 0.0
+    ratio: float = 0.0
 
     @property
     def findings(self) -> int:
@@ -62,6 +68,7 @@ class Totals:
         self.unstable += target.answers > 1
         self.audit = max(self.audit, target.audit)
         self.port = max(self.port, target.port)
+        self.ratio = max(self.ratio, target.port / max(target.audit, _LEAST))
 
 
 def totals(results: Sequence[Measured], name: str | None = None) -> Totals:
@@ -90,14 +97,24 @@ def _by_target(results: Sequence[Measured]) -> Iterator[tuple[str, ...]]:
             str(total.unstable),
             f"{total.audit:.1f}",
             f"{total.port:.1f}",
+            f"{total.ratio:.1f}",
         )
 
 
 _BY_TARGET = (
     *("target", "files", *_VERDICTS, "unknown share", "rewrites", "run on the engine"),
-    *("contradictions", "unstable", "longest audit, s", "longest port, s"),
+    *("contradictions", "unstable", "longest audit, s", "longest port, s", "port / audit"),
 )
-_BY_FILE = ("file", "made by", "findings", "unknown", "audit, s", "port, s", "whole model")
+_BY_FILE = (
+    "file",
+    "made by",
+    "findings",
+    "unknown",
+    "audit, s",
+    "port, s",
+    "port / audit",
+    "whole model",
+)
 
 
 def _by_file(results: Sequence[Measured]) -> Iterator[tuple[str, ...]]:
@@ -111,6 +128,7 @@ def _by_file(results: Sequence[Measured]) -> Iterator[tuple[str, ...]]:
             str(total.counts["unknown"]),
             f"{total.audit:.1f}",
             f"{total.port:.1f}",
+            f"{total.ratio:.1f}",
             (measured.whole or missing)[:120],
         )
 

@@ -155,7 +155,11 @@ def recompute(
     for k, value in enumerate(subject.node.inputs):
         if value is not None and value.shape is not None and value.name not in arrays:
             arrays[value.name] = _data(value, size, k)
-    extra = [random_array(k, shape, None) for k, shape in enumerate(shapes[:-1])]
+    extra = {
+        k: random_array(k, shapes[k], None)
+        for k, at in enumerate(positions_of(subject.site))
+        if at is None and k < len(shapes) - 1
+    }
     before = _computed(subject.site, [_of(arrays, v) for v in subject.node.inputs], extra)
     after = _Replay(place.node, makers, arrays, extra, module).value(place.node.outputs[0])
     if not identical(before, after):
@@ -200,7 +204,7 @@ def _data(value: Value, size: Callable[[Any], int], seed: int) -> Array:
     return random_array(seed, shape, value.dtype)
 
 
-def _computed(site: Site, inputs: Sequence[Array | None], extra: Sequence[Array]) -> Array:
+def _computed(site: Site, inputs: Sequence[Array | None], extra: Mapping[int, Array]) -> Array:
     """The result of a site on its node's inputs."""
     parts = []
     for k, place in enumerate(positions_of(site)):
@@ -232,7 +236,7 @@ class _Replay:
         last: Node,
         makers: Mapping[int, Node],
         arrays: Mapping[str, Array],
-        extra: Sequence[Array],
+        extra: Mapping[int, Array],
         module: FormatModule,
     ) -> None:
         self.arrays = arrays
