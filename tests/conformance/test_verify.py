@@ -95,24 +95,24 @@ def test_a_crash_is_an_outcome(tmp_path: Path) -> None:
     assert report.checks[1].outcome is Outcome.AGREES
 
 
-def test_a_segmentation_fault_in_the_middle_of_a_model_is_one_outcome(tmp_path: Path) -> None:
-    """OpenVINO dies of a Broadcast of rank 0 to rank 0; the nodes after it have their answers."""
+def test_a_crash_in_the_middle_of_a_model_is_one_outcome(tmp_path: Path) -> None:
+    """OpenVINO dies of a Broadcast of no elements; the nodes after it have their answers."""
     pytest.importorskip("openvino", reason="it is OpenVINO's fault")
     kind, node = onnx.TensorProto.FLOAT, onnx.helper.make_node
     graph = onnx.helper.make_graph(
         [
             node("Add", ["x", "y"], ["a"], name="before"),
             node("Expand", ["z", "shape"], ["b"], name="dies"),
-            node("Mul", ["a", "b"], ["c"], name="after"),
-            node("Sub", ["c", "y"], ["d"], name="last"),
+            node("Mul", ["z", "z"], ["c"], name="after"),
+            node("Sub", ["a", "y"], ["d"], name="last"),
         ],
         "g",
         [
             onnx.helper.make_tensor_value_info(name, kind, shape)
-            for name, shape in {"x": [2, 3], "y": [3], "z": []}.items()
+            for name, shape in {"x": [2, 3], "y": [3], "z": [0]}.items()
         ],
         [onnx.helper.make_empty_tensor_value_info("d")],
-        [onnx.helper.make_tensor("shape", onnx.TensorProto.INT64, [0], [])],
+        [onnx.helper.make_tensor("shape", onnx.TensorProto.INT64, [1], [0])],
     )
     opsets = [onnx.helper.make_opsetid("", 17)]
     file = tmp_path / "m.onnx"
@@ -122,7 +122,7 @@ def test_a_segmentation_fault_in_the_middle_of_a_model_is_one_outcome(tmp_path: 
     agrees = Outcome.AGREES
     dies = ("dies", Outcome.CRASHED)
     assert answers == [("before", agrees), dies, ("after", agrees), ("last", agrees)]
-    assert report.checks[1].detail == "the engine's process ended: SIGSEGV"
+    assert report.checks[1].detail == "the engine's process ended: SIGFPE"
     assert not report.ok
 
 
@@ -372,7 +372,7 @@ def test_a_number_is_broadcast_to_a_number(engine: str, tmp_path: Path) -> None:
     """Run: data of rank 0, of which no vector is made where the engine has rank 0."""
     report = verified(expanded(tmp_path, (), []), engine)
     (check,) = report.checks
-    assert check.outcome is (Outcome.CRASHED if engine == "openvino" else Outcome.AGREES)
+    assert check.outcome is (Outcome.DIFFERS if engine == "openvino" else Outcome.AGREES)
 
 
 def test_openvino_stretches_both_ways(tmp_path: Path) -> None:

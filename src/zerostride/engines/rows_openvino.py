@@ -267,7 +267,8 @@ OPENVINO = Engine(
             rules=_TO_TARGET,
         ),
         Divergence(
-            "Broadcast-3 of rank 0 to rank 0 dies with SIGSEGV at compile (numpy, bidirectional)",
+            "Broadcast-3 of rank 0 to rank 0 between an input and an output of the model dies with "
+            "SIGSEGV at compile (numpy, bidirectional)",
             Reason.CRASH,
             _OPENVINO,
             strikes=lambda plan, asker: (

@@ -21,6 +21,7 @@ from ..formats.onnx.sites import Kind, Site
 from ..ir.graph import FileShape
 from .absent_ops import ABSENT
 from .compound_engines import AS_WRITTEN, CARRIERS, CONTRIB_OPENVINO, MANY
+from .frontend import frontend_fault
 from .node_limits import NotJudged as NotJudged
 
 #: Kinds whose rule is a row of the engine table, where `compound_engines` has none.
@@ -41,6 +42,9 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
     """
     if site.node.domain == "com.microsoft":
         return _contributed(site, engine)
+    if engine.name == "openvino" and (detail := frontend_fault(site)):
+        detail = f"openvino's ONNX frontend {detail}"
+        raise _refusal(site, detail, Reason.WRONG_RESULT, silent=True)
     own_rule = _own_rule(site, engine)
     if own_rule is not None:
         op = None if site.kind is Kind.EXPAND else canonical(site)

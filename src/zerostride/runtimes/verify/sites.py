@@ -25,6 +25,7 @@ from ...models.formats.onnx.sites import Kind, Site
 from ...models.formats.onnx.sites import find_site as onnx_site
 from ...models.ir.graph import Graph, Node
 from ...models.transport.batch import BatchAxes, Sample, contracted_batch, whole, without_batch
+from ...models.transport.frontend import FAULTS
 from ...models.transport.ways import NotJudged, transport
 from ...ops import OPS, column_of
 from .data import operand
@@ -164,7 +165,7 @@ def prepare(site: Site, engine: Engine, batch: BatchAxes, graph: Graph) -> Plain
     except NotJudged as answer:
         raise Skip(str(answer)) from None
     except BroadcastError as error:
-        if not (engine.name == "onnxruntime" and _is_onnx(site)):
+        if not _as_node(site, engine):
             raise Skip(f"there is no op to run: {error.detail}") from None
         side = Side(site.rule, {}, engine.name, None)  # the engine refuses it
     if site.kind in PLANNED:
@@ -209,13 +210,14 @@ def _planned(
     engine_shapes = tuple(tuple(map(int, shape)) for shape in sample.shapes)
     result = tuple(map(int, sample.plan.shape))
     if site.kind is Kind.EXPAND:
-        task = Task(Form.TO, "expand", {"mode": side.rule.name}, target=shapes[1])
+        attributes = {"mode": side.rule.name, "onnx": _as_node(site, engine)}
+        task = Task(Form.TO, "expand", attributes, target=shapes[1])
         kinds, note = _dtypes(site, engine, "expand", 1)
         return Plain(site, task, shapes[:1], engine_shapes[:1], kinds, result, note=note)
     op = side.op or "add"
     kinds, note = _dtypes(site, engine, op, len(shapes))
     node = site.node
-    if engine.name == "onnxruntime" and _is_onnx(site):
+    if _as_node(site, engine):
         attributes = {k: v for k, v in node.attributes.items() if k != "consumed_inputs"}
         task = Task(Form.NODE, node.op, attributes, opset=node.version)
         return Plain(site, task, shapes, engine_shapes, kinds, result, note=note)
@@ -236,6 +238,12 @@ def _planned(
         raise Skip(f"{engine.name} has no single op for {op}")
     task = Task(Form.OP, op, dict(side.attributes))
     return Plain(site, task, shapes, engine_shapes, kinds, result, note=note)
+
+
+def _as_node(site: Site, engine: Engine) -> bool:
+    """Whether an ONNX node is run as it is, by the engine's own reader of ONNX."""
+    reads = engine.name == "onnxruntime" or (engine.name == "openvino" and site.node.op in FAULTS)
+    return reads and _is_onnx(site)
 
 
 def _is_onnx(site: Site) -> bool:

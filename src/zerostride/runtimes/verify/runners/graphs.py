@@ -160,12 +160,15 @@ def load_openvino() -> Runner:
         return compute(factory.create(op.names["openvino"][0], inputs), inputs, arrays)
 
     def to(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+        if task.attributes.get("onnx"):
+            shape = np.array(task.target, np.int64).reshape(len(task.target))
+            return node(Task(Form.NODE, "Expand", constant=(False, True)), [*arrays, shape])
         inputs = [ops.parameter(list(arrays[0].shape), dtype=arrays[0].dtype)]
         target = ops.constant(np.array(task.target, np.int64).reshape(len(task.target)))
         both = task.attributes.get("mode") == "bidirectional"
         mode = "BIDIRECTIONAL" if both else "NUMPY"
-        node = ops.broadcast(inputs[0], target, broadcast_spec=mode)
-        return [compute(node, inputs, arrays[:1])]
+        broadcast = ops.broadcast(inputs[0], target, broadcast_spec=mode)
+        return [compute(broadcast, inputs, arrays[:1])]
 
     def node(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         compiled = core.compile_model(core.read_model(one_node(task, arrays)), "CPU")
