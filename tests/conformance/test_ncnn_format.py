@@ -25,9 +25,9 @@ from ncnn_net import Net, feeds
 from zerostride.errors import BroadcastError
 from zerostride.models.execute import execute
 from zerostride.models.formats.ncnn import find_site, lower, read
-from zerostride.models.formats.ncnn.layers import LAYERS
-from zerostride.models.formats.ncnn.text import Params, read_text
-from zerostride.models.formats.ncnn.weights import LOADS, bin_path, locate
+from zerostride.models.formats.ncnn.layers import LAYERS, loads_of
+from zerostride.models.formats.ncnn.text import read_text
+from zerostride.models.formats.ncnn.weights import bin_path, locate
 
 pytestmark = pytest.mark.conformance
 
@@ -70,7 +70,7 @@ def weights_of(path: Path, end: Any) -> bytes:
     for layer in read_text(path).layers:
         if layer.type == "MemoryData" and layer.name == "end":
             return data + made.floats(end)
-        loads = LOADS[layer.type](Params(layer)) if layer.type in LOADS else ()
+        loads = loads_of(layer)
         for k, load in enumerate(loads):
             numbers = np.random.default_rng(k).uniform(0.1, 0.9, load.count)
             data += made.floats(numbers, mark=load.marked)
@@ -252,7 +252,7 @@ def test_the_weights_of_a_norm_lie_where_its_site_says(
         texts = {"GroupNorm": f"0=1 1={count} 2=1e-5", "BatchNorm": f"0={count} 1=1e-5"}
         line = f"{kind} op 1 1 in0 out0 {texts.get(kind, f'0={count} 1=1e-5')}"
         path = made.write(tmp_path, made.param(*made.inputs(shape), line))
-        loads = LOADS[kind](Params(read_text(path).layers[1]))
+        loads = loads_of(read_text(path).layers[1])
         zeros = ("beta", "bias", "mean")
         plain = [np.full(load.shape, 0 if load.name in zeros else 1) for load in loads]
         drawn = [np.random.default_rng(k).uniform(1, 2, load.shape) for k, load in enumerate(loads)]
@@ -420,7 +420,7 @@ def test_what_pnnx_writes_is_read_whole(ncnn: Net, tmp_path: Path) -> None:
             continue  # pnnx leaves an op as it is that ncnn has no layer for
         model = read(path)
         assert not [note for note in model.notes if "sizes" in note or "missing" in note]
-        weights = locate(read_text(path).layers, bin_path(path), lambda kind: kind in LAYERS)
+        weights = locate(read_text(path).layers, bin_path(path))
         assert (weights.missing, weights.end) == (None, weights.size)
         names = [value.name for node in model.nodes for value in node.outputs]
         data = bin_path(path).read_bytes()

@@ -25,7 +25,7 @@ from .program import LayerProgram, parameter
 from .reader import read_ncnn
 from .sizes import MAX_RANK, MAX_SIZE
 from .text import SPACES, Layer, ParamFile, read_text, shown
-from .weights import LOADS, Weights, bin_path, locate
+from .weights import Weights, bin_path, locate
 
 _WORD = re.compile(r"\S+", re.ASCII)
 
@@ -77,9 +77,7 @@ class NcnnEditor:
         self.path = Path(path)
         self.graph: Graph = read_ncnn(path)
         self.parsed: ParamFile = read_text(self.path)
-        self.weights: Weights = locate(
-            self.parsed.layers, bin_path(self.path), lambda kind: kind in LAYERS
-        )
+        self.weights: Weights = locate(self.parsed.layers, bin_path(self.path))
         layers = self.parsed.layers
         self.taken = {name for layer in layers for name in (layer.name, *layer.tops)}
         self.maker = {name: layer for layer in layers for name in layer.tops}
@@ -138,8 +136,7 @@ class NcnnEditor:
 
     def refusal(self, layer: Layer, message: str) -> ModelError:
         """An error that names a layer."""
-        who = f"{shown(layer.type)[1:-1]} {shown(layer.name)}"
-        return ModelError(f"{self.path}: line {layer.line}: {who}: {message}")
+        return ModelError(f"{self.path}: line {layer.line}: {layer.shown}: {message}")
 
     def fresh(self, base: str) -> str:
         """A name that is new to the file, for a layer and its blob."""
@@ -184,7 +181,9 @@ class NcnnEditor:
 
     def put(self, layer: Layer, lines: Sequence[_Line]) -> None:
         """Records a program's lines for a layer."""
-        if layer.type in LOADS and all(line.name != layer.name for line in lines):
+        row = LAYERS.get(layer.type)
+        has_weights = row is not None and row.weights is not None
+        if has_weights and all(line.name != layer.name for line in lines):
             raise self.refusal(layer, "it has weights, so it cannot be replaced by other layers")
         self._changes.lines[layer.index] = list(lines)
 
@@ -277,6 +276,3 @@ def _sizes(shape: tuple[int, ...]) -> Mapping[int, object]:
     keys = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (2, 11, 1, 0)}[len(shape)]
     sizes = dict(zip(keys, shape, strict=True))
     return {number: sizes.get(number) for number in (0, 1, 11, 2)}
-
-
-__all__ = ["NcnnEditor", "edit"]

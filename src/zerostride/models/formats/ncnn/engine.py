@@ -93,6 +93,3 @@ def _shapes(lines: bytes) -> dict[str, tuple[int, ...]]:
         if shape:
             shapes[name] = tuple(shape)
     return shapes
-
-
-__all__ = ["ask", "installed"]

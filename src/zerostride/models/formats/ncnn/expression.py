@@ -199,6 +199,3 @@ def _size(position: int, name: str, shapes: Sequence[Sizes]) -> Number:
     shape = shapes[position]
     names = _NAMES[len(shape)]  # and n, of which there is one
     return shape[names.index(name)] if name in names else 1
-
-
-__all__ = ["evaluate"]

@@ -67,17 +67,13 @@ def infer(
                 shape = (answers or {}).get(name) or hints.get(name)
             elif name in hints and all(isinstance(s, int) for s in shape) and hints[name] != shape:
                 inferred.notes.append(
-                    f"{_who(layer)}: the file hints at {hints[name]}, it makes {shape}"
+                    f"{layer.shown}: the file hints at {hints[name]}, it makes {shape}"
                 )
             if shape is not None:
                 inferred.shapes[name] = tuple(map(_bounded, shape))
         if layer.type == "Input":
             inferred.unsized += [name for name in layer.tops if name not in inferred.shapes]
     return inferred
-
-
-def _who(layer: Layer) -> str:
-    return f"{shown(layer.type)[1:-1]} {shown(layer.name)}"
 
 
 def _bounded(size: Number) -> Number:
@@ -115,7 +111,7 @@ def _results(
     except (Wrong, ArithmeticError) as error:
         inferred.wrong.update(layer.tops)
         if layer.type != "BinaryOp":  # its finding explains the failure better
-            inferred.notes.append(f"{_who(layer)} does not work: {error}")
+            inferred.notes.append(f"{layer.shown} does not work: {error}")
     return ()
 
 
@@ -184,7 +180,7 @@ def _ranks(layers: Sequence[Layer]) -> dict[str, _Rank]:
             rows = [
                 least.get(name, (0, ""))
                 if origin.get(name) == origin[first]
-                else (axes.get(name, MAX_RANK), _who(layer))
+                else (axes.get(name, MAX_RANK), layer.shown)
                 for name in layer.bottoms
             ]
             least.update((name, max(rows)) for name in layer.tops)
@@ -216,7 +212,7 @@ def _hints(layer: Layer, notes: list[str]) -> dict[str, Sizes]:
         row = numbers[k * step : (k + 1) * step]
         rank = row[0] if row else 0
         if not 1 <= rank <= 4 or len(row) <= rank:
-            notes.append(f"{_who(layer)}: its hint at shapes is malformed")
+            notes.append(f"{layer.shown}: its hint at shapes is malformed")
             return {}
         inner = row[1 : rank + 1]
         if rank == 3 and len(row) == 5:
@@ -224,9 +220,6 @@ def _hints(layer: Layer, notes: list[str]) -> dict[str, Sizes]:
         try:
             hinted[name] = checked(inner[::-1])
         except Wrong as error:
-            notes.append(f"{_who(layer)}: its hint at shapes is malformed: {error}")
+            notes.append(f"{layer.shown}: its hint at shapes is malformed: {error}")
             return {}
     return hinted
-
-
-__all__ = ["Inferred", "infer"]

@@ -1,19 +1,26 @@
-"""The table of layers: the shapes of their results, and the rank of their data.
+"""The table of layers: one row for each type of layer, with all facts about it.
 
-To add a layer, write its formula in `shapes` or `windows`, its weights in `weights`, and a row
-here. `sites` holds its broadcasts, `lower` its translation to ONNX.
+To add a layer, write its functions in `shapes` or `windows` (the sizes of results), `loads` (its
+weights), `sites` (what broadcasts in it) and `lower*` (its ONNX nodes), and a row here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from . import shapes, windows
+from ....errors import ModelError
+from ...ir.graph import Node
+from ..lowering import EVERY, Row, becomes, lower_by, real, whole
+from ..onnx.sites import Kind, Site, unjudged
+from . import loads, lower_products, lower_windows, shapes, sites, windows
+from . import lower as lowered
+from .loads import Load, Loads
 from .sizes import LayerCall, Results
-
-Shapes = Callable[[LayerCall], Results]
+from .text import Layer, Params
+from .writer import LayerWriter
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,99 +29,220 @@ class LayerType:
 
     Attributes:
         shapes: the function of the results' shapes; None: only the engine can compute them.
+        lower: what it becomes in ONNX; None: ONNX has no equivalent.
+        site: finds what broadcasts in it; None: it never broadcasts.
+        weights: the weights that it reads from the .bin; None: it reads none.
         rank: the rank that the document requires of the data; None: any.
         keeps: every result has the first operand's shape.
         ranked: every result has as many axes as every operand.
         by_data: the results' sizes depend on data, so no engine can compute them in advance.
+        dtype: the element type of results; None: the operand's if it keeps the shape, else float32.
     """
 
-    shapes: Shapes | None = None
+    shapes: Callable[[LayerCall], Results] | None = None
+    lower: Row[LayerWriter] | None = None
+    site: Callable[[Node], Site | None] | None = None
+    weights: Loads | None = None
     rank: int | None = None
     keeps: bool = False
     ranked: bool = False
     by_data: bool = False
+    dtype: str | None = None
+
+
+def _same(
+    lower: Row[LayerWriter] | None = None,
+    site: Callable[[Node], Site | None] | None = None,
+    weights: Loads | None = None,
+    dtype: str | None = None,
+) -> LayerType:
+    """A layer whose results have the shape of the first operand."""
+    return LayerType(shapes.same, lower, site, weights, keeps=True, dtype=dtype)
 
 
 def _rows(row: LayerType, names: str) -> dict[str, LayerType]:
     return dict.fromkeys(names.split(), row)
 
 
+def _by_rank(name: str, row: LayerType) -> dict[str, LayerType]:
+    """The layers of one, two and three axes of space."""
+    ranks = (("1D", 2), ("", 3), ("3D", 4))
+    return {f"{name}{end}": replace(row, rank=rank) for end, rank in ranks}
+
+
+_CONVOLUTION = LayerType(windows.convolution, lower_windows.convolution, weights=loads.CONVOLUTION)
+_DECONVOLUTION = LayerType(
+    windows.deconvolution, lower_windows.deconvolution, weights=loads.DECONVOLUTION
+)
+_CONVOLUTIONS = {
+    **_by_rank("Convolution", _CONVOLUTION),
+    **_by_rank("ConvolutionDepthWise", _CONVOLUTION),
+    **_by_rank("Deconvolution", _DECONVOLUTION),
+    **_by_rank("DeconvolutionDepthWise", _DECONVOLUTION),
+}
+#: Layers whose weights differ from those of the other ranks.
+_OTHER_WEIGHTS = {
+    "Convolution": loads.CONVOLUTION_2D,
+    "ConvolutionDepthWise": loads.CONVOLUTION_DEPTHWISE,
+    **{name: loads.WEIGHTED for name in _CONVOLUTIONS if name.endswith("3D")},
+}
+
+
+def _recurrent(name: str, gates: int, biases: int) -> LayerType:
+    weights = loads.recurrent(gates, biases)
+    return LayerType(shapes.recurrent, lower_products.recurrent(name), weights=weights, rank=2)
+
+
 LAYERS: Mapping[str, LayerType] = MappingProxyType(
     {
-        **_rows(
-            LayerType(shapes.same, keeps=True),
-            "AbsVal BNLL BatchNorm Bias CELU Cast Clip CopyTo CumulativeSum DeepCopy Dequantize "
-            "Dropout ELU Eltwise Erf Exp Flip GELU GroupNorm HardSigmoid HardSwish LRN LayerNorm "
-            "Log Mish Normalize PReLU Packing Power Quantize RMSNorm ReLU Requantize "
-            "RotaryEmbed SELU Scale Shrink Sigmoid Softplus Split Swish TanH Threshold "
-            "UnaryOp",
-        ),
-        # Documented for images; data of fewer axes do not fail, and keep their shape.
-        **_rows(LayerType(shapes.same, keeps=True), "InstanceNorm ShuffleChannel"),
-        "MVN": LayerType(shapes.mvn),
-        "Softmax": LayerType(shapes.softmax, keeps=True),
-        "Noop": LayerType(shapes.each),
-        **_rows(LayerType(shapes.declared), "Input MemoryData"),
-        "BinaryOp": LayerType(shapes.binary),
-        "Reshape": LayerType(shapes.reshape),
-        "ExpandDims": LayerType(shapes.expand_dims),
-        "Squeeze": LayerType(shapes.squeeze),
-        "Permute": LayerType(shapes.permute, ranked=True),
-        "Flatten": LayerType(shapes.flatten),
-        "Concat": LayerType(shapes.concat, ranked=True),
-        "Slice": LayerType(shapes.slice_, ranked=True),
-        "Crop": LayerType(shapes.crop, ranked=True, by_data=True),
-        "Padding": LayerType(shapes.padding, ranked=True, by_data=True),
-        "Tile": LayerType(shapes.tile),
-        "Reduction": LayerType(shapes.reduction),
-        "GLU": LayerType(shapes.glu, ranked=True),
-        "InnerProduct": LayerType(shapes.inner_product),
-        "Gemm": LayerType(shapes.gemm),
-        "MatMul": LayerType(shapes.matmul),
-        "Embed": LayerType(shapes.embed, rank=1),
-        "MultiHeadAttention": LayerType(shapes.attention),
-        "SDPA": LayerType(shapes.sdpa, rank=3),
-        **_rows(LayerType(shapes.recurrent, rank=2), "RNN GRU LSTM"),
-        **_rows(
-            LayerType(windows.convolution, rank=3),
-            "Convolution ConvolutionDepthWise",
-        ),
-        **_rows(LayerType(windows.convolution, rank=2), "Convolution1D ConvolutionDepthWise1D"),
-        **_rows(LayerType(windows.convolution, rank=4), "Convolution3D ConvolutionDepthWise3D"),
-        **_rows(LayerType(windows.deconvolution, rank=3), "Deconvolution DeconvolutionDepthWise"),
-        **_rows(
-            LayerType(windows.deconvolution, rank=2), "Deconvolution1D DeconvolutionDepthWise1D"
-        ),
-        **_rows(
-            LayerType(windows.deconvolution, rank=4), "Deconvolution3D DeconvolutionDepthWise3D"
-        ),
-        "Pooling": LayerType(windows.pooling, rank=3),
-        "Pooling1D": LayerType(windows.pooling, rank=2),
-        "Pooling3D": LayerType(windows.pooling, rank=4),
-        "Interp": LayerType(windows.interp),
-        "Unfold": LayerType(windows.unfold, rank=3),
-        "Reorg": LayerType(windows.reorg, rank=3),
-        "PixelShuffle": LayerType(windows.pixel_shuffle, rank=3),
-        "DeformableConv2D": LayerType(windows.deformable, rank=3),
+        **_CONVOLUTIONS,
+        **{
+            name: replace(_CONVOLUTIONS[name], weights=weights)
+            for name, weights in _OTHER_WEIGHTS.items()
+        },
+        **_by_rank("Pooling", LayerType(windows.pooling, lower_windows.pooling)),
+        **_rows(_same(), "Cast CopyTo Packing RotaryEmbed"),
         **_rows(LayerType(shapes.regions, rank=3), "PSROIPooling ROIAlign ROIPooling"),
-        "Diag": LayerType(shapes.diag),
-        "Fold": LayerType(windows.fold, rank=2),
-        "GridSample": LayerType(shapes.grid_sample),
-        "StatisticsPooling": LayerType(shapes.statistics),
-        "SPP": LayerType(rank=3),
-        **_rows(LayerType(), "ArgMax Einsum InverseSpectrogram PriorBox Spectrogram"),
+        **_rows(LayerType(), "ArgMax InverseSpectrogram PriorBox Spectrogram"),
         **_rows(
             LayerType(by_data=True),
             "DetectionOutput Proposal YoloDetectionOutput Yolov3DetectionOutput",
         ),
+        "AbsVal": _same("Abs"),
+        "BNLL": _same("Softplus"),
+        "BatchNorm": _same(
+            lower_products.batch_norm,
+            sites.norm("BatchNormalization", "slope", "bias", "mean", "variance"),
+            loads.vectors("slope mean variance bias", 0),
+        ),
+        "Bias": _same(lowered.bias, sites.bias, loads.vectors("bias", 0)),
+        "BinaryOp": LayerType(shapes.binary, lowered.binary_with_plan, sites.binary),
+        "CELU": _same(becomes("Celu", alpha=real(0, 1.0))),
+        "Clip": _same(lowered.clip),
+        "Concat": LayerType(shapes.concat, becomes("Concat", EVERY, axis=whole(0, 0)), ranked=True),
+        "Crop": LayerType(shapes.crop, lowered.cropped, ranked=True, by_data=True),
+        "CumulativeSum": _same(becomes("CumSum", 0, lambda w: w.ints(w.whole(0)))),
+        "DeepCopy": _same(lowered.identity),
+        "DeformableConv2D": LayerType(windows.deformable, weights=loads.WEIGHTED, rank=3),
+        "Dequantize": _same(
+            None,
+            sites.scaled(0, 1),
+            loads.several(loads.optional("scale", 0, 1), loads.optional("bias", 1)),
+            "float32",
+        ),
+        "Diag": LayerType(shapes.diag),
+        "Dropout": _same(lowered.dropout),
+        "ELU": _same(becomes("Elu", alpha=real(0, 0.1))),
+        "Einsum": LayerType(site=sites.einsum),
+        "Eltwise": _same(lowered.eltwise, sites.eltwise),
+        "Embed": LayerType(shapes.embed, lower_products.embed, weights=loads.EMBED, rank=1),
+        "Erf": _same("Erf"),
+        "Exp": _same(lowered.exponential),
+        "ExpandDims": LayerType(shapes.expand_dims, lowered.unsqueezed),
+        "Flatten": LayerType(shapes.flatten, lowered.reshaped),
+        "Flip": _same(lowered.flipped),
+        "Fold": LayerType(windows.fold, rank=2),
+        "GELU": _same(lowered.gelu),
+        "GLU": LayerType(shapes.glu, lower_products.glu, ranked=True),
+        "GRU": _recurrent("GRU", 3, 4),
+        "Gemm": LayerType(shapes.gemm, lower_products.gemm, sites.gemm, loads.gemm),
+        "GridSample": LayerType(shapes.grid_sample),
+        "GroupNorm": _same(
+            lower_products.group_norm,
+            sites.norm("GroupNormalization", "gamma", "beta"),
+            loads.vectors("gamma beta", 1, when=3, default=1),
+        ),
+        "HardSigmoid": _same(becomes("HardSigmoid", alpha=real(0, 0.2), beta=real(1, 0.5))),
+        "HardSwish": _same(lowered.hard_swish),
+        "InnerProduct": LayerType(
+            shapes.inner_product, lower_products.inner_product, weights=loads.INNER_PRODUCT
+        ),
+        "Input": LayerType(shapes.declared),
+        # Documented for images; data of fewer axes do not fail, and keep their shape.
+        "InstanceNorm": _same(
+            lower_products.instance_norm,
+            sites.norm("InstanceNormalization", "gamma", "beta"),
+            loads.vectors("gamma beta", 0, when=2, default=1),
+        ),
+        "Interp": LayerType(windows.interp, lower_windows.interp),
+        "LRN": _same(lowered.lrn),
+        "LSTM": _recurrent("LSTM", 4, 4),
+        "LayerNorm": _same(
+            lower_products.trailing_norm(True),
+            sites.trailing("LayerNormalization", "gamma", "beta"),
+            loads.vectors("gamma beta", 0, when=2, default=1),
+        ),
+        "Log": _same(lowered.logarithm),
+        "MVN": LayerType(shapes.mvn, lower_products.mean_variance),
+        "MatMul": LayerType(shapes.matmul, lowered.matmul, sites.matmul),
+        "MemoryData": LayerType(shapes.declared, lowered.memory, weights=loads.memory_data),
+        "Mish": _same("Mish"),
+        "MultiHeadAttention": LayerType(
+            shapes.attention, lower_products.attention, sites.masked, loads.attention
+        ),
+        "Noop": LayerType(shapes.each, lowered.identity),
+        "Normalize": _same(None, sites.scaled(3), loads.optional("scale", 3)),
+        "PReLU": _same(lowered.prelu, sites.prelu, loads.vectors("slope", 0)),
+        "Padding": LayerType(
+            shapes.padding,
+            lower_windows.padding,
+            weights=loads.optional("value", 6),
+            ranked=True,
+            by_data=True,
+        ),
+        "Permute": LayerType(shapes.permute, lowered.permuted, ranked=True),
+        "PixelShuffle": LayerType(windows.pixel_shuffle, lower_windows.shuffled, rank=3),
+        "Power": _same(lowered.power),
+        "Quantize": _same(None, sites.scaled(0), loads.optional("scale", 0, 1), "int8"),
+        "RMSNorm": _same(
+            lower_products.trailing_norm(False),
+            sites.trailing("RMSNormalization", "gamma"),
+            loads.vectors("gamma", 0, when=2, default=1),
+        ),
+        "RNN": _recurrent("RNN", 1, 1),
+        "ReLU": _same(lowered.relu),
+        "Reduction": LayerType(shapes.reduction, lowered.reduced),
+        "Reorg": LayerType(windows.reorg, lower_windows.shuffled, rank=3),
+        "Requantize": _same(
+            None,
+            sites.scaled(0, 1, 2),
+            loads.several(
+                loads.optional("scale_in", 0, 1),
+                loads.optional("scale_out", 1, 1),
+                loads.optional("bias", 2),
+            ),
+            "int8",
+        ),
+        "Reshape": LayerType(shapes.reshape, lowered.reshaped),
+        "SDPA": LayerType(shapes.sdpa, lower_products.sdpa, sites.masked, rank=3),
+        "SELU": _same(becomes("Selu", alpha=real(0, 1.67326324), gamma=real(1, 1.050700987))),
+        "SPP": LayerType(rank=3),
+        "Scale": _same(lowered.scale, sites.along_channels("Mul", "scale"), loads.scale),
+        "Shrink": _same(becomes("Shrink", bias=real(0, 0.0), lambd=real(1, 0.5))),
+        "ShuffleChannel": _same(lower_windows.shuffle_channel),  # as InstanceNorm
+        "Sigmoid": _same("Sigmoid"),
+        "Slice": LayerType(shapes.slice_, lowered.sliced, ranked=True),
+        "Softmax": LayerType(shapes.softmax, becomes("Softmax", axis=whole(0, 0)), keeps=True),
+        "Softplus": _same("Softplus"),
+        "Split": _same(lowered.split),
+        "Squeeze": LayerType(shapes.squeeze, lowered.reshaped),
+        "StatisticsPooling": LayerType(shapes.statistics),
+        "Swish": _same("silu"),
+        "TanH": _same("Tanh"),
+        "Threshold": _same(lowered.threshold),
+        "Tile": LayerType(shapes.tile, lowered.tiled),
+        "UnaryOp": _same(lowered.unary),
+        "Unfold": LayerType(windows.unfold, lower_windows.unfold, rank=3),
     }
 )
 
+#: Functions that pnnx leaves untranslated. They read only blobs; only modules have weights.
+FUNCTIONS = re.compile(r"(F|torch|Tensor|pnnx)\..*|(aten|prim)::.*")
 #: Functions of PyTorch and ONNX without a layer in ncnn, which pnnx leaves in a file. Their
 #: parameters are lost. None of them broadcasts. ncnn refuses the file.
 LEFTOVERS: Mapping[str, LayerType] = MappingProxyType(
     {
-        **_rows(LayerType(shapes.same, keeps=True), "Identity Tensor.clone Tensor.to"),
+        **_rows(_same(), "Identity Tensor.clone Tensor.to"),
         **_rows(
             LayerType(shapes.opened, ranked=True),
             "F.pad Pad Slice Tensor.index_select Tensor.slice torch.flip torch.roll",
@@ -129,4 +257,38 @@ LEFTOVERS: Mapping[str, LayerType] = MappingProxyType(
     }
 )
 
-__all__ = ["LAYERS", "LEFTOVERS", "LayerType"]
+
+def loads_of(layer: Layer) -> Sequence[Load]:
+    """The weights that a layer reads from the .bin.
+
+    Raises:
+        ModelError: a parameter has the wrong type.
+    """
+    row = LAYERS.get(layer.type)
+    return row.weights(Params(layer)) if row is not None and row.weights is not None else ()
+
+
+def find_site(node: Node) -> Site | None:
+    """The site of a layer, or None if nothing broadcasts in it."""
+    if node.domain != "ncnn":
+        return None
+    row = LAYERS.get(node.op)
+    if row is None:
+        # A function of one blob takes only numbers besides it, and broadcasts nothing.
+        alone = FUNCTIONS.fullmatch(node.op) and len(node.inputs) < 2
+        return None if node.op in LEFTOVERS or alone else unjudged(node, Kind.CUSTOM)
+    try:
+        return None if row.site is None else row.site(node)
+    except ModelError:
+        return unjudged(node, Kind.NOT_MODELLED)
+
+
+def lower(node: Node) -> tuple[Node, ...] | None:
+    """The layer as ONNX nodes, or None without an equivalent."""
+    row = LAYERS.get(node.op) if node.domain == "ncnn" else None
+    if row is None or row.lower is None:
+        return None
+    sized = all(value is None or value.known for value in node.inputs)
+    if node.inputs and sized and any(value.shape is None for value in node.outputs):
+        return None  # the layer does not work on these sizes
+    return lower_by(row.lower, LayerWriter(node))

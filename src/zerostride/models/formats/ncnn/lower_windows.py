@@ -1,4 +1,4 @@
-"""Rows of :mod:`.lower` for windows: convolutions, pooling, resizing, pixels, padding.
+"""Writes ncnn's convolutions, pooling, resizing, pixels and padding as ONNX nodes.
 
 A blob is one sample. It gets a batch axis of extent 1 before ONNX's op and loses it after it.
 """
@@ -6,29 +6,30 @@ A blob is one sample. It gets a batch axis of extent 1 before ONNX's op and lose
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ...ir.graph import Value
+from ..lowering import NoEquivalent
 from .windows import POOL, SAME, channels, groups, kernel, spatial, window
-from .writer import NoWords, Row, Writer
+from .writer import LayerWriter
 
 #: The least 32-bit float, with which ncnn pads for a maximum.
 _LEAST = -3.4028234663852886e38
 
 
-def _sample(w: Writer, value: Value) -> Value:
-    return w.step("Unsqueeze", value, w.wholes((0,)))
+def _sample(w: LayerWriter, value: Value) -> Value:
+    return w.op("Unsqueeze", value, w.ints(0))
 
 
-def _blob(w: Writer, value: Value) -> Value:
-    return w.step("Squeeze", value, w.wholes((0,)))
+def _blob(w: LayerWriter, value: Value) -> Value:
+    return w.op("Squeeze", value, w.ints(0))
 
 
-def _plain_weights(w: Writer) -> None:
-    """NoWords for weights that are operands or 8-bit integers."""
+def _plain_weights(w: LayerWriter) -> None:
+    """NoEquivalent for weights that are operands or 8-bit integers."""
     if w.whole(8) or w.whole(19) or w.whole(28) or len(w.node.outputs) != 1:
-        raise NoWords
+        raise NoEquivalent
 
 
 def _pads(pads: Sequence[tuple[int, int]]) -> tuple[int, ...]:
@@ -36,38 +37,39 @@ def _pads(pads: Sequence[tuple[int, int]]) -> tuple[int, ...]:
     return tuple(max(pad[side], 0) for side in (0, 1) for pad in pads)
 
 
-def _padded(w: Writer, value: Value, pads: Sequence[tuple[int, int]], fill: float) -> Value:
+def _padded(w: LayerWriter, value: Value, pads: Sequence[tuple[int, int]], fill: float) -> Value:
     """A sample padded along its inner axes."""
     outer = [(0, 0)] * 2
-    widths = w.wholes(_pads([*outer, *pads]))
-    return w.step("Pad", value, widths, w.constant(fill))
+    widths = w.ints(*_pads([*outer, *pads]))
+    return w.op("Pad", value, widths, w.number(fill))
 
 
-def _convolution(w: Writer) -> None:
+def convolution(w: LayerWriter) -> None:
+    """Convolutions, also by groups of channels."""
     _plain_weights(w)
-    if w.rank != len(spatial(w.call())) + 1:
-        raise NoWords
+    if w.rank() != len(spatial(w.call())) + 1:
+        raise NoEquivalent
     call = w.call()
     rows = [window(call, name) for name in spatial(call)]
     pads = [row[2] for row in rows]
     sides = {side for pad in pads for side in pad}
     same = next((side for side in SAME if sides == {side}), None)
     if same is None and sides & {*SAME}:
-        raise NoWords
+        raise NoEquivalent
     if same == SAME[1] and len(rows) == 3:
-        raise NoWords  # Convolution3D pads differently
+        raise NoEquivalent  # Convolution3D pads differently
     if same is not None and any(extent < stride for extent, stride, _ in rows):
-        raise NoWords  # negative padding
+        raise NoEquivalent  # negative padding
     each, count = channels(call) // groups(call), call.positive(0)
     kernel_ = kernel(call)
     data, fill = _sample(w, w.input()), w.real(18, 0.0)
     if fill and same is not None:
-        raise NoWords
+        raise NoEquivalent
     if fill:
         data, pads = _padded(w, data, pads, fill), [(0, 0)] * len(pads)
     operands = [data, w.weight("weight", (count, each, *kernel_))]
     operands += [w.weight("bias")] if w.whole(5) else []
-    result = w.step(
+    result = w.op(
         "Conv",
         *operands,
         group=groups(call),
@@ -77,7 +79,7 @@ def _convolution(w: Writer) -> None:
         pads=None if same is not None else _pads(pads),
         auto_pad={None: None, SAME[0]: "SAME_UPPER", SAME[1]: "SAME_LOWER"}[same],
     )
-    w.finish(_blob(w, result), activation=True)
+    w.finish(w.activated(_blob(w, result)))
 
 
 def _dilations(
@@ -90,10 +92,11 @@ def _dilations(
     )
 
 
-def _deconvolution(w: Writer) -> None:
+def deconvolution(w: LayerWriter) -> None:
+    """Transposed convolutions, cut by pads or to a size."""
     _plain_weights(w)
-    if w.rank != len(spatial(w.call())) + 1:
-        raise NoWords
+    if w.rank() != len(spatial(w.call())) + 1:
+        raise NoEquivalent
     call = w.call()
     names = spatial(call)
     rows = [window(call, name) for name in names]
@@ -105,13 +108,13 @@ def _deconvolution(w: Writer) -> None:
     # ncnn has filters before channels, ONNX has channels before filters.
     shape = (sets, count // sets, each, *kernel_)
     order = (0, 2, 1, *range(3, len(shape)))
-    weight = w.step("Transpose", w.weight("weight", shape), perm=order)
-    weight = w.step("Reshape", weight, w.wholes((sets * each, count // sets, *kernel_)))
+    weight = w.op("Transpose", w.weight("weight", shape), perm=order)
+    weight = w.op("Reshape", weight, w.ints(sets * each, count // sets, *kernel_))
     cut = any(side > 0 for pad in pads for side in pad)
     if cut and any(side < 0 for pad in pads for side in pad):
-        raise NoWords
+        raise NoEquivalent
     operands = [_sample(w, w.input()), weight, *([w.weight("bias")] if w.whole(5) else [])]
-    result = w.step(
+    result = w.op(
         "ConvTranspose",
         *operands,
         group=sets,
@@ -126,11 +129,11 @@ def _deconvolution(w: Writer) -> None:
     wanted = [call.whole(key, call.whole(wide[-1])) for key in wide]
     if not cut and min(wanted) > 0:
         result = _cut_to(w, result, wanted, rows, [more[name] for name in names])
-    w.finish(result, activation=True)
+    w.finish(w.activated(result))
 
 
 def _cut_to(
-    w: Writer,
+    w: LayerWriter,
     value: Value,
     wanted: Sequence[int],
     rows: Sequence[tuple[int, int, tuple[int, int]]],
@@ -139,29 +142,30 @@ def _cut_to(
     """A transposed convolution cut to a size: half per side, an odd element before or behind."""
     sides = {side for _, _, pad in rows for side in pad}
     if not sides & {*SAME}:
-        raise NoWords
+        raise NoEquivalent
     sizes = w.numbers(w.input())[1:]
     starts, ends = [], []
     for size, want, (extent, stride, _), plus in zip(sizes, wanted, rows, more, strict=True):
         over = (size - 1) * stride + extent + plus - want
         if over < 0:
-            raise NoWords
+            raise NoEquivalent
         first = over // 2 if SAME[0] in sides else over - over // 2
         starts.append(first)
         ends.append(first + want)
     axes = range(1, len(sizes) + 1)
-    return w.step("Slice", value, w.wholes(starts), w.wholes(ends), w.wholes(axes))
+    return w.op("Slice", value, w.ints(*starts), w.ints(*ends), w.ints(*axes))
 
 
-def _pooling(w: Writer) -> None:
+def pooling(w: LayerWriter) -> None:
+    """Pooling: global, adaptive, or windows."""
     call = w.call()
     names, average = spatial(call), w.whole(0)
     if average not in (0, 1):
-        raise NoWords
+        raise NoEquivalent
     data = w.input()
     if data.shape is not None and len(data.shape) != len(names) + 1:
-        raise NoWords
-    inner = w.wholes(range(1, len(names) + 1))
+        raise NoEquivalent
+    inner = w.ints(*range(1, len(names) + 1))
     if w.whole(4):
         w.last("ReduceMean" if average else "ReduceMax", data, inner, keepdims=0)
         return
@@ -175,7 +179,7 @@ def _pooling(w: Writer) -> None:
         spans = w.numbers(data)[1:]
         wanted = [size if want == -233 else want for size, want in zip(spans, wanted, strict=True)]
         if any(want < 1 or size % want for size, want in zip(spans, wanted, strict=True)):
-            raise NoWords  # windows of several sizes
+            raise NoEquivalent  # windows of several sizes
         sizes = strides = [size // want for size, want in zip(spans, wanted, strict=True)]
         pads, tails = [(0, 0)] * len(names), [0] * len(names)
     else:
@@ -188,24 +192,24 @@ def _pooling(w: Writer) -> None:
         pads, tails = _pool_pads(w, padding, sizes, strides)
         same = average and not w.whole(6) and w.whole(5) in (2, 3)
         if same and (len(names) == 3 or any(map(max, padding))):
-            raise NoWords  # the mean leaves out pads that add nothing
+            raise NoEquivalent  # the mean leaves out pads that add nothing
     sample = _sample(w, data)
     fill = 0.0 if average else _LEAST
-    window_ = {"kernel_shape": tuple(sizes), "strides": tuple(strides)}
+    window_: dict[str, Any] = {"kernel_shape": tuple(sizes), "strides": tuple(strides)}
     whole = [(a, b + tail) for (a, b), tail in zip(pads, tails, strict=True)]
     if average and not w.whole(6) and not w.whole(7) and w.whole(5) in (0, 1):
         if any(max(pad) >= size for pad, size in zip(whole, sizes, strict=True)):
-            raise NoWords  # a window of padding alone
-        result = w.step("AveragePool", sample, pads=_pads(whole), **window_)
+            raise NoEquivalent  # a window of padding alone
+        result = w.op("AveragePool", sample, pads=_pads(whole), **window_)
     else:
         if any(map(any, whole)):
             sample = _padded(w, sample, whole, fill)
-        result = w.step("AveragePool" if average else "MaxPool", sample, **window_)
+        result = w.op("AveragePool" if average else "MaxPool", sample, **window_)
     w.finish(_blob(w, result))
 
 
 def _pool_pads(
-    w: Writer,
+    w: LayerWriter,
     padding: Sequence[tuple[int, int]],
     sizes: Sequence[int],
     strides: Sequence[int],
@@ -226,19 +230,20 @@ def _pool_pads(
         return list(padding), tails
     over = [size + (span - 1) // stride * stride - span for span, size, stride in rows]
     if mode not in (2, 3) or min(over) < 0:
-        raise NoWords
+        raise NoEquivalent
     halves = [(total // 2, total - total // 2) for total in over]
     return [pair if mode == 2 else pair[::-1] for pair in halves], none
 
 
-def _interp(w: Writer) -> None:
+def interp(w: LayerWriter) -> None:
+    """Interp: resized by a scale or to a size."""
     data = w.input()
-    rank, kind, corners = w.rank, w.whole(0), bool(w.whole(6))
+    rank, kind, corners = w.rank(), w.whole(0), bool(w.whole(6))
     if kind not in (1, 2, 3) or rank > 3:
-        raise NoWords
+        raise NoEquivalent
     if rank == 1:
-        column = w.step("Unsqueeze", data, w.wholes((1, 2)))
-        w.last("Expand", column, w.wholes(w.numbers(w.node.outputs[0])))
+        column = w.op("Unsqueeze", data, w.ints(1, 2))
+        w.last("Expand", column, w.ints(*w.result_sizes()))
         return
     axes = range(1, rank)
     scales = [w.real(1, 1.0), w.real(2, 1.0)][-len(axes) :]
@@ -254,86 +259,96 @@ def _interp(w: Writer) -> None:
     flat = (1,) * (3 - rank)  # the axes before the resized ones, with a batch axis
     if scaled and not corners:  # positions use the scale as written
         if any(scale != int(scale) for scale in scales):
-            sizes = zip(w.numbers(data)[1:], w.numbers(w.node.outputs[0])[1:], scales, strict=True)
+            sizes = zip(w.numbers(data)[1:], w.result_sizes()[1:], scales, strict=True)
             scales = [1.0 if before == after else scale for before, after, scale in sizes]
-        _resize(w, words, scales=w.reals((*flat, 1.0, 1.0, *scales)))
+        _resize(w, words, scales=w.reals(*flat, 1.0, 1.0, *scales))
         return
     if (not sized and not scaled) or (kind == 1 and not all(by_size) and not expression):
-        raise NoWords
-    before, after = w.numbers(data), w.numbers(w.node.outputs[0])
+        raise NoEquivalent
+    before, after = w.numbers(data), w.result_sizes()
     if before == after:
         w.last("Identity", data)
         return
     if (corners and 1 in after[1:]) or (kind == 3 and min(before[1:]) < 4):
-        raise NoWords  # a division by 0; elements outside the data
-    _resize(w, words, sizes=w.wholes((*flat, 1, *after)))
+        raise NoEquivalent  # a division by 0; elements outside the data
+    _resize(w, words, sizes=w.ints(*flat, 1, *after))
 
 
 def _resize(
-    w: Writer, words: Mapping[str, str], scales: Value | None = None, sizes: Value | None = None
+    w: LayerWriter,
+    words: Mapping[str, Any],
+    scales: Value | None = None,
+    sizes: Value | None = None,
 ) -> None:
     """Resizes with axes of extent 1 added in front."""
-    data = w.step("Unsqueeze", w.input(), w.wholes(range(4 - w.rank)))
-    resized = w.step("Resize", data, None, scales, *([] if sizes is None else [sizes]), **words)
-    w.last("Squeeze", resized, w.wholes(range(4 - w.rank)))
+    data = w.op("Unsqueeze", w.input(), w.ints(*range(4 - w.rank())))
+    resized = w.op("Resize", data, None, scales, *([] if sizes is None else [sizes]), **words)
+    w.last("Squeeze", resized, w.ints(*range(4 - w.rank())))
 
 
-def _shuffled(op: str) -> Row:
-    """Moves pixels to channels or back; in mode 0 the channel is outermost."""
-
-    def write(w: Writer) -> None:
-        size = w.whole(0, 1)
-        shape, mode = w.numbers(w.input()), w.whole(1)
-        if size < 1 or len(shape) != 3:
-            raise NoWords
-        c, h, v = shape
-        if op == "PixelShuffle":
-            if c % size**2:
-                raise NoWords
-            parts = (c // size**2, size, size) if mode == 0 else (size, size, c // size**2)
-            grid = w.step("Reshape", w.input(), w.wholes((*parts, h, v)))
-            order = (0, 3, 1, 4, 2) if mode == 0 else (2, 3, 0, 4, 1)
-            target = (c // size**2, h * size, v * size)
-        else:
-            if h % size or v % size:
-                raise NoWords
-            grid = w.step("Reshape", w.input(), w.wholes((c, h // size, size, v // size, size)))
-            order = (0, 2, 4, 1, 3) if mode == 0 else (2, 4, 0, 1, 3)
-            target = (c * size**2, h // size, v // size)
-        w.last("Reshape", w.step("Transpose", grid, perm=order), w.wholes(target))
-
-    return write
+def shuffled(w: LayerWriter) -> None:
+    """PixelShuffle, Reorg: pixels to channels or back; in mode 0 the channel is outermost."""
+    size, (c, h, v), mode = w.whole(0, 1), _image(w), w.whole(1)
+    if size < 1:
+        raise NoEquivalent
+    if w.node.op == "PixelShuffle":
+        if c % size**2:
+            raise NoEquivalent
+        parts = (c // size**2, size, size) if mode == 0 else (size, size, c // size**2)
+        grid = (*parts, h, v)
+        order = (0, 3, 1, 4, 2) if mode == 0 else (2, 3, 0, 4, 1)
+        target = (c // size**2, h * size, v * size)
+    else:
+        if h % size or v % size:
+            raise NoEquivalent
+        grid = (c, h // size, size, v // size, size)
+        order = (0, 2, 4, 1, 3) if mode == 0 else (2, 4, 0, 1, 3)
+        target = (c * size**2, h // size, v // size)
+    _regrouped(w, grid, order, target)
 
 
-def _shuffle_channel(w: Writer) -> None:
+def _image(w: LayerWriter) -> tuple[int, ...]:
+    shape = w.numbers(w.input())
+    if len(shape) != 3:
+        raise NoEquivalent
+    return shape
+
+
+def _regrouped(
+    w: LayerWriter, grid: Sequence[int], order: Sequence[int], target: Sequence[int]
+) -> None:
+    """The elements in a grid, its axes in another order, in the target's shape."""
+    turned = w.op("Transpose", w.op("Reshape", w.input(), w.ints(*grid)), perm=tuple(order))
+    w.last("Reshape", turned, w.ints(*target))
+
+
+def shuffle_channel(w: LayerWriter) -> None:
     """Interleaves the groups of channels."""
-    shape, group = w.numbers(w.input()), w.whole(0, 1)
-    if len(shape) != 3 or group < 1 or shape[0] % group:
-        raise NoWords
+    shape, group = _image(w), w.whole(0, 1)
+    if group < 1 or shape[0] % group:
+        raise NoEquivalent
     if w.whole(1):
         group = shape[0] // group
-    parts = (group, shape[0] // group, *shape[1:])
-    grid = w.step("Reshape", w.input(), w.wholes(parts))
-    turned = w.step("Transpose", grid, perm=(1, 0, 2, 3))
-    w.last("Reshape", turned, w.wholes(shape))
+    _regrouped(w, (group, shape[0] // group, *shape[1:]), (1, 0, 2, 3), shape)
 
 
-def _padding(w: Writer) -> None:
+def padding(w: LayerWriter) -> None:
+    """Padding by a number, the border or its mirror image."""
     if len(w.node.inputs) != 1 or w.whole(6) or w.whole(4) not in (0, 1, 2):
-        raise NoWords
+        raise NoEquivalent
     top, bottom, left, right, front, behind = (w.whole(key) for key in (0, 1, 2, 3, 7, 8))
     if min(top, bottom, left, right, front, behind) < 0:
-        raise NoWords
-    rank = w.rank
+        raise NoEquivalent
+    rank = w.rank()
     pairs = [(front, behind), (top, bottom), (left, right)][-rank:]
     pairs = [(0, 0)] * (rank - len(pairs)) + pairs
     mode = ("constant", "edge", "reflect")[w.whole(4)]
-    operands = [w.input(), w.wholes(_pads(pairs))]
-    operands += [w.constant(w.real(5, 0.0))] if mode == "constant" else []
+    operands = [w.input(), w.ints(*_pads(pairs))]
+    operands += [w.number(w.real(5, 0.0))] if mode == "constant" else []
     w.last("Pad", *operands, mode=mode)
 
 
-def _unfold(w: Writer) -> None:
+def unfold(w: LayerWriter) -> None:
     """Columns of windows: a convolution with weights that select one element each."""
     import numpy as np
 
@@ -342,7 +357,7 @@ def _unfold(w: Writer) -> None:
     across = call.positive(1)
     sizes = (call.positive(11, across), across)
     if any(side < 0 for _, _, pad in rows for side in pad):
-        raise NoWords
+        raise NoEquivalent
     c = w.numbers(w.input())[0]
     area = math.prod(sizes)
     picks = np.tile(np.eye(area, dtype=np.float32), (c, 1)).reshape(c * area, 1, *sizes)
@@ -350,7 +365,7 @@ def _unfold(w: Writer) -> None:
     weight = Value(name, picks.shape, True, dtype="float32", source=lambda: picks)
     data = _sample(w, w.input())
     data = _padded(w, data, [row[2] for row in rows], w.real(18, 0.0))
-    columns = w.step(
+    columns = w.op(
         "Conv",
         data,
         weight,
@@ -359,25 +374,4 @@ def _unfold(w: Writer) -> None:
         dilations=_dilations(rows, sizes),
         strides=tuple(stride for _, stride, _ in rows),
     )
-    w.last("Reshape", columns, w.wholes((c * area, -1)))
-
-
-def _each(row: Callable[[Writer], None], name: str, ends: Sequence[str]) -> dict[str, Row]:
-    return {name + end: row for end in ends}
-
-
-WINDOWS: Mapping[str, Row] = MappingProxyType(
-    {
-        **_each(_convolution, "Convolution", ("", "1D", "3D")),
-        **_each(_convolution, "ConvolutionDepthWise", ("", "1D", "3D")),
-        **_each(_deconvolution, "Deconvolution", ("", "1D", "3D")),
-        **_each(_deconvolution, "DeconvolutionDepthWise", ("", "1D", "3D")),
-        **_each(_pooling, "Pooling", ("", "1D", "3D")),
-        "Interp": _interp,
-        "PixelShuffle": _shuffled("PixelShuffle"),
-        "Reorg": _shuffled("Reorg"),
-        "ShuffleChannel": _shuffle_channel,
-        "Padding": _padding,
-        "Unfold": _unfold,
-    }
-)
+    w.last("Reshape", columns, w.ints(c * area, -1))

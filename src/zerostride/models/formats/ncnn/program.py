@@ -322,6 +322,3 @@ def _numbers(shape: Any) -> Shape | None:
     if shape is None or not all(isinstance(size, int) for size in shape):
         return None
     return tuple(shape)
-
-
-__all__ = ["LayerProgram", "parameter"]

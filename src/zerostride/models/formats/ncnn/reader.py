@@ -22,10 +22,10 @@ from ....sizes.parse import read as read_size
 from ...ir.graph import FileShape, FileSize, Graph, Node, Value
 from . import engine
 from .inference import Inferred, infer
-from .layers import LAYERS
+from .layers import LAYERS, loads_of
 from .sizes import Sizes, Wrong, checked
 from .text import Layer, ParamFile, Params, read_text, shown
-from .weights import LOADS, Load, Stored, Weights, bin_path, dtype_of, load, locate
+from .weights import Stored, Weights, bin_path, dtype_of, load, locate
 
 DOMAIN = "ncnn"
 #: ncnn's layers have no versions.
@@ -51,7 +51,7 @@ def read_ncnn(path: str | Path, inputs: Mapping[str, Sizes | None] | None = None
     parsed = read_text(file)
     try:
         inferred = infer(parsed.layers, inputs=_input_sizes(parsed, inputs or {}))
-        weights = locate(parsed.layers, bin_path(file), lambda kind: kind in LAYERS)
+        weights = locate(parsed.layers, bin_path(file))
         inferred = _completed(parsed, inferred, _input_sizes(parsed, inputs or {}))
         return _Builder(parsed, inferred, weights).graph()
     except ModelError as error:
@@ -189,15 +189,14 @@ class _Builder:
         """Blobs are 32-bit floats, except results of casts and indices."""
         if layer.type == "Cast":
             return _DTYPES.get(Params(layer).whole(1))
-        if layer.type in ("Quantize", "Requantize"):
-            return "int8"
         if layer.type == "Input":
             return "int32" if layer.tops and layer.tops[0] in self._indices() else "float32"
         row = LAYERS.get(layer.type)
         if row is None:
             return None
-        keeps = row.keeps and operands and layer.type != "Dequantize"
-        return operands[0].dtype if keeps else "float32"
+        if row.dtype is None and row.keeps and operands:
+            return operands[0].dtype
+        return row.dtype or "float32"
 
     def _indices(self) -> set[str]:
         """Blobs that an Embed reads, or a Split before one."""
@@ -213,11 +212,8 @@ class _Builder:
 
     def _constants(self, layer: Layer, stored: tuple[Stored, ...] | None) -> list[Value]:
         """The weights of a layer."""
-        if layer.type not in LOADS:
-            return []
-        loads: Sequence[Load] = LOADS[layer.type](Params(layer))
         constants = []
-        for k, row in enumerate(loads):
+        for k, row in enumerate(loads_of(layer)):
             if min(row.shape) < 0:
                 continue
             name = printable(f"{layer.name}.{row.name}")
@@ -261,8 +257,7 @@ class _Builder:
                 f"{', '.join(map(shown, shared[:3]))}{more} are read by several layers without a "
                 "Split: ncnn frees a blob after its first reader, and its process ends at the next"
             )
-        loads = any(LOADS[row.type](Params(row)) for row in self.parsed.layers if row.type in LOADS)
-        if loads and weights.missing is not None:
+        if any(map(loads_of, self.parsed.layers)) and weights.missing is not None:
             self.notes.append(f"weights are missing: {weights.missing}")
         if weights.missing is None and weights.size is not None and weights.end < weights.size:
             self.notes.append(
@@ -297,6 +292,3 @@ def _text(size: Number) -> FileSize:
         return text if read_size(text) == size else None
     except Misfit:
         return None
-
-
-__all__ = ["read_ncnn"]

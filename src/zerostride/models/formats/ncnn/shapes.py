@@ -494,6 +494,3 @@ def glu(call: LayerCall) -> Results:
     axis = call.axis(0)
     half = divided(call.first[axis], 2)
     return [checked((*call.first[:axis], half, *call.first[axis + 1 :]))]
-
-
-__all__ = ["crop", "cuts", "order", "reshape", "spans"]

@@ -18,10 +18,19 @@ from ....errors import BroadcastError, ModelError, Reason
 from ....ops import Op, find_op
 from ...ir.graph import FileShape, Node, Value
 from ...transport.compound_engines import CARRIERS
-from ..onnx.sites import AT_AXIS, ONE_NUMBER, ONE_WAY, Kind, Operand, Site, batches
-from .layers import LAYERS, LEFTOVERS
+from ..onnx.sites import (
+    AT_AXIS,
+    ONE_NUMBER,
+    ONE_WAY,
+    Kind,
+    Operand,
+    Site,
+    batches,
+    given,
+    operand_of,
+    unjudged,
+)
 from .text import Param
-from .weights import FUNCTIONS
 
 #: BinaryOp's numbers with reversed operands, with the number of the plain op.
 REVERSED: Mapping[int, int] = MappingProxyType({7: 1, 8: 3, 9: 6, 11: 10, 13: 12, 16: 15, 18: 17})
@@ -65,36 +74,6 @@ def onnx_name(op: Op) -> str:
     return str(names[0]) if names and names[0] != "Mod" else op.name
 
 
-def find_site(node: Node) -> Site | None:
-    """The site of a layer, or None if nothing broadcasts in it."""
-    if node.domain != "ncnn":
-        return None
-    if node.op not in LAYERS:
-        # A function of one blob takes only numbers besides it, and broadcasts nothing.
-        alone = FUNCTIONS.fullmatch(node.op) and len(node.inputs) < 2
-        if node.op in LEFTOVERS or alone:
-            return None
-        return _unjudged(node, Kind.CUSTOM)
-    builder = ROWS.get(node.op)
-    try:
-        return builder(node) if builder is not None else None
-    except ModelError:
-        return _unjudged(node, Kind.NOT_MODELLED)
-
-
-def _operand(value: Value, shape: FileShape = None) -> Operand:
-    sizes = value.shape if shape is None else shape
-    return Operand(value.name, sizes, value.constant, value.missing, value)
-
-
-def _operands(node: Node) -> tuple[Operand, ...]:
-    return tuple(_operand(value) for value in node.inputs if value is not None)
-
-
-def _unjudged(node: Node, kind: Kind = Kind.NOT_MODELLED) -> Site:
-    return Site(node, kind, _operands(node), RULES["numpy"], {})
-
-
 def weights(node: Node, *names: str) -> tuple[Value, ...]:
     """The weights of a layer with these names; missing ones are left out."""
     by_name = {value.name: value for value in node.inputs if value is not None and value.constant}
@@ -102,15 +81,15 @@ def weights(node: Node, *names: str) -> tuple[Value, ...]:
     return tuple(value for value in values if value is not None)
 
 
-def _binary(node: Node) -> Site | None:
+def binary(node: Node) -> Site | None:
     """Two blobs by ncnn's rule; an op with a number does not broadcast."""
     row = binary_op(node)
     if whole(node, 1):
         return None
     if row is None:
-        return _unjudged(node)
+        return unjudged(node, Kind.NOT_MODELLED)
     op, backwards = row
-    operands = _operands(node)
+    operands = given(node)
     rule = rule_row(None, engine="ncnn", op=op.name)
     return Site(
         node,
@@ -122,21 +101,21 @@ def _binary(node: Node) -> Site | None:
     )
 
 
-def _eltwise(node: Node) -> Site | None:
+def eltwise(node: Node) -> Site | None:
     """Two blobs or more, all of one shape; weights of a sum change no shape."""
     name = ELTWISE.get(whole(node, 0))
     if name is None:
-        return _unjudged(node)
+        return unjudged(node, Kind.NOT_MODELLED)
     plain = name != "Sum" or "1" not in node.attributes
-    return Site(node, Kind.ELEMENTWISE, _operands(node), _ELTWISE, {}, name, plain)
+    return Site(node, Kind.ELEMENTWISE, given(node), _ELTWISE, {}, name, plain)
 
 
-def _prelu(node: Node) -> Site:
+def prelu(node: Node) -> Site:
     """One slope, or one per channel."""
     slope = weights(node, "slope")
-    data = _operands(node)[:1]
+    data = given(node)[:1]
     rule = rule_row(None, engine="ncnn", op="prelu")
-    return Site(node, Kind.PRELU, (*data, *map(_operand, slope)), rule, {}, "PRelu")
+    return Site(node, Kind.PRELU, (*data, *map(operand_of, slope)), rule, {}, "PRelu")
 
 
 def _ncnn_rule(op: str, *, constant: bool = True) -> Rule:
@@ -145,7 +124,7 @@ def _ncnn_rule(op: str, *, constant: bool = True) -> Rule:
     return next(row.rule for row in rows if row.weights in (None, constant))
 
 
-def _along_channels(op: str, name: str) -> Callable[[Node], Site | None]:
+def along_channels(op: str, name: str) -> Callable[[Node], Site | None]:
     """A row for one number per channel, from a weight or a second blob.
 
     A bias aligns like its scale, so only the scale is judged.
@@ -153,8 +132,8 @@ def _along_channels(op: str, name: str) -> Callable[[Node], Site | None]:
 
     def build(node: Node) -> Site | None:
         own = weights(node, name)
-        data = _operands(node)[: 1 if own else 2]
-        operands = (*data, *map(_operand, own))
+        data = given(node)[: 1 if own else 2]
+        operands = (*data, *map(operand_of, own))
         if len(operands) < 2:
             return None
         rule = _ncnn_rule("BatchNormalization")
@@ -163,15 +142,15 @@ def _along_channels(op: str, name: str) -> Callable[[Node], Site | None]:
     return build
 
 
-def _bias(node: Node) -> Site | None:
+def bias(node: Node) -> Site | None:
     """One number per channel; vectors and matrices are one channel and take the first number."""
-    data = _operands(node)[0].shape
+    data = given(node)[0].shape
     if data is not None and len(data) < 3:
-        return _unjudged(node)
-    return _along_channels("Add", "bias")(node)
+        return unjudged(node, Kind.NOT_MODELLED)
+    return along_channels("Add", "bias")(node)
 
 
-def _norm(op: str, *names: str) -> Callable[[Node], Site | None]:
+def norm(op: str, *names: str) -> Callable[[Node], Site | None]:
     """A row for a normalisation with one number per channel."""
     # ncnn's rule with an explicit axis: engines with a batch axis have another one.
     rule = replace(_ncnn_rule(op), align=AT_AXIS.align, attributes=AT_AXIS.attributes)
@@ -180,27 +159,27 @@ def _norm(op: str, *names: str) -> Callable[[Node], Site | None]:
         own = weights(node, *names)
         if not own:
             return None
-        data = _operands(node)[0]
+        data = given(node)[0]
         if op == "InstanceNormalization" and data.shape is not None and len(data.shape) < 3:
-            return _unjudged(node)  # it is one channel there
-        return Site(node, Kind.CHANNEL, (data, *map(_operand, own)), rule, {"axis": 0}, op)
+            return unjudged(node, Kind.NOT_MODELLED)  # it is one channel there
+        return Site(node, Kind.CHANNEL, (data, *map(operand_of, own)), rule, {"axis": 0}, op)
 
     return build
 
 
-def _trailing(op: str, *names: str) -> Callable[[Node], Site | None]:
+def trailing(op: str, *names: str) -> Callable[[Node], Site | None]:
     """A row for a normalisation over the inner axes that its weights cover."""
 
     def build(node: Node) -> Site | None:
         own = weights(node, *names)
         if not own:
             return None
-        data = _operands(node)[0]
+        data = given(node)[0]
         axes = _normalised(data.shape, whole(node, 0))
         if axes is None:
-            return _unjudged(node)
+            return unjudged(node, Kind.NOT_MODELLED)
         shape = None if data.shape is None else data.shape[-axes:]
-        operands = (data, *(_operand(value, shape) for value in own))
+        operands = (data, *(replace(operand_of(value), shape=shape) for value in own))
         return Site(node, Kind.TRAILING, operands, _ncnn_rule(op), {"axis": -axes}, op)
 
     return build
@@ -220,7 +199,7 @@ def _normalised(shape: FileShape, count: int) -> int | None:
 _GEMM_SCALES = ("B_scale", "B_input_scale")
 
 
-def _gemm(node: Node) -> Site | None:
+def gemm(node: Node) -> Site | None:
     """C broadcasts to the product's shape (M, N): a weight of one of five forms, or a blob."""
     constant = weights(node, "C")
     own = {f"{node.name}.{name}" for name in ("A", "B", "C", "A_scale", *_GEMM_SCALES)}
@@ -236,62 +215,42 @@ def _gemm(node: Node) -> Site | None:
     product = Operand(f"{node.name}.product", output)
     if not constant:
         rule = _ncnn_rule("Gemm", constant=False)
-        return Site(node, Kind.GEMM, (product, _operand(blobs[needed])), rule, {}, "Gemm")
+        return Site(node, Kind.GEMM, (product, operand_of(blobs[needed])), rule, {}, "Gemm")
     kind, value = whole(node, 10), constant[0]
     # A vector of M numbers goes to the rows, one of N (kind 4) to the columns.
     shape = (*(value.shape or ()), 1) if kind == 1 else value.shape
     rule = ONE_NUMBER if kind == 0 else ONE_WAY
-    return Site(node, Kind.GEMM, (product, _operand(value, shape)), rule, {}, "Gemm")
+    return Site(
+        node, Kind.GEMM, (product, replace(operand_of(value), shape=shape)), rule, {}, "Gemm"
+    )
 
 
-def _matmul(node: Node) -> Site | None:
+def matmul(node: Node) -> Site | None:
     """The axes before the last two."""
-    batch = batches(_operands(node)[:2])
+    batch = batches(given(node)[:2])
     if batch is None:
         return None
     return Site(node, Kind.MATMUL, batch, _ncnn_rule("MatMul"), {}, "MatMul")
 
 
-def _masked(node: Node) -> Site | None:
+def masked(node: Node) -> Site | None:
     """Attention with a mask, with or without an axis of heads."""
-    return _unjudged(node) if whole(node, 5) else None
+    return unjudged(node, Kind.NOT_MODELLED) if whole(node, 5) else None
 
 
-def _scaled(*numbers: int) -> Callable[[Node], Site | None]:
+def scaled(*numbers: int) -> Callable[[Node], Site | None]:
     """Quantisation: one number does not broadcast; a vector along the channels is not modelled."""
 
     def build(node: Node) -> Site | None:
-        return _unjudged(node) if any(whole(node, k, 1) > 1 for k in numbers) else None
+        return (
+            unjudged(node, Kind.NOT_MODELLED)
+            if any(whole(node, k, 1) > 1 for k in numbers)
+            else None
+        )
 
     return build
 
 
-def _einsum(node: Node) -> Site | None:
-    return _unjudged(node) if len(node.inputs) > 1 else None
-
-
-ROWS: Mapping[str, Callable[[Node], Site | None]] = MappingProxyType(
-    {
-        "BinaryOp": _binary,
-        "Eltwise": _eltwise,
-        "PReLU": _prelu,
-        "Scale": _along_channels("Mul", "scale"),
-        "Bias": _bias,
-        "BatchNorm": _norm("BatchNormalization", "slope", "bias", "mean", "variance"),
-        "InstanceNorm": _norm("InstanceNormalization", "gamma", "beta"),
-        "GroupNorm": _norm("GroupNormalization", "gamma", "beta"),
-        "LayerNorm": _trailing("LayerNormalization", "gamma", "beta"),
-        "RMSNorm": _trailing("RMSNormalization", "gamma"),
-        "Gemm": _gemm,
-        "MatMul": _matmul,
-        "MultiHeadAttention": _masked,
-        "SDPA": _masked,
-        "Quantize": _scaled(0),
-        "Dequantize": _scaled(0, 1),
-        "Requantize": _scaled(0, 1, 2),
-        "Normalize": _scaled(3),
-        "Einsum": _einsum,
-    }
-)
-
-__all__ = ["ELTWISE", "REVERSED", "ROWS", "binary_op", "find_site", "onnx_name", "whole"]
+def einsum(node: Node) -> Site | None:
+    """Einsum of several blobs is not modelled."""
+    return unjudged(node, Kind.NOT_MODELLED) if len(node.inputs) > 1 else None

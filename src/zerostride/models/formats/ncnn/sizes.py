@@ -166,6 +166,3 @@ def checked(shape: Sizes) -> Sizes:
     if math.prod(numbers) > MAX_SIZE:
         raise Wrong(f"{math.prod(numbers)} elements are more than ncnn counts")
     return tuple(map(plain, shape))
-
-
-__all__ = ["LayerCall", "Results", "Sizes", "Unknown", "Wrong", "checked", "named_sizes", "place"]

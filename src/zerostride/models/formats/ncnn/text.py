@@ -9,7 +9,7 @@ line and the layer.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -62,6 +62,11 @@ class Layer:
     tops: tuple[str, ...]
     params: Mapping[int, Param]
 
+    @property
+    def shown(self) -> str:
+        """Its type and name in messages."""
+        return f"{shown(self.type)[1:-1]} {shown(self.name)}"
+
 
 @dataclass(frozen=True, slots=True)
 class ParamFile:
@@ -93,18 +98,13 @@ def shown(name: str) -> str:
     return repr(printable(name if len(name) <= 80 else name[:77] + "..."))
 
 
-def read_bytes(file: Path, limit: int, what: str) -> bytes:
-    """The bytes of a regular file of at most `limit` bytes; else a ModelError."""
-    return content(file, what, limit, f"a {what} file ends at {limit}")
-
-
 def read_text(file: Path) -> ParamFile:
     """The layers of a .param file.
 
     Raises:
         ModelError: it is not a valid .param; gives the reason, the line and the layer.
     """
-    data = read_bytes(file, MAX_FILE_BYTES, ".param")
+    data = content(file, ".param", MAX_FILE_BYTES, f"a .param file ends at {MAX_FILE_BYTES}")
     if b"\0" in data:
         raise ModelError(
             f"{file}: not a .param text, it holds NUL bytes; a binary .param.bin has no names, "
@@ -248,11 +248,8 @@ class _Parser:
         if len(parts) > MAX_ITEMS:
             raise self._error(at, f"parameter {number} has {len(parts)} numbers", words)
         if not is_array:
-            if len(parts) > 1 and not parts[-1]:
-                parts.pop()  # "3=0," is a list of one number
-                return self._list(at, number, parts, words)
-            if len(parts) > 1:
-                return self._list(at, number, parts, words)
+            if len(parts) > 1:  # "3=0," is a list of one number
+                return self._list(at, number, parts if parts[-1] else parts[:-1], words)
             return self._number(at, number, parts[0], words)
         length = self._number(at, number, parts[0], words)
         if length != len(parts) - 1:
@@ -283,16 +280,13 @@ class _Parser:
         return int(word)
 
     def _where(self, layer: Layer) -> str:
-        return f"{self.file}: line {layer.line}: {shown(layer.type)[1:-1]} {shown(layer.name)}"
+        return f"{self.file}: line {layer.line}: {layer.shown}"
 
     def _error(self, at: int, message: str, words: list[str] | None = None) -> ModelError:
         who = ""
         if words and len(words) > 1:
             who = f"{shown(words[0])[1:-1]} {shown(words[1])}: "
         return ModelError(f"{self.file}: line {at + 1}: {who}{message}")
-
-
-Getter: TypeAlias = Callable[[int, int], int]
 
 
 class Params:
@@ -341,11 +335,7 @@ class Params:
 
     def wrong(self, number: int, value: Param, wanted: str) -> ModelError:
         """The error for a parameter of another type."""
-        layer = self.layer
         return ModelError(
-            f"line {layer.line}: {shown(layer.type)[1:-1]} {shown(layer.name)}: parameter {number} "
+            f"line {self.layer.line}: {self.layer.shown}: parameter {number} "
             f"is {shown(str(value))[1:-1]}, and {wanted} is wanted"
         )
-
-
-__all__ = ["MAGIC", "Layer", "Param", "ParamFile", "Params", "read_bytes", "read_text", "shown"]
