@@ -186,8 +186,9 @@ class Walk:
     def node(self, node: Node) -> None:
         """Gives the results of a node their facts."""
         if self._lower is not None and node.domain:
-            words = self._lower(self._with_ranks(node)) or (node,)
-            self._spoken.append(words)
+            ranked = self._with_ranks(node)
+            words = self._lower(ranked) or (node,)
+            self._spoken.append((ranked, *words))  # a row may drop operands of `ranked`
             for word in words:
                 self._node(word)
         else:

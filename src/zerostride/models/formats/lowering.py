@@ -273,8 +273,10 @@ class NodeWriter:
 
     def transposed(self, value: Value) -> Value:
         """A value with its last two axes exchanged."""
-        rank = len(self.sizes(value))
-        return self.op("Transpose", value, perm=(*range(rank - 2), rank - 1, rank - 2))
+        sizes = self.sizes(value)
+        rank = len(sizes)
+        order = (*range(rank - 2), rank - 1, rank - 2)
+        return self.op("Transpose", value, shape=tuple(sizes[k] for k in order), perm=order)
 
 
 def _result_type(

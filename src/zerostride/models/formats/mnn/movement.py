@@ -8,280 +8,252 @@ from types import MappingProxyType
 from typing import Any
 
 from ...ir.graph import Value
-from .words import INT32, Row, Said, Unsaid, Words, axes_of, plain_order
-
-#: The end of a slice that goes to the last index.
-_FAR = 2**31 - 1
+from ..lowering import EVERY, FAR, NoEquivalent, becomes, table, whole
+from .words import INT32, OpWriter
 
 
-# Movement.
-
-
-def _reshape(words: Words) -> Said:
-    data, target = words.input(0), words.optional(1)
-    if words.parameters.get("layout") == "NC4HW4" and words.parameters.get("dimType") == "NHWC":
-        raise Unsaid
+def _reshape(w: OpWriter) -> None:
+    data, target = w.input(), w.optional(1)
+    if w.text("layout") == "nc4hw4" and w.text("dimType") == "nhwc":
+        raise NoEquivalent
     if target is None:
-        target = words.ints(*words.parameters.get("dims", ()))
-    elif words.parameters.get("parameter") != "Reshape":
-        plain_order(words)
-    if words.parameters.get("layout") == "NHWC" and 0 in (target.content or (0,)):
-        raise Unsaid  # 0 means 0 in models of TensorFlow, and the data's size in others
-    return words.last("Reshape", data, target)
+        target = w.ints(*w.listed("dims"))
+    elif w.text("parameter") != "reshape":
+        w.plain_order()
+    if w.text("layout") == "nhwc" and 0 in (target.content or (0,)):
+        raise NoEquivalent  # 0 means 0 in models of TensorFlow, and the data's size in others
+    return w.last("Reshape", data, target)
 
 
-def _squeeze(words: Words) -> Said:
-    axes = axes_of(words, "squeezeDims")
+def _squeeze(w: OpWriter) -> None:
+    axes = w.axes("squeezeDims")
     # No list, or an empty one: every axis of extent 1.
     if axes is None or axes.content == ():
-        return words.last("Squeeze", words.input(0))
-    return words.last("Squeeze", words.input(0), axes)
+        return w.last("Squeeze", w.input())
+    return w.last("Squeeze", w.input(), axes)
 
 
-def _unsqueeze(words: Words) -> Said:
-    axes = axes_of(words, "squeezeDims")
+def _unsqueeze(w: OpWriter) -> None:
+    axes = w.axes("squeezeDims")
     if axes is None:
-        raise Unsaid
-    return words.last("Unsqueeze", words.input(0), axes)
+        raise NoEquivalent
+    return w.last("Unsqueeze", w.input(), axes)
 
 
-def _expand_dims(words: Words) -> Said:
-    axis = words.optional(1)
+def _expand_dims(w: OpWriter) -> None:
+    axis = w.optional(1)
     if axis is None:
-        return words.last("Unsqueeze", words.input(0), words.ints(words.parameters.get("axis", 0)))
+        return w.last("Unsqueeze", w.input(), w.ints(w.whole("axis", 0)))
     if axis.shape == ():
-        axis = words.op("Reshape", axis, words.ints(1))
-    return words.last("Unsqueeze", words.input(0), axis)
+        axis = w.op("Reshape", axis, w.ints(1))
+    return w.last("Unsqueeze", w.input(), axis)
 
 
-def _permute(words: Words) -> Said:
-    if not words.parameters.get("has_dims"):
-        return words.last("Transpose", words.input(0))
-    return words.last("Transpose", words.input(0), perm=words.parameters["dims"])
+def _permute(w: OpWriter) -> None:
+    if not w.flag("has_dims"):
+        return w.last("Transpose", w.input())
+    return w.last("Transpose", w.input(), perm=w.node.attributes["dims"])
 
 
-def _transpose(words: Words) -> Said:
-    order = words.input(1).content
+def _transpose(w: OpWriter) -> None:
+    order = w.input(1).content
     if order is None or not all(isinstance(axis, int) for axis in order):
-        raise Unsaid
-    return words.last("Transpose", words.input(0), perm=order)
+        raise NoEquivalent
+    return w.last("Transpose", w.input(), perm=order)
 
 
-def _convert(words: Words) -> Said:
+def _convert(w: OpWriter) -> None:
     """A change of data format: axes move only between NHWC and the other formats."""
-    source, dest = words.parameters.get("layout"), words.parameters.get("dest")
+    source, dest = w.node.attributes.get("layout"), w.node.attributes.get("dest")
     if source not in ("NCHW", "NC4HW4", "NHWC") or dest not in ("NCHW", "NC4HW4", "NHWC"):
-        raise Unsaid
-    data = words.input(0)
+        raise NoEquivalent
+    data = w.input()
     if (source == "NHWC") == (dest == "NHWC"):
-        return words.last("Identity", data)
-    rank = words.rank()
+        return w.last("Identity", data)
+    rank = w.rank()
     if rank == 2:
-        return words.last("Identity", data)
+        return w.last("Identity", data)
     inner = tuple(range(2, rank))
     perm = (0, *inner, 1) if dest == "NHWC" else (0, rank - 1, *range(1, rank - 1))
-    return words.last("Transpose", data, perm=perm)
+    return w.last("Transpose", data, perm=perm)
 
 
-def _concat(words: Words) -> Said:
-    operands = words.node.inputs
-    return words.last("Concat", *operands, axis=words.parameters.get("axis", 0))
-
-
-def _pack(words: Words) -> Said:
+def _pack(w: OpWriter) -> None:
     """Stacking: adds an axis to each operand and joins along it."""
-    axis = words.parameters.get("axis", 0)
-    shapes = {value.shape for value in words.node.inputs if value is not None}
+    axis = w.whole("axis", 0)
+    shapes = {value.shape for value in w.node.inputs if value is not None}
     if len(shapes) != 1 and None not in shapes:
-        raise Unsaid  # the result is meaningless
-    parts = [words.op("Unsqueeze", value, words.ints(axis)) for value in words.node.inputs]
-    return words.last("Concat", *parts, axis=axis)
+        raise NoEquivalent  # the result is meaningless
+    parts = [w.op("Unsqueeze", value, w.ints(axis)) for value in w.node.inputs]
+    return w.last("Concat", *parts, axis=axis)
 
 
-def _flatten(words: Words) -> Said:
-    if words.parameters.get("endAxis"):
-        raise Unsaid
-    return words.last("Flatten", words.input(0), axis=words.parameters.get("axis", 0))
+def _flatten(w: OpWriter) -> None:
+    if w.flag("endAxis"):
+        raise NoEquivalent
+    return w.last("Flatten", w.input(), axis=w.whole("axis", 0))
 
 
-def _split(words: Words) -> Said:
-    axis, points = words.parameters.get("axis", 0), words.parameters.get("slicePoints", ())
-    source, results = words.parameters.get("sourceType"), len(words.node.outputs)
-    data = words.input(0)
-    if words.optional(1) is not None:
-        return words.last("Split", data, words.input(1), axis=axis)
+def _split(w: OpWriter) -> None:
+    axis, points = w.whole("axis", 0), w.listed("slicePoints")
+    source, results = w.node.attributes.get("sourceType"), len(w.node.outputs)
+    data = w.input()
+    if w.optional(1) is not None:
+        return w.last("Split", data, w.input(1), axis=axis)
     if source == "CAFFE":
-        return words.last("Split", data, _between(words, axis, points), axis=axis)
+        return w.last("Split", data, _between(w, axis, points), axis=axis)
     if len(points) == results > 1 and min(points) >= 0:
-        return words.last("Split", data, words.ints(*points), axis=axis)
+        return w.last("Split", data, w.ints(*points), axis=axis)
     if len(points) > 1 or (points and source != "TENSORFLOW"):
-        raise Unsaid
-    return words.last("Split", data, axis=axis, num_outputs=results)
+        raise NoEquivalent
+    return w.last("Split", data, axis=axis, num_outputs=results)
 
 
-def _between(words: Words, axis: int, points: Sequence[int]) -> Value:
+def _between(w: OpWriter, axis: int, points: Sequence[int]) -> Value:
     """The sizes of the parts between points of an axis; the last part is the rest."""
-    if len(points) + 1 != len(words.node.outputs) or list(points) != sorted(points):
-        raise Unsaid
+    if len(points) + 1 != len(w.node.outputs) or list(points) != sorted(points):
+        raise NoEquivalent
     sizes = [b - a for a, b in itertools.pairwise((0, *points))]
-    ends = {} if axis == -1 else {"end": axis + 1}
-    total = words.op("Shape", words.input(0), start=axis, **ends)
-    rest = words.op("Sub", total, words.ints(points[-1] if points else 0))
-    return words.op("Concat", words.ints(*sizes), rest, axis=0)
+    total = w.op("Shape", w.input(), start=axis, end=None if axis == -1 else axis + 1)
+    rest = w.op("Sub", total, w.ints(points[-1] if points else 0))
+    return w.op("Concat", w.ints(*sizes), rest, axis=0)
 
 
-def _slice_size(words: Words) -> Said:
+def _slice_size(w: OpWriter) -> None:
     """`size` elements from `begin`; −1 means all the rest.
 
     MNN gives the result the requested size even if the operand is shorter. A reshape to that size
     follows the slice, and fails if ONNX's slice is shorter.
     Source: alibaba/MNN source/shape/ShapeSliceTf.cpp.
     """
-    data, begin, size = words.input(0), words.input(1), words.input(2)
+    data, begin, size = w.input(), w.input(1), w.input(2)
     starts, counts = (
         [number for number in value.content or () if isinstance(number, int)]
         for value in (begin, size)
     )
     if len(starts) == len(counts) == len(size.content or (None,)):
-        ends = [_FAR if n == -1 else _plus(at, n) for at, n in zip(starts, counts, strict=True)]
-        target = words.ints(*ends)
+        ends = [FAR if n == -1 else _plus(at, n) for at, n in zip(starts, counts, strict=True)]
+        target = w.ints(*ends)
         if data.known or min(counts, default=0) < 1:
-            return words.last("Slice", data, begin, target)
-        return words.last("Reshape", words.op("Slice", data, begin, target), words.ints(*counts))
-    all_left = words.op("Equal", size, words.int32(-1))
-    end = words.op("Where", all_left, words.int32(_FAR), words.op("Add", begin, size))
-    return words.last("Slice", data, begin, end)
+            return w.last("Slice", data, begin, target)
+        return w.last("Reshape", w.op("Slice", data, begin, target), w.ints(*counts))
+    all_left = w.op("Equal", size, w.number(-1, "int32"))
+    end = w.op("Where", all_left, w.number(FAR, "int32"), w.op("Add", begin, size))
+    return w.last("Slice", data, begin, end)
 
 
-def _elements(words: Words) -> Said:
+def _elements(w: OpWriter) -> None:
     """GatherElements and ScatterElements: the axis is the last operand."""
-    operands, axis = words.node.inputs[:-1], words.input(len(words.node.inputs) - 1)
+    operands, axis = w.node.inputs[:-1], w.input(len(w.node.inputs) - 1)
     if axis.content is None or len(axis.content) != 1:
-        raise Unsaid
-    if words.parameters.get("opType", "-1") != "-1":
-        raise Unsaid  # updates are added or multiplied
-    return words.last(words.node.op, *operands, axis=axis.content[0])
+        raise NoEquivalent
+    if w.node.attributes.get("opType", "-1") != "-1":
+        raise NoEquivalent  # updates are added or multiplied
+    return w.last(w.node.op, *operands, axis=axis.content[0])
 
 
 def _plus(start: Any, count: Any) -> int:
     if not isinstance(start, int) or not isinstance(count, int) or start < 0 or count < 0:
-        raise Unsaid
+        raise NoEquivalent
     return start + count
 
 
-def _strided_slice(words: Words) -> Said:
+def _strided_slice(w: OpWriter) -> None:
     """ONNX's form: begin, end, axes, steps as operands; TensorFlow's masks are not translated."""
     masks = ("beginMask", "endMask", "ellipsisMask", "newAxisMask", "shrinkAxisMask")
-    if any(words.parameters.get(mask) for mask in masks):
-        raise Unsaid
-    data, begin, end = (words.input(k) for k in range(3))
-    if words.parameters.get("fromType") == 1:
-        return words.last("Slice", data, begin, end, words.optional(3), words.optional(4))
-    if words.optional(4) is not None:
-        raise Unsaid  # it writes into its operand
-    return words.last("Slice", data, begin, end, None, words.optional(3))
+    if any(w.node.attributes.get(mask) for mask in masks):
+        raise NoEquivalent
+    data, begin, end = (w.input(k) for k in range(3))
+    if w.flag("fromType") == 1:
+        return w.last("Slice", data, begin, end, w.optional(3), w.optional(4))
+    if w.optional(4) is not None:
+        raise NoEquivalent  # it writes into its operand
+    return w.last("Slice", data, begin, end, None, w.optional(3))
 
 
-def _gather(words: Words) -> Said:
-    axis: Any = (
-        words.parameters.get("axis", 0) if words.parameters.get("parameter") == "Axis" else 0
-    )
-    axis_operand = words.optional(2)
-    if words.optional(1) is None:
-        raise Unsaid
-    if axis_operand is not None and words.parameters.get("parameter") != "Axis":
+def _gather(w: OpWriter) -> None:
+    axis: Any = w.whole("axis", 0) if w.text("parameter") == "axis" else 0
+    axis_operand = w.optional(2)
+    if w.optional(1) is None:
+        raise NoEquivalent
+    if axis_operand is not None and w.text("parameter") != "axis":
         if axis_operand.content is None or len(axis_operand.content) != 1:
-            raise Unsaid
+            raise NoEquivalent
         axis = axis_operand.content[0]
-    return words.last("Gather", words.input(0), words.input(1), axis=axis)
+    return w.last("Gather", w.input(), w.input(1), axis=axis)
 
 
-def _tile(words: Words) -> Said:
-    return words.last("Tile", words.input(0), words.input(1))
-
-
-def _broadcast_to(words: Words) -> Said:
-    return words.last("Expand", words.input(0), words.input(1))
-
-
-def _fill(words: Words) -> Said:
-    value = words.input(1)
+def _fill(w: OpWriter) -> None:
+    value = w.input(1)
     if value.shape not in ((), (1,)):
-        raise Unsaid
-    return words.last("Expand", value, words.input(0))
+        raise NoEquivalent
+    return w.last("Expand", value, w.input())
 
 
-def _zeros(words: Words) -> Said:
-    return words.last("ConstantOfShape", words.op("Shape", words.input(0)), value=0.0)
+def _zeros(w: OpWriter) -> None:
+    return w.last("ConstantOfShape", w.op("Shape", w.input()), value=0.0)
 
 
 # Shapes and constants.
 
 
-def _shape(words: Words) -> Said:
-    plain_order(words)
-    cut = {}
-    if words.parameters.get("hasStart"):
-        cut["start"] = words.parameters["start"]
-    if words.parameters.get("hasEnd"):
-        cut["end"] = words.parameters["end"]
+def _shape(w: OpWriter) -> None:
+    w.plain_order()
+    cuts = (("hasStart", "start"), ("hasEnd", "end"))
+    start, end = (w.whole(key) if w.flag(given) else None for given, key in cuts)
     # MNN counts in int32.
-    return words.last("Cast", words.op("Shape", words.input(0), **cut), to=INT32)
+    return w.last("Cast", w.op("Shape", w.input(), start=start, end=end), to=INT32)
 
 
-def _size(words: Words) -> Said:
-    return words.last("Cast", words.op("Size", words.input(0)), to=INT32)
+def _size(w: OpWriter) -> None:
+    return w.last("Cast", w.op("Size", w.input()), to=INT32)
 
 
-def _rank(words: Words) -> Said:
-    count = words.op("Shape", words.op("Shape", words.input(0)))
-    return words.last("Cast", words.op("Squeeze", count, words.ints(0)), to=INT32)
+def _rank(w: OpWriter) -> None:
+    count = w.op("Shape", w.op("Shape", w.input()))
+    return w.last("Cast", w.op("Squeeze", count, w.ints(0)), to=INT32)
 
 
 #: PadValueMode to ONNX's mode; MNN's SYMMETRIC repeats the border, which ONNX lacks.
 _PAD_MODES: Mapping[int, str] = MappingProxyType({0: "constant", 1: "reflect", 3: "edge"})
 
 
-def _pad(words: Words) -> Said:
+def _pad(w: OpWriter) -> None:
     """MNN lists begin and end per axis; ONNX all begins, then all ends.
 
     A number below 0 crops in ONNX, but not in MNN 3.6, so it is not translated.
     """
-    mode = _PAD_MODES.get(words.parameters.get("mode", 0))
+    mode = _PAD_MODES.get(w.whole("mode", 0))
     if mode is None:
-        raise Unsaid
-    pads = words.input(1)
+        raise NoEquivalent
+    pads = w.input(1)
     sizes = [size for size in pads.content or () if isinstance(size, int)]
     if any(size < 0 for size in sizes):
-        raise Unsaid
+        raise NoEquivalent
     if pads.content is not None and len(sizes) == len(pads.content):
-        ends = words.ints(*sizes[::2], *sizes[1::2])
+        ends = w.ints(*sizes[::2], *sizes[1::2])
     else:
-        paired = words.op("Reshape", pads, words.ints(-1, 2))
-        ends = words.op("Reshape", words.op("Transpose", paired, perm=(1, 0)), words.ints(-1))
-    value = [] if (filler := words.optional(2)) is None else [filler]
-    return words.last("Pad", words.input(0), ends, *value, mode=mode)
-
-
-def _range(words: Words) -> Said:
-    return words.last("Range", *(words.input(k) for k in range(3)))
+        paired = w.op("Reshape", pads, w.ints(-1, 2))
+        ends = w.op("Reshape", w.op("Transpose", paired, perm=(1, 0)), w.ints(-1))
+    value = [] if (filler := w.optional(2)) is None else [filler]
+    return w.last("Pad", w.input(), ends, *value, mode=mode)
 
 
 #: Op type to row.
-ROWS: Mapping[str, Row] = MappingProxyType(
+ROWS = table(
+    ("Gather GatherV2", _gather),
+    ("GatherElements ScatterElements", _elements),
     {
-        "BroadcastTo": _broadcast_to,
-        "Concat": _concat,
+        "BroadcastTo": becomes("Expand", 0, 1),
+        "Concat": becomes("Concat", EVERY, axis=whole("axis", 0)),
         "ConvertTensor": _convert,
         "ExpandDims": _expand_dims,
         "Fill": _fill,
         "Flatten": _flatten,
-        **dict.fromkeys(("Gather", "GatherV2"), _gather),
-        **dict.fromkeys(("GatherElements", "ScatterElements"), _elements),
         "Pack": _pack,
         "Padding": _pad,
         "Permute": _permute,
-        "Range": _range,
+        "Range": becomes("Range", 0, 1, 2),
         "Rank": _rank,
         "Reshape": _reshape,
         "Shape": _shape,
@@ -290,9 +262,9 @@ ROWS: Mapping[str, Row] = MappingProxyType(
         "SliceTf": _slice_size,
         "Squeeze": _squeeze,
         "StridedSlice": _strided_slice,
-        "Tile": _tile,
+        "Tile": becomes("Tile", 0, 1),
         "Transpose": _transpose,
         "Unsqueeze": _unsqueeze,
         "ZerosLike": _zeros,
-    }
+    },
 )
