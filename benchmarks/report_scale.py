@@ -14,6 +14,7 @@ from zerostride.engines import find_engine
 from zerostride.models.audit.run import audit_graph
 from zerostride.models.findings import Report
 from zerostride.models.ir.graph import Graph, Node, Value
+from zerostride.models.options import ModelOptions
 from zerostride.report import html
 
 COUNT = 10_000
@@ -33,7 +34,7 @@ def audit(kinds: int, same: int = 0) -> Report:
         nodes.append(Node(f"/model/layers.{k}/norm/Add", "Add", "", 17, values, out, place=(k,)))
     inputs = tuple(node.inputs[0] for node in nodes if node.inputs[0] is not None)
     graph = Graph("large.onnx", "onnx", 17, inputs, tuple(nodes))
-    return audit_graph(graph, find_engine("ncnn"), batch_axis=-1)
+    return audit_graph(graph, find_engine("ncnn"), ModelOptions("none", -1))
 
 
 def main(folder: Path) -> None:

@@ -26,6 +26,7 @@ from zerostride.engines import find_engine
 from zerostride.models.audit.run import audit_graph
 from zerostride.models.findings import Finding, Verdict
 from zerostride.models.ir.graph import Graph, Node, Value
+from zerostride.models.options import ModelOptions
 from zerostride.sizes.dim import Symbol, dim
 
 pytestmark = pytest.mark.conformance
@@ -42,7 +43,7 @@ def judged(op: str, shapes: Any, engine: str, constant: bool = False) -> Finding
     graph = Graph("made", "onnx", 17, (x,) if constant else (x, y), (node,))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # another release than the measured one
-        return audit_graph(graph, find_engine(engine), batch_axis=-1).findings[0]
+        return audit_graph(graph, find_engine(engine), ModelOptions("none", -1)).findings[0]
 
 
 def draw(rng: random.Random, ranks: list[int]) -> tuple[Any, Any]:

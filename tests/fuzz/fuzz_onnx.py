@@ -23,6 +23,7 @@ from mutate import Mutator
 from zerostride.models.audit.run import audit_graph
 from zerostride.models.formats.onnx import reader
 from zerostride.models.formats.onnx.reader import read_onnx
+from zerostride.models.options import ModelOptions
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PACKAGE = Path(onnx.__file__).parent / "backend" / "test" / "data"
@@ -57,7 +58,7 @@ def use(path: Path, number: int) -> tuple[str, str]:
     """Audits the file; the outcome, and what it said."""
     engine = engine_of(number)
     via = "pnnx" if engine.name == "ncnn" and number % 2 else None
-    report = audit_graph(read_onnx(path), engine, via)
+    report = audit_graph(read_onnx(path), engine, ModelOptions(via or "none"))
     said = str(report)
     report.to_json()
     report.to_html()

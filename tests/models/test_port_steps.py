@@ -14,12 +14,13 @@ import small
 from ported import model_of
 
 import zerostride as zs
+from zerostride.models.audit import audited
 from zerostride.models.audit import symbolic as symbolic_audit
 from zerostride.models.audit import verdict as comparing
 from zerostride.models.audit.run import Judge
 from zerostride.models.findings import Verdict
 from zerostride.models.formats import ncnn as ncnn_format
-from zerostride.models.port import audited, numbers
+from zerostride.models.port import numbers
 
 #: A port may take so many times the steps of its audit.
 MOST = 5
@@ -78,7 +79,7 @@ def test_steps_grow_with_the_model(tmp_path: Path, size: Any) -> None:
 
 def test_what_stays_is_not_audited_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: Counter[str] = Counter()
-    judge, prepared = Judge.__call__, audited.prepared
+    judge, resolved = Judge.__call__, audited.resolved
 
     def counted(self: Judge, site: Any) -> Any:
         asked[site.node.path] += 1
@@ -86,10 +87,10 @@ def test_what_stays_is_not_audited_again(tmp_path: Path, monkeypatch: pytest.Mon
 
     def flows(*given: Any) -> Any:
         asked["flow"] += 1
-        return prepared(*given)
+        return resolved(*given)
 
     monkeypatch.setattr(Judge, "__call__", counted)
-    monkeypatch.setattr(audited, "prepared", flows)
+    monkeypatch.setattr(audited, "resolved", flows)
     same = [small.node("Add", "x c", "t", name="a"), small.node("Mul", "t v", name="b")]
     for weight, changed, count in (((1, 5), 0, 1), ((5,), 1, 2)):
         asked.clear()

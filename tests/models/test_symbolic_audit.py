@@ -16,6 +16,7 @@ from zerostride.models.audit.run import audit_graph
 from zerostride.models.findings import Finding, Verdict
 from zerostride.models.flow.input_sizes import sized
 from zerostride.models.ir.graph import Graph, Node, Value
+from zerostride.models.options import ModelOptions
 from zerostride.sizes import Answer
 from zerostride.sizes.condition import Condition
 from zerostride.sizes.dim import Symbol, dim
@@ -39,9 +40,8 @@ def graph(op: str, *shapes: Any, constants: int = 0) -> Graph:
 def judged(op: str, *shapes: Any, target: str = "ncnn", **more: Any) -> Finding:
     more.setdefault("batch_axis", -1)
     made = graph(op, *shapes, constants=more.pop("constants", 0))
-    return audit_graph(sized(made, more.pop("sizes", None)), find_engine(target), **more).findings[
-        0
-    ]
+    made = sized(made, more.pop("sizes", None))
+    return audit_graph(made, find_engine(target), ModelOptions("none", **more)).findings[0]
 
 
 CASES = [
@@ -172,7 +172,7 @@ def test_an_open_batch_is_said_once(size: Any, said: str | None) -> None:
     assert len(report.notes) == (said is not None)
     # (5, 5) + (5,) is laid along the rows; (frames, 5, 5) along the frames, where they are 5.
     assert report.findings[0].verdict == ("same_here" if said == "data" else "different")
-    named = audit_graph(made, find_engine("ncnn"), batch_axis=0)
+    named = audit_graph(made, find_engine("ncnn"), ModelOptions("none", 0))
     assert named.notes == ()
     assert named.findings[0].verdict == "different"
 
@@ -180,7 +180,7 @@ def test_an_open_batch_is_said_once(size: Any, said: str | None) -> None:
 def test_a_trap_at_a_size_of_the_batch_is_none() -> None:
     made = graph("Add", ("batch", 7), (7,), constants=1)
     assert audit_graph(made, find_engine("ncnn")).ok
-    (trap,) = audit_graph(made, find_engine("ncnn"), batch_axis=-1).findings
+    (trap,) = audit_graph(made, find_engine("ncnn"), ModelOptions("none", -1)).findings
     assert "batch == 7" in str(trap.when)
 
 

@@ -9,6 +9,7 @@ from zerostride.engines import find_engine
 from zerostride.models.audit.run import audit_graph
 from zerostride.models.findings import Change, Check, Outcome, Report
 from zerostride.models.ir.graph import Graph, Node, Value
+from zerostride.models.options import ModelOptions
 
 #: What a hostile file may call things; no report may take any of it for more than a name.
 HOSTILE = [
@@ -52,7 +53,7 @@ def audited(
     *rows: tuple[str, str, Sequence[Any]], target: str = "ncnn", path: str = "made.onnx"
 ) -> Report:
     """The audit of such a graph."""
-    return audit_graph(graph(rows, path), find_engine(target), batch_axis=-1)
+    return audit_graph(graph(rows, path), find_engine(target), ModelOptions("none", -1))
 
 
 #: One of each verdict.

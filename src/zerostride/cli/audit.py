@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -28,6 +28,7 @@ from .files import write_whole
 if TYPE_CHECKING:
     from ..models.audit.baseline import Baseline
     from ..models.findings import Finding
+    from ..models.options import ModelOptions
 
 #: More findings than this are shown as a table without drawings, since hundreds of drawings are
 #: too many to read. --details draws them anyway.
@@ -37,15 +38,7 @@ MOST_DETAILS = 20
 @click.command(short_help="What a model's broadcasts would mean on another engine.")
 @click.argument("models", nargs=-1, required=True, type=click.Path())
 @click.option("--target", required=True, type=options.engine_name, help="The engine to judge for.")
-@options.via
-@options.batch_axis
-@options.sizes
-@options.facts
-@click.option(
-    "--layout",
-    type=click.Choice(["nhwc"]),
-    help="Say also what every operand must become where images are channels-last.",
-)
+@options.of_model("via", "batch_axis", "facts", "layout")
 @click.option("--full", is_flag=True, help="Show findings that are the same or known, too.")
 @click.option(
     "--details/--summary",
@@ -77,10 +70,7 @@ MOST_DETAILS = 20
 def audit(
     models: tuple[str, ...],
     target: str,
-    batch_axis: str | None,
-    sizes: tuple[tuple[str, int | str], ...],
-    shapes: tuple[Any, ...],
-    facts: tuple[str, ...],
+    given: ModelOptions,
     full: bool,
     details: bool | None,
     outputs: tuple[str, ...],
@@ -90,7 +80,6 @@ def audit(
     jobs: int | None,
     as_markdown: bool,
     as_json: bool,
-    **judging: Any,
 ) -> int:
     """For every broadcast of MODELS: what it means, and what it would mean on --target.
 
@@ -105,11 +94,8 @@ def audit(
     """
     if as_json and as_markdown:
         raise click.UsageError("--json and --markdown are two forms of one output")
-    judging["batch_axis"] = options.axis_of_batch(batch_axis)
-    judging |= options.given_sizes(sizes, shapes)
-    judging["facts"] = facts or None
     accepted, updated = _baselines(baseline, write_baseline)
-    many, answers = _answers(models, target, jobs, judging)
+    many, answers = _answers(models, target, jobs, given)
     if updated is not None and write_baseline is not None:
         updated = updated.updated(answers)
         write_whole(write_baseline, updated.to_json().encode())
@@ -141,21 +127,21 @@ def _baselines(baseline: str | None, write: str | None) -> tuple[Baseline | None
 
 
 def _answers(
-    words: Sequence[str], target: str, jobs: int | None, judging: dict[str, Any]
+    words: Sequence[str], target: str, jobs: int | None, given: ModelOptions
 ) -> tuple[bool, list[Report | Unread]]:
     """Whether the words may name many models, and the report of each."""
     from ..models.formats.file_search import find_models, is_single
 
     if is_single(words):
-        from ..models.audit.run import audit as run
+        from ..models.audit.run import audit_model
 
         with progress.of_nodes(words[0]) as moved:
-            return False, [run(words[0], target, progress=moved, **judging)]
+            return False, [audit_model(words[0], target, given, moved)]
     from ..models.audit.many import audit_many
 
     with progress.bar("models", 2) as moved:
         files = find_models(words)
-        return True, audit_many(files, target, jobs=jobs, progress=moved, **judging)
+        return True, audit_many(files, target, given, jobs=jobs, progress=moved)
 
 
 def _put(answers: Sequence[Report | Unread], *, full: bool, details: bool | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,12 +12,12 @@ from . import options, tables
 
 if TYPE_CHECKING:
     from ..models.flow.shapes import Shapes
+    from ..models.options import ModelOptions
 
 
 @click.command(short_help="Every tensor's shape in a model, and what the model needs.")
 @click.argument("model", type=click.Path())
-@options.sizes
-@options.facts
+@options.of_model("facts")
 @click.option("--only", metavar="TEXT", help="Only tensors whose name contains this.")
 @click.option("--constants", is_flag=True, help="Show constants, too.")
 @click.option(
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 @options.as_json
 def shapes(
     model: str,
-    sizes: tuple[tuple[str, int | str], ...],
-    shapes: tuple[Any, ...],
-    facts: tuple[str, ...],
+    given: ModelOptions,
     only: str | None,
     constants: bool,
     output: str | None,
@@ -42,9 +40,9 @@ def shapes(
     \b
     zerostride shapes model.onnx --set batch=1
     """
-    from ..models.flow.shapes import shapes as run
+    from ..models.flow.shapes import shapes_of
 
-    sized = run(model, **options.given_sizes(sizes, shapes), facts=facts or None, output=output)
+    sized = shapes_of(model, given, output)
     if as_json:
         tensors = [t.as_dict() for t in sized.tensors if only is None or only in t.name]
         options.put_json({**sized.as_dict(), "tensors": tensors, "output": output})

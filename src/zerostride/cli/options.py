@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import click
@@ -214,19 +214,18 @@ class InputShapeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         return word
 
 
-def given_sizes(
-    sizes: Sequence[tuple[str, int | str]],
+def _by_input(
     shapes: Sequence[tuple[str | None, tuple[int | str | None, ...]]],
-) -> dict[str, Any]:
-    """The keyword arguments `sizes` and `input_shapes` of --set and --input-shape."""
-    input_shapes: dict[int | str, tuple[int | str | None, ...]] = {}
+) -> dict[int | str, tuple[int | str | None, ...]]:
+    """The shapes of --input-shape by the input's name or position."""
+    by_input: dict[int | str, tuple[int | str | None, ...]] = {}
     for name, shape in shapes:
         # A shape without a name belongs to the first input that has no shape by position yet.
-        key = name if name is not None else sum(isinstance(key, int) for key in input_shapes)
-        if key in input_shapes:
+        key = name if name is not None else sum(isinstance(key, int) for key in by_input)
+        if key in by_input:
             raise ZerostrideError(f"--input-shape gives {key} two shapes")
-        input_shapes[key] = shape
-    return {"sizes": numbers(sizes), "input_shapes": input_shapes}
+        by_input[key] = shape
+    return by_input
 
 
 class AxesType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -309,7 +308,7 @@ def exit_status(error: BroadcastError | ZerostrideError) -> int:
     return FOUND
 
 
-def axis_of_batch(text: str | None) -> int | None:
+def _axis_of_batch(text: str | None) -> int | None:
     """The number of --batch-axis; −1 for "none"."""
     if text is None:
         return None
@@ -322,22 +321,36 @@ def axis_of_batch(text: str | None) -> int | None:
     return int(text)
 
 
-batch_axis = click.option(
-    "--batch-axis",
-    help="Batch axis of the model's inputs, for engines that drop it; 'none' if there is none.",
-)
-#: The options for the sizes of a model's inputs; see `given_sizes`.
-sizes = combine(
-    click.option(
+def _converters() -> list[str]:
+    """The names that `via` takes."""
+    from ..models.transport.converters import CONVERTERS, NONE
+
+    return [*CONVERTERS, NONE]
+
+
+#: The command-line options of each field of a ModelOptions.
+_OF_MODEL: Mapping[str, Callable[[Any], Any]] = {
+    "via": click.option(
+        "--via",
+        type=WordOf(_converters),
+        metavar="CONVERTER",
+        help="Judge what this converter makes of each node: pnnx (ncnn), onnx-parser (tensorrt), "
+        "mnnconvert (mnn). 'none': op for op. Not given: the last two for ONNX files.",
+    ),
+    "batch_axis": click.option(
+        "--batch-axis",
+        help="Batch axis of the model's inputs, for engines that drop it; 'none' if there is none.",
+    ),
+    "input_shapes": click.option(
         "--input-shape",
-        "shapes",
+        "input_shapes",
         multiple=True,
         type=InputShapeType(),
         metavar="[NAME=]SIZES",
         help="Sizes of an input, by its name or in the inputs' order: x=1,3,224,224; "
         "? for an axis that stays open. May be given again.",
     ),
-    click.option(
+    "sizes": click.option(
         "--set",
         "sizes",
         multiple=True,
@@ -346,20 +359,36 @@ sizes = combine(
         help="A number for a size that the model names, N=4, or for an axis of an input, "
         "'x[0]=4'. May be given again.",
     ),
-)
+    "facts": facts,
+    "layout": click.option(
+        "--layout",
+        type=click.Choice(["nhwc"]),
+        help="Say also what every operand must become where images are channels-last.",
+    ),
+}
 
 
-def _converters() -> list[str]:
-    """The names that `via` takes."""
-    from ..models.transport.converters import CONVERTERS, NONE
+def of_model(*names: str) -> Callable[[F], F]:
+    """Options about a model; the command gets them as `given`, a ModelOptions.
 
-    return [*CONVERTERS, NONE]
+    Args:
+        names: fields of ModelOptions that the command has, besides `input_shapes` and `sizes`.
+    """
+    fields = [*(name for name in names if name in ("via", "batch_axis")), "input_shapes", "sizes"]
+    fields += [name for name in names if name not in fields]
 
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def command(*args: Any, **keywords: Any) -> Any:
+            from ..models.options import ModelOptions
 
-via = click.option(
-    "--via",
-    type=WordOf(_converters),
-    metavar="CONVERTER",
-    help="Judge what this converter makes of each node: pnnx (ncnn), onnx-parser (tensorrt), "
-    "mnnconvert (mnn). 'none': op for op. Not given: the last two for ONNX files.",
-)
+            values = {name: keywords.pop(name) for name in fields}
+            values["sizes"] = numbers(values["sizes"])
+            values["input_shapes"] = _by_input(values["input_shapes"])
+            values["facts"] = values.get("facts") or None
+            values["batch_axis"] = _axis_of_batch(values.get("batch_axis"))
+            return function(*args, given=ModelOptions(**values), **keywords)
+
+        return combine(*(_OF_MODEL[name] for name in fields))(cast(F, command))
+
+    return decorate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +13,7 @@ from .progress import of_nodes
 
 if TYPE_CHECKING:
     from ..models.findings import Report
+    from ..models.options import ModelOptions
 
 #: The most changes and findings that are shown without --full: some screens.
 MOST_SHOWN = 40
@@ -28,10 +29,7 @@ MOST_SHOWN = 40
     metavar="FILE",
     help="Where the model goes, of the same format; it may be MODEL itself.",
 )
-@options.via
-@options.batch_axis
-@options.sizes
-@options.facts
+@options.of_model("via", "batch_axis", "facts")
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done.")
 @click.option("--full", is_flag=True, help="Show every change, and findings that are the same.")
 @reporting.reports
@@ -40,11 +38,7 @@ def port(
     model: str,
     target: str,
     output: str | None,
-    via: str | None,
-    batch_axis: str | None,
-    sizes: tuple[tuple[str, int | str], ...],
-    shapes: tuple[Any, ...],
-    facts: tuple[str, ...],
+    given: ModelOptions,
     dry_run: bool,
     full: bool,
     reports: tuple[str, ...],
@@ -62,24 +56,14 @@ def port(
     zerostride port model.onnx --target ncnn -o model.ncnn.onnx
     zerostride port model.onnx --target ncnn --dry-run
     """
-    from ..models.port import port as run
+    from ..models.port.run import port_model
 
     if output is None and not dry_run:
         raise click.UsageError("name an output (-o FILE), or look first (--dry-run)")
     if output is not None and dry_run:
         raise click.UsageError("--dry-run writes nothing: leave out -o")
     with of_nodes(model) as told:
-        answer = run(
-            model,
-            target,
-            output,
-            via=via,
-            batch_axis=options.axis_of_batch(batch_axis),
-            facts=facts or None,
-            **options.given_sizes(sizes, shapes),
-            dry_run=dry_run,
-            progress=told,
-        )
+        answer = port_model(model, target, output, given, dry_run=dry_run, progress=told)
     reporting.save(reports, answer)
     if as_json:
         click.echo(json_text(answer), nl=False)

@@ -17,6 +17,7 @@ from .files import open_array, write_array
 
 if TYPE_CHECKING:
     from ..models.ir.graph import Array, Graph
+    from ..models.options import ModelOptions
 
 #: The most bytes of a .json file of numbers, and of an unpacked archive.
 MAX_JSON, MAX_UNPACKED = 2**28, 2**32
@@ -37,7 +38,7 @@ MOST_PRINTED = 100_000
     "arrays have the names of inputs. May be given again.",
 )
 @click.option("--random", "seed", type=click.IntRange(0), help="Make up what is not given.")
-@options.sizes
+@options.of_model()
 @click.option(
     "-o",
     "--output",
@@ -59,8 +60,7 @@ def run(
     inputs: tuple[str, ...],
     seed: int | None,
     limit: int | None,
-    sizes: tuple[tuple[str, int | str], ...],
-    shapes: tuple[Any, ...],
+    given: ModelOptions,
     outputs: tuple[str, ...],
     show: bool,
     as_json: bool,
@@ -74,10 +74,9 @@ def run(
     from ..models.execute import execute
     from ..models.execute.inputs import described
     from ..models.execute.random_inputs import random_inputs
-    from ..models.flow.input_sizes import read_sized
 
     targets = _targets(outputs)
-    graph = read_sized(model, **options.given_sizes(sizes, shapes))
+    graph = given.read(model)
     arrays = _inputs(inputs)
     if seed is not None:
         arrays |= random_inputs(graph, seed, arrays)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,6 +15,7 @@ from .progress import bar
 
 if TYPE_CHECKING:
     from ..models.findings import Report
+    from ..models.options import ModelOptions
 
 #: The words and style of each outcome.
 STYLES = {
@@ -45,9 +46,7 @@ STYLES = {
     "times as long: at least 60, at most 240.",
 )
 @click.option("--no-cache", is_flag=True, help="Ask the engine again, whatever it said before.")
-@options.batch_axis
-@options.sizes
-@options.facts
+@options.of_model("batch_axis", "facts")
 @click.option(
     "--python",
     "pythons",
@@ -67,10 +66,7 @@ def verify(
     cases: int,
     timeout: float | None,
     no_cache: bool,
-    batch_axis: str | None,
-    sizes: tuple[tuple[str, int | str], ...],
-    shapes: tuple[Any, ...],
-    facts: tuple[str, ...],
+    given: ModelOptions,
     pythons: tuple[str, ...],
     reports: tuple[str, ...],
     as_json: bool,
@@ -97,9 +93,10 @@ def verify(
             timeout=timeout,
             cases=cases,
             cache=not no_cache,
-            batch_axis=options.axis_of_batch(batch_axis),
-            facts=facts or None,
-            **options.given_sizes(sizes, shapes),
+            batch_axis=given.batch_axis,
+            facts=given.facts,
+            sizes=given.sizes,
+            input_shapes=given.input_shapes,
             pythons=_pythons(pythons),
             progress=told,
         )

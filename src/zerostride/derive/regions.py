@@ -38,6 +38,7 @@ class Region:
         reason: the code of the fault, or None.
         detail: the fault, in a phrase; empty if there is no fault, or if the alignment is at fault.
         aligned: the operands as the target aligns them; () if it refuses.
+        divergence: the row of the engine's table behind the fault, if it is one.
     """
 
     kind: Kind
@@ -45,6 +46,7 @@ class Region:
     reason: Reason | None = None
     detail: str = ""
     aligned: tuple[Shape, ...] = ()
+    divergence: Divergence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,8 @@ def _regions(
         struck = _struck(leaf, operands, aligned, target, all_of([facts, here]), divergence)
         if not struck.never:
             kind: Kind = "different" if divergence.effect is Reason.WRONG_RESULT else "refused"
-            yield Region(kind, all_of([here, struck]), divergence.effect, divergence.text, aligned)
+            where = all_of([here, struck])
+            yield Region(kind, where, divergence.effect, divergence.text, aligned, divergence)
             here = all_of([here, negation(struck)])
     yield Region("same", here, aligned=aligned)
 

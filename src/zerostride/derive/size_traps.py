@@ -13,7 +13,7 @@ same: stretched axes still stretch, and equal ones stay equal.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..core.alignment import Attributes, Rule, apply, complete
@@ -46,19 +46,34 @@ class Trap:
     """Sizes at which two rules differ that agree on the given shapes.
 
     Attributes:
-        condition: the sizes at which they differ, in words.
+        question: the question of a rule that has the other answer there.
         shapes: the witness: the same operands (and target) at such sizes.
         reference: the reference's plan for the witness.
         target: the other rule's plan for it, or its error. The error is then `silent`: the engine
             would continue with a wrong result.
-        words: one sentence.
+        names: what the operands are called.
     """
 
-    condition: str
+    question: Question
     shapes: tuple[Shape, ...]
     reference: Plan
     target: Plan | BroadcastError
-    words: str
+    names: tuple[str, ...]
+
+    def named(self, names: Sequence[Any]) -> Trap:
+        """The same with other names of the operands."""
+        return replace(self, names=operand_names(names, len(self.shapes)))
+
+    @property
+    def condition(self) -> str:
+        """The sizes at which the rules differ, in words."""
+        return self.question.condition(self.names)
+
+    @property
+    def words(self) -> str:
+        """One sentence."""
+        parting = _parting(self.reference, self.target, self.names)
+        return f"{self.condition}, for example {_listing(self.shapes)}: {parting}"
 
     def __str__(self) -> str:
         return self.words
@@ -108,15 +123,15 @@ reads y as (1, 5), rule 'ncnn' as (5, 1)
     intended = reference.plan(sizes)
     if isinstance(intended, BroadcastError) or target.plan(sizes) != intended:
         return ()
-    called = operand_names(names, len(sizes))
+    called = tuple(operand_names(names, len(sizes)))
     holders = _holders(intended, sizes)
     traps: dict[str, Trap] = {}
     for question in (*_questions(target, sizes), *_questions(reference, sizes)):
         condition = question.condition(called)
         if condition not in traps:
-            trap = _first_trap(question, condition, holders, sizes, target, reference, called)
-            if trap is not None:
-                traps[condition] = trap
+            witness = _first_trap(question, holders, sizes, target, reference)
+            if witness is not None:
+                traps[condition] = Trap(question, *witness, called)
     return tuple(traps.values())
 
 
@@ -139,7 +154,7 @@ class _Located(int):
 
 
 @dataclass(frozen=True, slots=True)
-class _Question:
+class Question:
     """A question of an align function: is the size at `place` equal to `other`?
 
     Attributes:
@@ -171,7 +186,7 @@ def _value(other: tuple[int, int] | int, shapes: Sequence[Shape]) -> Any:
     return other if isinstance(other, int) else shapes[other[0]][other[1]]
 
 
-def _questions(side: Side, shapes: Sequence[Shape]) -> Iterator[_Question]:
+def _questions(side: Side, shapes: Sequence[Shape]) -> Iterator[Question]:
     """The questions of the rule's align function for these shapes."""
     located = tuple(
         tuple(_Located(size, operand, axis) for axis, size in enumerate(shape))
@@ -190,7 +205,7 @@ def _questions(side: Side, shapes: Sequence[Shape]) -> Iterator[_Question]:
         plain = next((size for size in pair if type(size) is int), None)
         if plain == 0:
             continue  # known sizes that are not 0 will not become 0
-        yield _Question(places[0], places[1] if plain is None else plain, answer)
+        yield Question(places[0], places[1] if plain is None else plain, answer)
 
 
 # Other sizes for the same broadcast.
@@ -216,15 +231,16 @@ def _holders(plan: Plan, shapes: Sequence[Shape]) -> Mapping[int, list[tuple[int
 
 
 def _first_trap(
-    question: _Question,
-    condition: str,
+    question: Question,
     holders: Mapping[int, list[tuple[int, int]]],
     shapes: tuple[Shape, ...],
     target: Side,
     reference: Side,
-    names: Sequence[str],
-) -> Trap | None:
-    """The witness nearest to the given shapes that turns the question and separates the rules."""
+) -> tuple[tuple[Shape, ...], Plan, Plan | BroadcastError] | None:
+    """The witness nearest to the given shapes that turns the question and separates the rules.
+
+    With the plans of both rules for it.
+    """
     for witness in _witnesses(question, holders, shapes):
         intended = reference.plan(witness)
         if isinstance(intended, BroadcastError):
@@ -233,14 +249,12 @@ def _first_trap(
         if isinstance(got, BroadcastError) and not got.silent:
             continue
         if got != intended:
-            parting = _parting(intended, got, names)
-            words = f"{condition}, for example {_listing(witness)}: {parting}"
-            return Trap(condition, witness, intended, got, words)
+            return witness, intended, got
     return None
 
 
 def _witnesses(
-    question: _Question, holders: Mapping[int, list[tuple[int, int]]], shapes: tuple[Shape, ...]
+    question: Question, holders: Mapping[int, list[tuple[int, int]]], shapes: tuple[Shape, ...]
 ) -> Iterator[tuple[Shape, ...]]:
     """Shapes that turn the question, with another extent of one result axis; least change first."""
     places = [question.place] + ([] if isinstance(question.other, int) else [question.other])

@@ -2,6 +2,6 @@
 
 `ir` is the graph, `formats` reads and edits files, `flow` follows sizes, `transport` finds the plan
 of a node on an engine, `audit` compares, `layout` and `port` rewrite, `execute` computes.
-`findings` holds the results.
+`findings` holds the results, `options` what a caller says about a model.
 In: a model file. Out: Report, or another file.
 """

@@ -11,6 +11,7 @@ from typing import Any
 from ..core.hooks import render_report
 from ..core.plan import Plan
 from ..derive.express import Expression
+from ..engines.model import Divergence
 from ..errors import BroadcastError
 from ..sizes.condition import Condition
 from .flow.needs import Need
@@ -99,6 +100,7 @@ class Finding:
         when: with open sizes: the condition under which the target does not mean the same; None
             where sizes do not decide it.
         values: example sizes for which it holds, by name.
+        divergences: the rows of the engine's table behind it.
     """
 
     node: str
@@ -114,6 +116,7 @@ class Finding:
     notes: tuple[str, ...] = ()
     when: Condition | None = None
     values: Mapping[str, int] | None = None
+    divergences: tuple[Divergence, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from ..core.plan import RuleUse
+from ..core.plan import Plan, RuleUse
 from ..core.rules import RULES
 from ..derive.explain.facts import row_of
 from ..engines.table import ENGINES
+
+if TYPE_CHECKING:
+    from .findings import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +52,16 @@ def _evidence(name: str, engine: str | None, op: str | None) -> Evidence | None:
     return Evidence(use.label, row.source, run)
 
 
-def divergences(target: str, message: str) -> tuple[Evidence, ...]:
-    """The sources of the engine's divergences that a finding's message quotes."""
-    engine = ENGINES.get(target)
-    if engine is None:
-        return ()
-    return tuple(
-        Evidence(f"{target}: {row.text}", row.source, row.run)
-        for row in engine.divergences
-        if row.text in message
-    )
+def sources_of(finding: Finding, target: str) -> list[Evidence]:
+    """The sources behind a finding, without repetition: the engine's row first, as it is in doubt.
+
+    Args:
+        finding: the finding.
+        target: the engine.
+    """
+    rows = [Evidence(f"{target}: {row.text}", row.source, row.run) for row in finding.divergences]
+    sides = [getattr(side, "rule", None) for side in (finding.source, finding.target)]
+    if isinstance(finding.source, Plan) and finding.source.rule.engine is None:
+        sides.reverse()
+    sources = [source for source in map(evidence, sides) if source is not None]
+    return list(dict.fromkeys([*rows, *sources]))

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..core.plan import Plan
 from ..models.findings import Finding, Report, Unread, Verdict
-from ..models.sources import Evidence, divergences, evidence
+from ..models.sources import Evidence, sources_of
 from ..sizes.budget import WRITING_STEPS, allowance
 from ..system.version import __version__
 from . import page_work
@@ -255,7 +254,7 @@ class _Page:
                 words += f" such as <code>{esc(shown(values))}</code>"
             rows.append(("Not the same where", words))
         rows += [("Note", esc(shown(note))) for note in finding.notes]
-        sources = ", ".join(self._source(source) for source in _evidence(finding, report.target))
+        sources = ", ".join(self._source(source) for source in sources_of(finding, report.target))
         if sources:
             rows.append(("Known from", sources))
         body = "".join(f"<dt>{name}<dd>{words}" for name, words in rows)
@@ -271,7 +270,7 @@ class _Page:
         if finding.when is not None:
             lines.append(f"Not the same where: {shown(finding.when)}")
         lines += [f"Note: {shown(note)}" for note in finding.notes]
-        sources = _evidence(finding, report.target)
+        sources = sources_of(finding, report.target)
         numbers = [
             f"[{self.sources.setdefault(source, len(self.sources) + 1)}]" for source in sources
         ]
@@ -367,15 +366,6 @@ def _select(name: str, label: str, values: Sequence[str]) -> str:
         f'<label>{label} <select id="{name}"><option value="">all</option>'
         f"{options}</select></label>"
     )
-
-
-def _evidence(finding: Finding, target: str) -> list[Evidence]:
-    """The sources behind a finding, without repetition."""
-    sides = [getattr(side, "rule", None) for side in (finding.source, finding.target)]
-    if isinstance(finding.source, Plan) and finding.source.rule.engine is None:
-        sides = [*sides[1:], sides[0]]  # the engine's row first, since it is the one in doubt
-    sources = [source for source in map(evidence, sides) if source is not None]
-    return list(dict.fromkeys([*divergences(target, finding.message), *sources]))
 
 
 def _nodes(group: Group) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -35,36 +35,47 @@ def sizes_of(part: Operand) -> Shape:
     return tuple(size for size in part.shape or () if size is not None)
 
 
-def finding_of(
-    site: Site,
-    source: Plan | BroadcastError | None,
-    target: Plan | BroadcastError | None,
-    verdict: Verdict,
-    reason: str,
-    message: str,
-    fix: Expression | None = None,
-    witness: Witness | None = None,
-    notes: tuple[str, ...] = (),
-    when: Condition | None = None,
-    values: Mapping[str, int] | None = None,
-) -> Finding:
-    """The finding of a site."""
-    operands = tuple((part.name, part.shape) for part in site.operands)
-    return Finding(
-        site.node.path,
-        site.node.op,
-        operands,
-        source,
-        target,
-        verdict,
-        str(reason),
-        message,
-        fix,
-        witness,
-        notes,
-        when,
-        values,
-    )
+#: A sentence: a function of the site if it names operands, else the text.
+Words: TypeAlias = "str | Callable[[Site], str]"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A finding without names: sites that differ in names alone share it.
+
+    The fields are those of :class:`~zerostride.models.findings.Finding`; the names come last.
+    """
+
+    source: Plan | BroadcastError | None
+    target: Plan | BroadcastError | None
+    verdict: Verdict
+    reason: str
+    message: Words
+    fix: Expression | None = None
+    witness: Witness | None = None
+    notes: tuple[str, ...] = ()
+    when: Condition | None = None
+    values: Mapping[str, int] | None = None
+    divergences: tuple[Divergence, ...] = ()
+
+    def of(self, site: Site) -> Finding:
+        """The finding of a site that this judges."""
+        return Finding(
+            site.node.path,
+            site.node.op,
+            tuple([(part.name, part.shape) for part in site.operands]),
+            self.source,
+            self.target,
+            self.verdict,
+            str(self.reason),
+            self.message if isinstance(self.message, str) else self.message(site),
+            self.fix,
+            self.witness,
+            self.notes,
+            self.when,
+            self.values,
+            self.divergences,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,23 +220,21 @@ class JudgedSite(Carried):
             so_far = step.shape
         return in_a_row(steps)
 
-    def finding(
+    def judged(
         self,
         target: Plan | BroadcastError,
         verdict: Verdict,
         reason: str,
-        message: str,
+        message: Words,
         **more: Any,
-    ) -> Finding:
-        """The finding of this case."""
-        notes: tuple[str, ...] = ()
+    ) -> Judgement:
+        """The judgement of this case."""
         # The history of older releases is known for sizes that are numbers.
         if isinstance(target, Plan) and target.open is None and self.site.kind is Kind.ELEMENTWISE:
             # After pnnx, operands have one rank; older releases were measured with those.
             measured = reshaped(target) if self.target.rule is PNNX else target
-            notes = past_notes(self.engine.name, measured)
-        more.setdefault("notes", notes)
-        return finding_of(self.site, self.source, target, verdict, reason, message, **more)
+            more.setdefault("notes", past_notes(self.engine.name, measured))
+        return Judgement(self.source, target, verdict, reason, message, **more)
 
 
 def in_a_row(steps: Sequence[Plan]) -> Plan:

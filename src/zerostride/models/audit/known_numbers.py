@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...engines.model import Engine
 from ...errors import ZerostrideError
 from ..execute import execute
 from ..execute.program import readable
@@ -19,36 +18,41 @@ from ..ir.graph import Graph, Node, Value
 _MOST = 1 << 22
 
 
-def fitting(graph: Graph, engine: Engine, judged: Sequence[tuple[Node, Finding]]) -> list[Finding]:
+def fitting(graph: Graph, engine: str, judged: Sequence[tuple[Node, Finding]]) -> list[Finding]:
     """The findings; a narrowed node is `same` if its numbers are constants that fit."""
-    narrower = {row.text: row.narrows for row in engine.divergences if row.narrows is not None}
+    message = f"means the same on {engine}: its numbers are constants, and fit"
     return [
-        _again(graph, engine.name, node, finding, narrower)
-        if finding.reason == Cause.NARROWED
+        replace(
+            finding,
+            verdict=Verdict.SAME,
+            reason=Cause.SAME_PLAN,
+            message=message,
+            divergences=(),
+        )
+        if finding.reason == Cause.NARROWED and _fits(graph, node, finding)
         else finding
         for node, finding in judged
     ]
 
 
-def _again(
-    graph: Graph, engine: str, node: Node, finding: Finding, narrower: dict[str, str]
-) -> Finding:
-    narrow = next((dtype for text, dtype in narrower.items() if text in finding.message), None)
+def _fits(graph: Graph, node: Node, finding: Finding) -> bool:
+    """Whether all numbers of a node are constants that its narrower element type has."""
     values = [value for value in (*node.inputs, *node.outputs) if value is not None]
-    if narrow is None or node.scope or not all(map(_small_constant, values)):
-        return finding
+    if node.scope or not all(map(_small_constant, values)):
+        return False
     names = [value.name for value in values if not readable(value)]
     try:
         arrays = [*execute(graph, {}, names).values()] if names else []
         arrays += [value.data() for value in values if readable(value)]
     except ZerostrideError:  # an op on the way is not executed here
-        return finding
-    limits = np.iinfo(narrow)
-    for array in arrays:
-        if array.size and not limits.min <= array.min() <= array.max() <= limits.max:
-            return finding
-    message = f"means the same on {engine}: its numbers are constants, and fit"
-    return replace(finding, verdict=Verdict.SAME, reason=Cause.SAME_PLAN, message=message)
+        return False
+    limits = [np.iinfo(row.narrows) for row in finding.divergences if row.narrows is not None]
+    return all(
+        limit.min <= array.min() and array.max() <= limit.max
+        for limit in limits
+        for array in arrays
+        if array.size
+    )
 
 
 def _small_constant(value: Value) -> bool:

@@ -21,29 +21,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
-from ...engines.planning import as_facts
 from ...engines.table import find_engine
 from ...engines.versions import warn_if_unmeasured
 from ...errors import BroadcastError, ZerostrideError, printable
 from ...system import children
 from ..findings import Report, Unread
 from ..flow.input_sizes import UnknownSize
-from .run import audit
+from ..options import ModelOptions
+from .audited import Progress
+from .run import audit_model
 
 #: Seconds between checks for an interrupt while waiting.
 _BEAT = 0.2
 #: The most characters that are quoted of a worker's last output.
 _LAST_WORDS = 300
-#: Options that name sizes or inputs, and the note on a model that has no such name.
-_SIZES = ("sizes", "input_shapes")
+#: The note on a model that lacks the name of a size or an input that an option has.
 _NOT_HERE = "no size or input of it is called {!r}: what was given is for other models"
 _CHILD = """
 load_package()
 from zerostride.models.audit.many import serve
 serve()
 """
-
-Progress = Callable[[int, int], None]
 
 
 def cores() -> int:
@@ -56,19 +54,19 @@ def cores() -> int:
 def audit_many(
     models: Sequence[str | Path | Unread],
     target: str,
+    options: ModelOptions = ModelOptions(),  # noqa: B008 - frozen
     *,
     jobs: int | None = None,
     progress: Progress | None = None,
-    **options: Any,
 ) -> list[Report | Unread]:
     """Audits models, several at once.
 
     Args:
         models: files; an :class:`Unread` is returned as it is.
         target: an engine's name.
+        options: as for :func:`~zerostride.models.audit.run.audit`.
         jobs: how many at once; the number of cores if None. 1: in this process.
         progress: called with the number of models done and of all.
-        options: as for :func:`~zerostride.models.audit.run.audit`.
 
     Returns:
         A report of each model, in their order, whatever `jobs` is; an :class:`Unread` for one that
@@ -79,8 +77,7 @@ def audit_many(
         ZerostrideError: an option makes no sense, whatever the model.
     """
     find_engine(target)
-    if options.get("facts") is not None:
-        as_facts(options["facts"])  # raises once, not for each model
+    options.premises()  # raises once, not for each model
     warn_if_unmeasured(target)
     answers: list[Report | Unread | None] = [
         model if isinstance(model, Unread) else None for model in models
@@ -109,36 +106,42 @@ def audit_many(
     return [answer for answer in answers if answer is not None]
 
 
-def _audited(model: str, target: str, options: Mapping[str, Any]) -> Report:
+def _audited(model: str, target: str, options: ModelOptions) -> Report:
     """The report of one of several models; a note names the given sizes that it does not have."""
     missing: list[str] = []
     while True:
         try:
-            report = audit(model, target, **options)
+            report = audit_model(model, target, options)
         except UnknownSize as error:
-            kept = {
-                option: {key: value for key, value in options[option].items() if key != error.name}
-                for option in _SIZES
-                if options.get(option)
-            }
             if error.name in missing:
                 raise
             missing.append(error.name)
-            options = {**options, **kept}
+            options = replace(
+                options,
+                sizes=_without(options.sizes, error.name),
+                input_shapes=_without(options.input_shapes, error.name),
+            )
         else:
             return replace(report, notes=(*report.notes, *map(_NOT_HERE.format, missing)))
 
 
-def _check_sizes(options: Mapping[str, Any], answers: Sequence[Report | Unread | None]) -> None:
+def _without(given: Any, name: str) -> Any:
+    """Sizes or shapes by name, without one of them."""
+    if not isinstance(given, Mapping):
+        return given
+    return {key: value for key, value in given.items() if key != name}
+
+
+def _check_sizes(options: ModelOptions, answers: Sequence[Report | Unread | None]) -> None:
     """Refuses the name of a size that no model has."""
     reports = [answer for answer in answers if isinstance(answer, Report)]
-    for name in (str(key) for option in _SIZES for key in options.get(option) or ()):
+    for name in map(str, (*(options.sizes or ()), *(options.input_shapes or ()))):
         note = _NOT_HERE.format(name)
         if reports and all(note in report.notes for report in reports):
             raise UnknownSize(name, f"no size or input of any model is called {name!r}")
 
 
-def judged(model: str, target: str, options: Mapping[str, Any]) -> Report | Unread:
+def judged(model: str, target: str, options: ModelOptions) -> Report | Unread:
     """The report of a model. One unreadable model does not stop the others."""
     try:
         return _audited(model, target, options)
@@ -158,7 +161,7 @@ def judged(model: str, target: str, options: Mapping[str, Any]) -> Report | Unre
 def _at_once(
     names: Mapping[int, str],
     target: str,
-    options: Mapping[str, Any],
+    options: ModelOptions,
     count: int,
     answered: Callable[[int, Report | Unread], None],
 ) -> None:
@@ -204,13 +207,13 @@ class _Worker:
         self._words: IO[bytes] | None = None
         self._lock = threading.Lock()
 
-    def ask(self, model: str, target: str, options: Mapping[str, Any]) -> Report | Unread:
+    def ask(self, model: str, target: str, options: ModelOptions) -> Report | Unread:
         """The worker's answer; if the worker ended, how it ended and its last line."""
         try:
             process = self._started()
             assert process.stdin is not None
             assert process.stdout is not None
-            pickle.dump((model, target, dict(options)), process.stdin)
+            pickle.dump((model, target, options), process.stdin)
             process.stdin.flush()
             answer = pickle.load(process.stdout)
         except (OSError, EOFError, ValueError, pickle.PickleError) as error:

@@ -7,7 +7,7 @@ target does with tensors without elements.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,25 +23,26 @@ from ...sizes.budget import Same, SpentError, kept, used_up
 from ...sizes.condition import ALWAYS, Condition, all_of
 from ...sizes.dim import Dim, Symbol, dim
 from ...sizes.solve import implies, listing
-from ..findings import Cause, Finding, Verdict, Witness
+from ..findings import Cause, Verdict, Witness
 from ..formats.onnx.sites import Site
 from .fixes import expressed, reshaped_to, without_outer
-from .judged_site import JudgedSite, finding_of, sizes_of
+from .judged_site import JudgedSite, Judgement, sizes_of
+from .verdict import alignment, shape_text
 from .witness import find_witness
 
 _BAD: tuple[Kind, ...] = ("different", "silent", "refused")
 _BEYOND = "whether sizes part the two is beyond what is decided here"
-#: The sentence about a region, by its kind.
-_WORDS: Mapping[Kind, str] = {
-    "different": "different when {when}, for example {values}: {detail}",
+#: What happens in a region, by its kind: at some sizes, and at all sizes.
+_WHERE: Mapping[Kind, str] = {
+    "different": "different when {when}, for example {values}",
     "silent": "when {when} it does not refuse, but computes nonsense or crashes, "
-    "for example {values}: {detail}",
-    "refused": "refused when {when}, for example {values}: {detail}",
+    "for example {values}",
+    "refused": "refused when {when}, for example {values}",
 }
 _ALWAYS: Mapping[Kind, str] = {
-    "different": "different for all sizes: {detail}",
-    "silent": "it does not refuse, but computes nonsense or crashes: {detail}",
-    "refused": "refused for all sizes: {detail}",
+    "different": "different for all sizes",
+    "silent": "it does not refuse, but computes nonsense or crashes",
+    "refused": "refused for all sizes",
 }
 _CAUSES: Mapping[Kind, Cause] = {"different": Cause.OTHER_ALIGNMENT, "silent": Cause.SILENT}
 
@@ -53,8 +54,8 @@ def is_open(case: JudgedSite) -> bool:
     )
 
 
-def compare_open(case: JudgedSite, premises: Condition) -> Finding:
-    """The finding of a case with open sizes.
+def compare_open(case: JudgedSite, premises: Condition) -> Judgement:
+    """The judgement of a case with open sizes.
 
     Args:
         case: the site, its source plan and the target's rule.
@@ -70,8 +71,8 @@ def compare_open(case: JudgedSite, premises: Condition) -> Finding:
         return _unknown(case, str(problem))
 
 
-def _compared(case: JudgedSite, premises: Condition) -> Finding:
-    """The finding of a case whose target may align the operands differently."""
+def _compared(case: JudgedSite, premises: Condition) -> Judgement:
+    """The judgement of a case whose target may align the operands differently."""
     if len(case.shapes) > case.target.rule.operands[1]:
         return _unknown(case, f"{len(case.shapes)} operands of sizes that are not known")
     filled = all_of([premises, not_empty(case.shapes)])
@@ -104,18 +105,21 @@ def _compared(case: JudgedSite, premises: Condition) -> Finding:
         verdict = Verdict.SAME_HERE
         reason = str(region.reason) if bad == ["refused"] else Cause.SIZE_TRAP
     shown = {worst: examples[worst]} if certain else examples
-    message = "; ".join(
+    parts = [
         _words(case, outcomes, kind, *example, certain=certain) for kind, example in shown.items()
-    )
-    return case.finding(
+    ]
+    return case.judged(
         _target(case),
         verdict,
         reason,
-        f"on {case.engine.name} {message}",
+        lambda site: f"on {case.engine.name} {'; '.join(part(site) for part in parts)}",
         fix=_fix(case, filled),
         witness=_witness(case, values),
         when=when,
         values={symbol.name: value for symbol, value in values.items()},
+        divergences=tuple(
+            example.divergence for example, _ in shown.values() if example.divergence is not None
+        ),
     )
 
 
@@ -183,11 +187,11 @@ def _read_attributes(rule: Rule, attributes: Mapping[str, Any]) -> Mapping[str, 
     return complete(rule, values)
 
 
-def _as_is(case: JudgedSite) -> Finding:
-    """The finding where both sides use the same rule: same, for all sizes."""
+def _as_is(case: JudgedSite) -> Judgement:
+    """The judgement where both sides use the same rule: same, for all sizes."""
     use = RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)
     message = f"means the same on {case.engine.name}{_everywhere(case, _symbols(case))}"
-    return case.finding(replace(case.source, rule=use), Verdict.SAME, Cause.SAME_PLAN, message)
+    return case.judged(replace(case.source, rule=use), Verdict.SAME, Cause.SAME_PLAN, message)
 
 
 def _symbols(case: JudgedSite) -> tuple[Symbol, ...]:
@@ -196,12 +200,12 @@ def _symbols(case: JudgedSite) -> tuple[Symbol, ...]:
     return tuple(dict.fromkeys(symbol for size in sizes for symbol in dim(size).symbols))
 
 
-def _unknown(case: JudgedSite, message: str) -> Finding:
-    return finding_of(case.site, case.source, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, message)
+def _unknown(case: JudgedSite, message: str) -> Judgement:
+    return Judgement(case.source, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, message)
 
 
-def _same(case: JudgedSite, outcomes: Meanings, premises: Condition) -> Finding:
-    """The finding `same`, for all sizes from 1; a note covers tensors without elements."""
+def _same(case: JudgedSite, outcomes: Meanings, premises: Condition) -> Judgement:
+    """The judgement `same`, for all sizes from 1; a note covers tensors without elements."""
     message = f"means the same on {case.engine.name}{_everywhere(case, outcomes.symbols)}"
     notes: tuple[str, ...] = ()
     with_empty = _meanings(case, case.shapes, premises)
@@ -212,7 +216,7 @@ def _same(case: JudgedSite, outcomes: Meanings, premises: Condition) -> Finding:
         what = real.detail if isinstance(real, BroadcastError) else region.detail
         notes = (f"for {listing(values)}: {what or 'it means something else'}",)
     target = _target(case)
-    return case.finding(target, Verdict.SAME, Cause.SAME_PLAN, message, notes=notes)
+    return case.judged(target, Verdict.SAME, Cause.SAME_PLAN, message, notes=notes)
 
 
 def _everywhere(case: JudgedSite, symbols: Sequence[Symbol]) -> str:
@@ -231,27 +235,16 @@ def _words(
     values: Mapping[Symbol, int],
     *,
     certain: bool,
-) -> str:
+) -> Callable[[Site], str]:
+    """The sentence about a region."""
     when = outcomes.words(kind)
-    detail = region.detail or _alignment(case, region)
-    if certain or when.always or not values:
-        return _ALWAYS[kind].format(detail=detail)
-    return _WORDS[kind].format(when=when, values=listing(values), detail=detail)
-
-
-def _alignment(case: JudgedSite, region: Region) -> str:
-    """The first operand that the target aligns differently, in words."""
-    for part, meant, aligned in zip(
-        case.site.operands, case.sample.plan.aligned, region.aligned, strict=False
-    ):
-        if meant != aligned:
-            return f"{part.name!r} is aligned as {_shape(aligned)}; the model means {_shape(meant)}"
-    return f"the result is not {_shape(case.sample.plan.shape)}"
-
-
-def _shape(shape: Shape) -> str:
-    sizes = ", ".join(map(str, shape))
-    return f"({sizes},)" if len(shape) == 1 else f"({sizes})"
+    meant = case.sample.plan
+    detail = region.detail or alignment(meant, region.aligned)
+    detail = detail or f"the result is not {shape_text(meant.shape)}"
+    before = _ALWAYS[kind]
+    if not (certain or when.always or not values):
+        before = _WHERE[kind].format(when=when, values=listing(values))
+    return lambda site: f"{before}: {detail if isinstance(detail, str) else detail(site)}"
 
 
 # Witness and fix.

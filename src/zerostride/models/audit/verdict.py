@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,29 +14,28 @@ from ...derive.size_traps import Trap, size_traps
 from ...engines.model import Divergence
 from ...errors import BroadcastError, Reason
 from ...sizes import Asker, Shape
-from ..findings import Cause, Finding, Verdict, Witness
+from ..findings import Cause, Verdict, Witness
+from ..formats.onnx.sites import Site
 from ..transport.ways import canonical
-from .audit_cache import Like
 from .fixes import NO_MERGE, fix_of, fix_of_trap, rank_notes
-from .judged_site import Carried, JudgedSite
+from .judged_site import Carried, JudgedSite, Judgement, Words
 from .witness import find_witness
 
 
-def compare_case(case: JudgedSite, like: Like | None = None) -> Finding:
-    """Compares the plans of source and target; reuses fix and witness of a similar case."""
+def compare_case(case: JudgedSite) -> Judgement:
+    """Compares the plans of source and target."""
     name = case.engine.name
     target = case.plan(case.shapes)
     if isinstance(target, BroadcastError):
-        return _refused(case, target, like)
+        return _refused(case, target)
     if target != case.sample.plan:
-        message = f"on {name} {_alignment_words(case, target)}"
-        return case.finding(
+        return case.judged(
             target,
             Verdict.DIFFERENT,
             Cause.OTHER_ALIGNMENT,
-            message,
-            fix=_fix(case, like),
-            witness=_witness(case, like),
+            _other_alignment(case, target),
+            fix=_fix(case),
+            witness=_witness(case, case.shapes),
         )
     for divergence in case.divergences:
         if divergence.strikes is not None and divergence.strikes(target, Asker()):
@@ -44,37 +44,44 @@ def compare_case(case: JudgedSite, like: Like | None = None) -> Finding:
         message = (
             f"{case.site.rule.name} lays {len(case.shapes)} operands at once, {name} two by two"
         )
-        return case.finding(target, Verdict.UNKNOWN, Cause.NOT_MODELLED, message)
+        return case.judged(target, Verdict.UNKNOWN, Cause.NOT_MODELLED, message)
     traps = _traps(case)
-    if traps:
-        return case.finding(
+    if traps is not None:
+        trap, pair = traps
+        return case.judged(
             target,
             Verdict.SAME_HERE,
             Cause.SIZE_TRAP,
-            f"the same at these sizes only: {traps[0].words}",
+            lambda site: f"the same at these sizes only: {trap.named(pair(site)).words}",
             fix=fix_of_trap(case),
-            witness=_trap_witness(case, traps[0]),
+            witness=_witness(case, trap.shapes),
         )
-    return case.finding(target, Verdict.SAME, Cause.SAME_PLAN, f"means the same on {name}")
+    return case.judged(target, Verdict.SAME, Cause.SAME_PLAN, f"means the same on {name}")
 
 
-def struck(case: JudgedSite, target: Plan | BroadcastError, divergence: Divergence) -> Finding:
+def struck(case: JudgedSite, target: Plan | BroadcastError, divergence: Divergence) -> Judgement:
     """The finding where a divergence in the engine's row strikes: wrong, or refused."""
     wrong = divergence.effect is Reason.WRONG_RESULT
     verdict = Verdict.DIFFERENT if wrong else Verdict.REFUSED
     message = f"{case.engine.name}: {divergence.text}"
-    return case.finding(target, verdict, divergence.effect, message)
+    return case.judged(target, verdict, divergence.effect, message, divergences=(divergence,))
 
 
-def narrowed(case: Carried, finding: Finding) -> Finding:
-    """The finding; `same_here` instead of `same` where the engine computes narrower."""
-    row = case.narrowed if finding.verdict is Verdict.SAME else None
+def narrowed(case: Carried, judged: Judgement) -> Judgement:
+    """The judgement; `same_here` instead of `same` where the engine computes narrower."""
+    row = case.narrowed if judged.verdict is Verdict.SAME else None
     if row is None:
-        return finding
+        return judged
     message = (
         f"the same as long as every number fits in {row.narrows}; {case.engine.name}: {row.text}"
     )
-    return replace(finding, verdict=Verdict.SAME_HERE, reason=Cause.NARROWED, message=message)
+    return replace(
+        judged,
+        verdict=Verdict.SAME_HERE,
+        reason=Cause.NARROWED,
+        message=message,
+        divergences=(row,),
+    )
 
 
 #: Ops that compute other numbers on an engine than the op of this name elsewhere.
@@ -85,11 +92,11 @@ _OTHER_VALUES: Mapping[tuple[str, str], str] = {
 }
 
 
-def other_values(case: Carried, finding: Finding) -> Finding:
-    """The finding; `different` where the op of this name computes other numbers."""
+def other_values(case: Carried, judged: Judgement) -> Judgement:
+    """The judgement; `different` where the op of this name computes other numbers."""
     op = canonical(case.site)
-    if op is None or finding.verdict not in (Verdict.SAME, Verdict.SAME_HERE):
-        return finding
+    if op is None or judged.verdict not in (Verdict.SAME, Verdict.SAME_HERE):
+        return judged
     for side, other in (
         (case.engine.name, case.site.node.domain),
         (case.site.node.domain, case.engine.name),
@@ -98,15 +105,19 @@ def other_values(case: Carried, finding: Finding) -> Finding:
         if words is not None and other != side:
             message = f"{side}'s {op} {words}"
             return replace(
-                finding, verdict=Verdict.DIFFERENT, reason=Cause.OTHER_VALUES, message=message
+                judged,
+                verdict=Verdict.DIFFERENT,
+                reason=Cause.OTHER_VALUES,
+                message=message,
+                divergences=(),
             )
-    return finding
+    return judged
 
 
-def _refused(case: JudgedSite, error: BroadcastError, like: Like | None) -> Finding:
-    """The finding where the target's rule has no plan: it refuses, or silently goes wrong."""
+def _refused(case: JudgedSite, error: BroadcastError) -> Judgement:
+    """The judgement where the target's rule has no plan: it refuses, or silently goes wrong."""
     name = case.engine.name
-    fix = _fix(case, like)
+    fix = _fix(case)
     notes: tuple[str, ...] = ()
     detail = error.detail
     if error.reason is Reason.RANK_LIMIT:
@@ -114,66 +125,70 @@ def _refused(case: JudgedSite, error: BroadcastError, like: Like | None) -> Find
         detail += "" if fix is not None else NO_MERGE
     if not error.silent:
         message = f"{name} refuses: {detail}"
-        return case.finding(error, Verdict.REFUSED, error.reason, message, fix=fix, notes=notes)
+        return case.judged(error, Verdict.REFUSED, error.reason, message, fix=fix, notes=notes)
     message = f"{name} does not refuse, but computes nonsense or crashes: {detail}"
-    return case.finding(
-        error,
-        Verdict.DIFFERENT,
-        Cause.SILENT,
-        message,
-        fix=fix,
-        witness=_witness(case, like),
-        notes=notes,
+    witness = _witness(case, case.shapes)
+    return case.judged(
+        error, Verdict.DIFFERENT, Cause.SILENT, message, fix=fix, witness=witness, notes=notes
     )
 
 
-def _alignment_words(case: JudgedSite, target: Plan) -> str:
-    for part, meant, aligned in zip(
-        case.site.operands, case.sample.plan.aligned, target.aligned, strict=False
-    ):
-        if meant != aligned:
-            return f"{part.name!r} is aligned as {aligned}; the model means {meant}"
-    return f"the result is {target.shape}; the model means {case.sample.plan.shape}"
+def _other_alignment(case: JudgedSite, target: Plan) -> Words:
+    meant, before = case.sample.plan, f"on {case.engine.name} "
+    result = f"{before}the result is {target.shape}; the model means {meant.shape}"
+    return alignment(meant, target.aligned, before) or result
 
 
-def _fix(case: JudgedSite, like: Like | None) -> Expression | None:
-    if case.bare:
-        return None
-    return (like.fix if like is not None else None) or fix_of(case)
+def alignment(meant: Plan, aligned: Sequence[Shape], before: str = "") -> Words | None:
+    """The first operand that the target aligns differently, in words."""
+    for k, (row, other) in enumerate(zip(meant.aligned, aligned, strict=False)):
+        if row != other:
+            words = f"is aligned as {shape_text(other)}; the model means {shape_text(row)}"
+            return lambda site: f"{before}{site.operands[k].name!r} {words}"
+    return None
 
 
-def _witness(case: JudgedSite, like: Like | None) -> Witness | None:
-    if like is not None and like.witness is not None:
-        return like.witness
+def shape_text(shape: Shape) -> str:
+    """A shape as Python writes tuples, with expressions for open sizes."""
+    sizes = ", ".join(map(str, shape))
+    return f"({sizes},)" if len(shape) == 1 else f"({sizes})"
+
+
+def _fix(case: JudgedSite) -> Expression | None:
+    return None if case.bare else fix_of(case)
+
+
+def _witness(case: JudgedSite, shapes: Sequence[Shape]) -> Witness | None:
+    """Numbers that show the difference at these sizes or smaller ones."""
     meaning = None if case.bare else case.meaning
     if meaning is None:
         return None
-    return find_witness(case.shapes, meaning.plan, case.plan, case.op)
+    return find_witness(shapes, meaning.plan, case.plan, case.op)
 
 
-def _trap_witness(case: JudgedSite, trap: Trap) -> Witness | None:
-    meaning = None if case.bare else case.meaning
-    if meaning is None:
-        return None
-    # With more than two operands the trap concerns a pair, which the target's rule takes.
-    return find_witness(trap.shapes, meaning.plan, case.plan, case.op)
+def _traps(case: JudgedSite) -> tuple[Trap, Callable[[Site], Sequence[str]]] | None:
+    """Sizes at which the meaning changes, and the names of the operands that have them.
 
-
-def _traps(case: JudgedSite) -> tuple[Trap, ...]:
-    """The sizes at which the meaning changes, of the first pair that has such sizes."""
+    With more than two operands the trap concerns a pair, which the target's rule takes.
+    """
     meaning = case.meaning
-    names = [part.name for part in case.site.operands]
     if meaning is None:
-        return ()
+        return None
     if len(case.shapes) <= case.target.rule.operands[1]:
-        return size_traps(case.target, case.shapes, meaning, names)
+        traps = size_traps(case.target, case.shapes, meaning)
+        return (traps[0], _names) if traps else None
     so_far, *rest = case.shapes
     without: set[tuple[Shape, Shape]] = set()
     for k, shape in enumerate(rest, start=1):
         pair = (so_far, shape)
-        if pair not in without and size_traps(case.target, pair, meaning):
-            called = (" and ".join(names[:k]), names[k])
-            return size_traps(case.target, pair, meaning, called)
+        if pair not in without and (traps := size_traps(case.target, pair, meaning)):
+            return traps[0], functools.partial(_names, joined=k)
         without.add(pair)
         so_far = np.broadcast_shapes(*pair)
-    return ()
+    return None
+
+
+def _names(site: Site, joined: int = 1) -> list[str]:
+    """The operands' names, the first ones joined to one."""
+    names = [part.name for part in site.operands]
+    return [" and ".join(names[:joined]), *names[joined:]]

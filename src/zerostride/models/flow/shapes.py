@@ -12,20 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...engines.planning import as_facts
 from ...errors import Misfit, ModelError
-from ...sizes import Answer
-from ...sizes.condition import ALWAYS, Condition
+from ...sizes.condition import Condition
 from ...sizes.dim import Dim, Number, lone_symbol
 from ...sizes.parse import read
-from ...sizes.solve import satisfiable
 from ...system.whole_files import write_whole
 from ..findings import need_dict
 from ..formats import lowered
 from ..formats.onnx.reader import infer
 from ..ir.graph import Graph, Value
+from ..options import ModelOptions
 from . import Failure, Flow, Need, flow
-from .input_sizes import InputShapes, Sizes, read_sized
+from .input_sizes import InputShapes, Sizes
 
 if TYPE_CHECKING:
     import onnx
@@ -139,10 +137,14 @@ def shapes(
             file (the error names the node).
         BroadcastError: a fact cannot be read.
     """
-    condition = ALWAYS if facts is None else as_facts(facts)
-    if satisfiable(condition) is Answer.NO:
-        raise ModelError(f"what is given holds for no sizes: {condition}")
-    graph = read_sized(model, sizes, input_shapes)
+    options = ModelOptions(facts=facts, sizes=sizes, input_shapes=input_shapes)
+    return shapes_of(model, options, output)
+
+
+def shapes_of(model: str | Path, options: ModelOptions, output: str | Path | None = None) -> Shapes:
+    """The sizes of a model; see :func:`shapes`."""
+    condition = options.premises()
+    graph = options.read(model)
     walked = flow(lowered(graph), given=condition)
     if output is not None:
         _write(Path(model), Path(output), graph, walked)

@@ -19,7 +19,7 @@ from ...core.rules import RULES
 from ...derive.express import Expression
 from ...errors import BroadcastError, ZerostrideError
 from ...sizes import Shape
-from ..audit.judged_site import finding_of, sizes_of
+from ..audit.judged_site import Judgement, sizes_of
 from ..findings import Cause, Finding, Verdict
 from ..formats import lowered, module_of
 from ..formats.onnx.sites import Kind, Operand, Site
@@ -133,10 +133,10 @@ def layout_findings(graph: Graph) -> tuple[tuple[Finding, ...], tuple[str, ...]]
     layouts = follow(lowered(graph))
     find = module_of(graph).find_site
     sites = [site for node in graph.nodes if (site := find(node)) is not None]
-    return tuple(_finding(site, layouts) for site in sites), tuple(layouts.notes)
+    return tuple(_judgement(site, layouts).of(site) for site in sites), tuple(layouts.notes)
 
 
-def _finding(site: Site, layouts: Layouts) -> Finding:
+def _judgement(site: Site, layouts: Layouts) -> Judgement:
     images = [layouts.of(part.tensor) for part in site.operands]
     if site.kind not in _JUDGED:
         return _other(site, images)
@@ -145,28 +145,28 @@ def _finding(site: Site, layouts: Layouts) -> Finding:
     if unknown is not None or any(None in (part.shape or ()) for part in site.operands):
         name = (unknown or site.operands[0]).name
         message = f"channels-last: a size of {name!r} is not known"
-        return finding_of(site, None, None, Verdict.UNKNOWN, Cause.LAYOUT, message)
+        return Judgement(None, None, Verdict.UNKNOWN, Cause.LAYOUT, message)
     try:
         plan = site.plan(shapes)
     except BroadcastError as error:
         message = f"channels-last: the model itself does not broadcast here: {error.detail}"
-        return finding_of(site, error, None, Verdict.UNKNOWN, Cause.LAYOUT, message)
+        return Judgement(error, None, Verdict.UNKNOWN, Cause.LAYOUT, message)
     if plan.open is not None and len(plan.open.accepted) > 1:
         message = "channels-last: how the operands lie depends on sizes that are not known"
-        return finding_of(site, plan, None, Verdict.UNKNOWN, Cause.LAYOUT, message)
+        return Judgement(plan, None, Verdict.UNKNOWN, Cause.LAYOUT, message)
     perm = next((p for p in images if p is not None and len(p) == plan.rank), None)
     if perm is None and any(p is not None for p in images):
         message = (
             "channels-last: the image has fewer axes than the result, so it is put back before"
         )
-        return finding_of(site, plan, plan, Verdict.SAME, Cause.LAYOUT, message)
+        return Judgement(plan, plan, Verdict.SAME, Cause.LAYOUT, message)
     if perm is None:
         message = "channels-last: no operand is an image, nothing changes"
-        return finding_of(site, plan, plan, Verdict.SAME, Cause.LAYOUT, message)
+        return Judgement(plan, plan, Verdict.SAME, Cause.LAYOUT, message)
     return _moved(site, plan, perm, images)
 
 
-def _other(site: Site, images: Sequence[Perm | None]) -> Finding:
+def _other(site: Site, images: Sequence[Perm | None]) -> Judgement:
     """The finding of a kind whose operands do not lie on single axes of an image."""
     if all(perm is None for perm in images):
         message, verdict = "channels-last: no operand is an image, nothing changes", Verdict.SAME
@@ -179,10 +179,10 @@ def _other(site: Site, images: Sequence[Perm | None]) -> Finding:
     else:
         message = "channels-last: the image is put back into the model's order before this op"
         verdict = Verdict.SAME
-    return finding_of(site, None, None, verdict, Cause.LAYOUT, message)
+    return Judgement(None, None, verdict, Cause.LAYOUT, message)
 
 
-def _moved(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) -> Finding:
+def _moved(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) -> Judgement:
     """The finding of a broadcast with an image: the changes of its operands."""
     moves = _moves(site, plan, perm, images)
     after = tuple(move.after for move in moves)
@@ -194,12 +194,11 @@ def _moved(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) ->
         message = (
             f"channels-last: {moves[proof.fault].name!r} as changed is not what the model means"
         )
-        return finding_of(site, plan, None, Verdict.UNKNOWN, Cause.LAYOUT, message)
+        return Judgement(plan, None, Verdict.UNKNOWN, Cause.LAYOUT, message)
     if not any(move.changes for move in moves):
         message = "channels-last: nothing changes but the image itself"
         target = _planned(site, after)
-        return finding_of(
-            site,
+        return Judgement(
             plan,
             target,
             Verdict.SAME,
@@ -213,8 +212,7 @@ def _moved(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) ->
     fix = Relayout(after, {}, False, (), result, rule, changed, moves=moves)
     message = "; ".join(move.describe() for move in moves if move.changes)
     notes = tuple(m.describe() for m in moves if not m.changes)
-    return finding_of(
-        site,
+    return Judgement(
         plan,
         _planned(site, left),
         Verdict.DIFFERENT,

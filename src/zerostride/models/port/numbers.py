@@ -23,12 +23,13 @@ from ...sizes import Shape, elements
 from ...sizes.condition import all_of
 from ...sizes.dim import Dim, Symbol
 from ...sizes.solve import values_for
+from ..audit.audited import Audited
 from ..audit.symbolic import related
 from ..formats.onnx.sites import Kind, Site
 from ..ir.graph import Array, FileSize
 from ..ir.rewrite import Input
 from .layout import segments
-from .program import Done, RewriteProgram, Setting, Unwitnessed, Wrong, op_of
+from .program import Done, RewriteProgram, Unwitnessed, Wrong, op_of
 
 #: Results of more elements are computed at smaller sizes.
 MOST_ELEMENTS = 1 << 14
@@ -115,7 +116,7 @@ def operate(site: Site, plan: Plan, arrays: Sequence[Array]) -> Array:
         return np.asarray(functools.reduce(np.add, [np.asarray(v, np.float64) for v in views]))
 
 
-def compute(program: RewriteProgram, setting: Setting) -> int:
+def compute(program: RewriteProgram, setting: Audited) -> int:
     """Computes the node and its steps; returns the number of equal elements.
 
     Raises:
@@ -138,7 +139,7 @@ def compute(program: RewriteProgram, setting: Setting) -> int:
 
 
 def sizes_for(
-    program: RewriteProgram, setting: Setting, *, small: bool = False
+    program: RewriteProgram, setting: Audited, *, small: bool = False
 ) -> Callable[[Any], int]:
     """Numbers for the sizes of a program: its own where they are numbers, and not too large."""
     shapes = (*program.subject.source.operands, program.subject.source.shape)
@@ -161,7 +162,7 @@ def sizes_for(
 
 
 def _witness(
-    program: RewriteProgram, setting: Setting, shapes: Sequence[Sequence[FileSize]]
+    program: RewriteProgram, setting: Audited, shapes: Sequence[Sequence[FileSize]]
 ) -> Mapping[Symbol, int]:
     """Numbers for the symbols of a node, at which the model works.
 

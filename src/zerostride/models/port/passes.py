@@ -25,6 +25,7 @@ from typing import Any
 
 from ...ops import find_op
 from ...sizes import Shape, elements
+from ..audit.audited import Audited
 from ..audit.fixes import without_outer
 from ..formats.onnx.sites import Kind
 from ..ir.rewrite import Earlier, Input, Ref, RewriteStep
@@ -44,7 +45,7 @@ from .forms import (
     rewritten,
     ways_to,
 )
-from .program import Setting, Subject
+from .program import Subject
 
 #: The most consecutive Expands of one operand, for engines with few runs of axes.
 _STAGES = 3
@@ -66,19 +67,19 @@ class Pass:
 
     name: str
     does: str
-    requires: Callable[[Subject, Setting], bool]
-    propose: Callable[[Subject, Setting], Iterator[Steps]]
+    requires: Callable[[Subject, Audited], bool]
+    propose: Callable[[Subject, Audited], Iterator[Steps]]
     ensures: Callable[[Subject, Steps], bool]
 
 
-def _reshape_constants(subject: Subject, _: Setting) -> Iterator[Steps]:
+def _reshape_constants(subject: Subject, _: Audited) -> Iterator[Steps]:
     moving = [k for k in may_move(subject) if is_constant(subject, k)]
     for shapes in combinations(subject, moving):
         if shapes != subject.source.operands:
             yield from rewritten(subject, shapes)
 
 
-def _has_constant(subject: Subject, _: Setting) -> bool:
+def _has_constant(subject: Subject, _: Audited) -> bool:
     return any(is_constant(subject, k) for k in may_move(subject))
 
 
@@ -99,7 +100,7 @@ def _adds_no_node(subject: Subject, steps: Steps) -> bool:
     return True
 
 
-def _swaps(subject: Subject, _: Setting) -> bool:
+def _swaps(subject: Subject, _: Audited) -> bool:
     return _swap_name(subject) is not None
 
 
@@ -126,18 +127,18 @@ def _commutes(subject: Subject) -> bool:
     return find_op(subject.op).commutes and (whole or subject.op not in _ORDERED)
 
 
-def _swap(subject: Subject, _: Setting) -> Iterator[Steps]:
+def _swap(subject: Subject, _: Audited) -> Iterator[Steps]:
     moving = [k for k in may_move(subject) if is_constant(subject, k)]
     for shapes in combinations(subject, moving):
         yield from rewritten(subject, shapes, swapped=_swap_name(subject))
 
 
-def _reshape_operands(subject: Subject, _: Setting) -> Iterator[Steps]:
+def _reshape_operands(subject: Subject, _: Audited) -> Iterator[Steps]:
     for shapes in combinations(subject, may_move(subject))[1:]:
         yield from rewritten(subject, shapes)
 
 
-def _exchange(subject: Subject, _: Setting) -> Iterator[Steps]:
+def _exchange(subject: Subject, _: Audited) -> Iterator[Steps]:
     for shapes in combinations(subject, may_move(subject))[1:]:
         yield from rewritten(subject, shapes, swapped=_swap_name(subject))
 
@@ -155,25 +156,25 @@ def _moves_only(subject: Subject, steps: Steps) -> bool:
     )
 
 
-def _any(subject: Subject, _: Setting) -> bool:
+def _any(subject: Subject, _: Audited) -> bool:
     return bool(may_move(subject))
 
 
 # Attributes.
 
 
-def _explicit(subject: Subject, setting: Setting) -> Mapping[str, Any] | None:
+def _explicit(subject: Subject, setting: Audited) -> Mapping[str, Any] | None:
     """The attributes by which the node follows NumPy's rule, or stretches nothing; or None."""
     hook = getattr(setting.module, "explicit", None)
     changes: Mapping[str, Any] | None = None if hook is None else hook(subject.node)
     return changes or None
 
 
-def _says_explicit(subject: Subject, setting: Setting) -> bool:
+def _says_explicit(subject: Subject, setting: Audited) -> bool:
     return _explicit(subject, setting) is not None
 
 
-def _change_attributes(subject: Subject, setting: Setting) -> Iterator[Steps]:
+def _change_attributes(subject: Subject, setting: Audited) -> Iterator[Steps]:
     changes = _explicit(subject, setting)
     constants = [k for k in may_move(subject) if is_constant(subject, k)]
     for moving in (constants, may_move(subject)):
@@ -189,13 +190,13 @@ def _one_self(subject: Subject, steps: Steps) -> bool:
 # Merged axes.
 
 
-def _is_elementwise(subject: Subject, _: Setting) -> bool:
+def _is_elementwise(subject: Subject, _: Audited) -> bool:
     return subject.site.kind in (Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU, Kind.CLIP) and all(
         is_whole(subject, k) for k in range(len(subject.source.operands))
     )
 
 
-def _merge(subject: Subject, setting: Setting) -> Iterator[Steps]:
+def _merge(subject: Subject, setting: Audited) -> Iterator[Steps]:
     source = subject.source
     batch = _batch_axis(subject, setting)
     groups: list[tuple[int, ...]] = [(axis,) for axis in range(source.rank)]
@@ -215,13 +216,13 @@ def _fold(shape: Shape, groups: Sequence[Sequence[int]]) -> Shape:
     return tuple(elements([shape[axis] for axis in group]) for group in groups)
 
 
-def _carries(subject: Subject, setting: Setting, k: int) -> bool:
+def _carries(subject: Subject, setting: Audited, k: int) -> bool:
     """Whether an operand carries the batch, or fills the result's outermost axis."""
     batch = setting.judge.batch.of(subject.site.operands[k].tensor)
     return batch is not None or subject.source.aligned[k][0] != 1
 
 
-def _batch_axis(subject: Subject, setting: Setting) -> int | None:
+def _batch_axis(subject: Subject, setting: Audited) -> int | None:
     """The batch axis of the result."""
     for part, mapping in zip(subject.site.operands, subject.source.axes_mapping, strict=False):
         axis = setting.judge.batch.of(part.tensor)
@@ -258,11 +259,11 @@ def _puts_back(subject: Subject, steps: Steps) -> bool:
 # Broadcasts written out.
 
 
-def _is_expand(subject: Subject, _: Setting) -> bool:
+def _is_expand(subject: Subject, _: Audited) -> bool:
     return subject.site.kind is Kind.EXPAND and all_numbers(subject.source.shape)
 
 
-def _whole_target(subject: Subject, _: Setting) -> Iterator[Steps]:
+def _whole_target(subject: Subject, _: Audited) -> Iterator[Steps]:
     for shape in forms(subject, 0):
         for way in moves(subject.source.operands[0], shape):
             writer = Writer()
@@ -274,7 +275,7 @@ def _ends_in_expand(subject: Subject, steps: Steps) -> bool:
     return steps[-1].op == "expand"
 
 
-def _has_stretch(subject: Subject, _: Setting) -> bool:
+def _has_stretch(subject: Subject, _: Audited) -> bool:
     return (
         subject.site.kind is not Kind.EXPAND
         and any(subject.source.stretched)
@@ -284,7 +285,7 @@ def _has_stretch(subject: Subject, _: Setting) -> bool:
     )
 
 
-def _expand(subject: Subject, _: Setting) -> Iterator[Steps]:
+def _expand(subject: Subject, _: Audited) -> Iterator[Steps]:
     return _expanded(subject, {})
 
 
@@ -396,7 +397,7 @@ def _prelu(subject: Subject) -> Iterator[Steps]:
 EQUIVALENTS: tuple[Callable[[Subject], Iterator[Steps]], ...] = (_chain, _prelu)
 
 
-def _replace(subject: Subject, _: Setting) -> Iterator[Steps]:
+def _replace(subject: Subject, _: Audited) -> Iterator[Steps]:
     for make in EQUIVALENTS:
         yield from make(subject)
 

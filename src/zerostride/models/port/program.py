@@ -16,10 +16,9 @@ from ...errors import BroadcastError
 from ...ops import find_op
 from ...sizes import Shape
 from ...sizes.dim import Symbol
+from ..audit.audited import Audited
 from ..audit.judged_site import sizes_of
-from ..audit.run import Judge
 from ..findings import Finding, Verdict
-from ..formats import FormatModule
 from ..formats.onnx.sites import Kind, Operand, Site
 from ..formats.onnx.sites import find_site as find_onnx_site
 from ..ir.graph import Node, Value
@@ -67,19 +66,6 @@ class Subject:
     def op(self) -> str:
         """The op: its name in the op table, or the node's own op where the table lacks it."""
         return op_of(self.site)
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """The parts of a port that are the same for all nodes.
-
-    Attributes:
-        module: the format's functions.
-        judge: finds the verdict of a site on the target.
-    """
-
-    module: FormatModule
-    judge: Judge
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +120,7 @@ class RewriteProgram:
     finding: Finding | None = None
     values: Mapping[Symbol, int] | None = None
 
-    def judged(self, setting: Setting) -> bool:
+    def judged(self, setting: Audited) -> bool:
         """Whether the target means the same by every step, and the result keeps its batch axis."""
         judge = setting.judge.aside()
         for done in self.done:
@@ -173,7 +159,7 @@ def op_of(site: Site) -> str:
     return site.stands_for
 
 
-def carry_out(subject: Subject, steps: Sequence[RewriteStep], setting: Setting) -> RewriteProgram:
+def carry_out(subject: Subject, steps: Sequence[RewriteStep], setting: Audited) -> RewriteProgram:
     """The steps on the node's shapes.
 
     Raises:
@@ -216,7 +202,7 @@ def _carry(
     step: RewriteStep,
     operands: Sequence[Tracked | None],
     name: str,
-    setting: Setting,
+    setting: Audited,
     *,
     last: bool,
 ) -> tuple[Tracked, Done]:
@@ -264,7 +250,7 @@ def moved_shape(step: RewriteStep, old: Shape) -> Shape:
     return tuple(size for axis, size in enumerate(old) if axis not in axes)
 
 
-def _move(step: RewriteStep, operand: Tracked, name: str, setting: Setting) -> tuple[Tracked, Done]:
+def _move(step: RewriteStep, operand: Tracked, name: str, setting: Audited) -> tuple[Tracked, Done]:
     old, new = operand.shape, moved_shape(step, operand.shape)
     value = Value(name, new, operand.value.constant, dtype=operand.value.dtype)
     inputs: tuple[Value, ...] = (operand.value,)
@@ -296,7 +282,7 @@ def _moved_row(step: RewriteStep, row: Shape, old: Shape, new: Shape) -> Shape |
 
 
 def _expand(
-    step: RewriteStep, operand: Tracked, node: Node, setting: Setting
+    step: RewriteStep, operand: Tracked, node: Node, setting: Audited
 ) -> tuple[Tracked, Done]:
     site = find_onnx_site(node)
     assert site is not None
@@ -315,7 +301,7 @@ def _broadcast(
     step: RewriteStep,
     operands: Sequence[Tracked | None],
     name: str,
-    setting: Setting,
+    setting: Audited,
     *,
     last: bool,
 ) -> tuple[Tracked, Done]:
@@ -380,7 +366,7 @@ def _dtype(subject: Subject) -> str | None:
     return subject.node.outputs[0].dtype if subject.node.outputs else None
 
 
-def _plan(site: Site, setting: Setting) -> Plan:
+def _plan(site: Site, setting: Audited) -> Plan:
     if any(part.shape is None or None in part.shape for part in site.operands):
         raise Wrong("a size is not known")
     shapes = tuple(map(sizes_of, site.operands))
@@ -457,7 +443,6 @@ __all__ = [
     "Done",
     "Operand",
     "RewriteProgram",
-    "Setting",
     "Subject",
     "Tracked",
     "Unwitnessed",

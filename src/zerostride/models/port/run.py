@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import filecmp
+import functools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...engines.planning import as_facts
 from ...engines.table import find_engine
 from ...engines.versions import warn_if_unmeasured
-from ...errors import ModelError, ZerostrideError
-from ...sizes import Answer
-from ...sizes.condition import ALWAYS
-from ...sizes.solve import allowance, satisfiable
+from ...errors import ModelError
+from ...sizes.solve import allowance
+from ..audit.audited import Audited, Progress, Question, audited
+from ..audit.judge import Judge
+from ..audit.symbolic import related
 from ..findings import Change, Finding, Report
 from ..flow.input_sizes import InputShapes, Sizes
 from ..formats import format_of, path_of
+from ..formats.onnx.sites import Site
 from ..ir.graph import Node
 from ..ir.rewrite import Editor
-from ..transport.converters import chosen, named
-from .audited import Audited, Question, audited
+from ..options import ModelOptions
+from ..transport.converters import named
 from .numbers import sizes_for
-from .program import Setting
 from .replay import (
     NewPlace,
     Worse,
@@ -49,7 +50,7 @@ def port(
     sizes: Sizes | None = None,
     input_shapes: InputShapes | None = None,
     dry_run: bool = False,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """Rewrites a model so that every broadcast means on `target` what it means in the model.
 
@@ -77,27 +78,37 @@ def port(
         ModelError: the file cannot be read or written, or a check failed: nothing is written then.
         BroadcastError: there is no such engine.
     """
+    options = ModelOptions(via, batch_axis, facts, sizes, input_shapes)
+    return port_model(model, target, output, options, dry_run=dry_run, progress=progress)
+
+
+def port_model(
+    model: str | Path,
+    target: str,
+    output: str | Path | None,
+    options: ModelOptions,
+    *,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+) -> Report:
+    """Rewrites a model; see :func:`port`."""
     engine = find_engine(target)
-    named(via, target)
+    named(options.via, target)
     warn_if_unmeasured(target)
     path = path_of(model)
     goal = _goal(path, output, dry_run=dry_run)
-    premises = ALWAYS if facts is None else as_facts(facts)
-    if satisfiable(premises) is Answer.NO:
-        raise ZerostrideError(f"what is given holds for no sizes: {premises}")
-    way = chosen(via, target, format_of(path).name)
-    by = None if way is None else way.name
-    question = Question(engine, by, batch_axis, premises, sizes, input_shapes)
+    question = Question.of(options, engine, format_of(path).name)
     with allowance():
         phases = _Phases(progress, 2 if goal is None else 3)
-        old = audited(question.read(path), question, phases.phase(0))
+        old = audited(options.read(path), question, phases.phase(0))
         banned: dict[Hashable, str] = {}
         for turn in range(ROUNDS):
             editor, done = rewritten(path, old, phases.phase(1), banned)
             if goal is None:
-                return _dry(old, question, done)
+                return _dry(old, done)
             try:
-                report = _written(path, goal, editor, old, question, done, phases.phase(2))
+                read = functools.partial(_audited_again, options, old)
+                report = _written(path, goal, editor, old, read, done, phases.phase(2))
                 return replace(report, output=str(output))  # the path as the caller wrote it
             except Worse as worse:
                 bad = [
@@ -109,8 +120,24 @@ def port(
         raise AssertionError("a port ends in a round")
 
 
-#: Called with the amount done and the total.
-Progress = Callable[[int, int], None]
+def _audited_again(options: ModelOptions, old: Audited, path: Path) -> Audited:
+    """The findings of a file that shares most of its nodes with an audited graph.
+
+    A site for which everything that a verdict depends on is equal in both keeps its finding.
+    """
+    known = {_meaning(site, old.judge): old.findings[node] for node, site in old.sites.items()}
+    return audited(
+        options.read(path),
+        old.question,
+        known=lambda site, judge: known.get(_meaning(site, judge)),
+    )
+
+
+def _meaning(site: Site, judge: Judge) -> Hashable:
+    """Everything that a site's finding depends on, including names."""
+    shapes = [part.shape or () for part in site.operands]
+    names = tuple((part.name, part.missing) for part in site.operands)
+    return site.node.path, names, judge.key(site), related(judge.needs, shapes)
 
 
 class _Phases:
@@ -152,15 +179,11 @@ def _goal(path: Path, output: str | Path | None, *, dry_run: bool) -> Path | Non
 # Results.
 
 
-def _dry(old: Audited, question: Question, done: Sequence[Ported]) -> Report:
+def _dry(old: Audited, done: Sequence[Ported]) -> Report:
     """The report of what would be done."""
-    report = old.report(question)
+    report = _report(old)
     by_node = {id(ported.node): ported for ported in done}
-    findings = []
-    for node in old.graph.nodes:
-        if id(node) in old.findings:
-            ported = by_node.get(id(node))
-            findings.append(_predicted(old.findings[id(node)], ported))
+    findings = [_predicted(finding, by_node.get(id(node))) for node, finding in old.judged()]
     changes = tuple(
         _change(ported, _neutral_lines(ported)) for ported in done if ported.program is not None
     )
@@ -170,17 +193,22 @@ def _dry(old: Audited, question: Question, done: Sequence[Ported]) -> Report:
         before=report.findings,
         findings=tuple(findings),
         changes=changes,
-        notes=(*report.notes, *_rank_notes(question, changes)),
+        notes=(*report.notes, *_rank_notes(old, changes)),
     )
 
 
-def _rank_notes(question: Question, changes: Sequence[Change]) -> tuple[str, ...]:
+def _report(result: Audited) -> Report:
+    return result.report([finding for _, finding in result.judged()])
+
+
+def _rank_notes(old: Audited, changes: Sequence[Change]) -> tuple[str, ...]:
     """Notes on reshapes around merged axes: their tensors still exceed the engine's rank."""
-    most = question.engine.tensor_rank
+    engine = old.question.engine
+    most = engine.tensor_rank
     if most is None or not any(change.by == "merge" for change in changes):
         return ()
     return (
-        f"{question.engine.name} has no tensors of more than {most} axes: the reshapes around "
+        f"{engine.name} has no tensors of more than {most} axes: the reshapes around "
         "nodes with merged axes still read and make such, so inputs and outputs of the model may "
         "have to be of fewer axes too",
     )
@@ -204,7 +232,7 @@ def _written(
     goal: Path,
     editor: Editor,
     old: Audited,
-    question: Question,
+    read: Callable[[Path], Audited],
     done: Sequence[Ported],
     progress: Progress | None,
 ) -> Report:
@@ -213,19 +241,18 @@ def _written(
         files = editor.save(staged)
         with kept_if_done([file for file in files if file.stem != staged.stem]):
             untouched = not any(ported.program is not None for ported in done)
-            if untouched and filecmp.cmp(path, staged, shallow=False):
-                new = old  # the same bytes are the same model
-            else:
-                new = audited(question.read(staged), question, like=old)
+            # The same bytes are the same model.
+            unchanged = untouched and filecmp.cmp(path, staged, shallow=False)
+            new = old if unchanged else read(staged)
             changes, findings = _checked(old, new, done, progress)
-            report = new.report(question)
+            report = _report(new)
             install(staged, goal)
     return replace(
         report,
         model=str(path),
-        notes=(*report.notes, *_rank_notes(question, changes)),
+        notes=(*report.notes, *_rank_notes(old, changes)),
         command="port",
-        before=old.report(question).findings,
+        before=_report(old).findings,
         findings=findings,
         changes=changes,
     )
@@ -244,28 +271,23 @@ def _checked(
     for turn, (key, ported) in enumerate(touched.items()):
         if progress is not None:
             progress(turn, len(touched))
-        count = _recomputed(ported, place_of[key], makers, old.setting)
+        count = _recomputed(ported, place_of[key], makers, old)
         ported = replace(ported, elements=count or ported.elements)
         changes.append(_change(ported, lines_of(place_of[key], makers)))
     if progress is not None:
         progress(1, 1)
     left = {id(place_of[id(ported.node)].node): ported for ported in done if ported.program is None}
     findings = tuple(
-        _left(new.findings[id(node)], left[id(node)])
-        if id(node) in left
-        else new.findings[id(node)]
-        for node in new.graph.nodes
-        if id(node) in new.findings
+        _left(finding, left[id(node)]) if id(node) in left else finding
+        for node, finding in new.judged()
     )
     return tuple(changes), findings
 
 
-def _recomputed(
-    ported: Ported, place: NewPlace, makers: Mapping[int, Node], setting: Setting
-) -> int:
+def _recomputed(ported: Ported, place: NewPlace, makers: Mapping[int, Node], old: Audited) -> int:
     assert ported.program is not None
-    size = sizes_for(ported.program, setting)
-    return recompute(ported.program.subject, place, makers, setting.module, size)
+    size = sizes_for(ported.program, old)
+    return recompute(ported.program.subject, place, makers, old.module, size)
 
 
 def _change(ported: Ported, lines: Iterator[str]) -> Change:

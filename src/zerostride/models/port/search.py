@@ -11,15 +11,15 @@ from typing import Any
 
 from ...core.plan import Plan
 from ...errors import BroadcastError, ModelError, Reason
+from ..audit.audited import Audited
 from ..findings import Cause, Finding, Verdict
 from ..formats import FormatModule
 from ..formats.onnx.sites import Site
 from ..ir.graph import Node
 from ..ir.rewrite import Editor, Rewrite
-from .audited import Audited
 from .numbers import compute
 from .passes import PASSES, Pass
-from .program import RewriteProgram, Setting, Subject, Unwitnessed, Wrong, carry_out, positions_of
+from .program import RewriteProgram, Subject, Unwitnessed, Wrong, carry_out, positions_of
 
 #: The most rewrites of one node that a pass proposes; those that work are among the first dozens.
 #: With open sizes each takes milliseconds.
@@ -57,7 +57,7 @@ class Ported:
 class _Search:
     """Finds rewrites; nodes that differ in names alone are searched once."""
 
-    setting: Setting
+    setting: Audited
     refuses: Callable[[Rewrite], str | None]
     answers: dict[Hashable, Ported] = field(default_factory=dict)
 
@@ -188,13 +188,13 @@ def rewritten(
     An editor may refuse a rewrite only when it applies it; then the port starts again without it.
     `banned` are rewrites (by `key_of`) that are known to fail, with the reason.
     """
-    module = old.setting.module
+    module = old.module
     needed = list(_in_need(old))
     banned = dict(banned)
     for _ in range(ROUNDS):
         editor = module.edit(path)
         own = getattr(editor, "refuses", None) or _Probe(path, module)
-        search = _Search(old.setting, _Refusals(own, banned))
+        search = _Search(old, _Refusals(own, banned))
         done = []
         for turn, question in enumerate(needed):
             if progress is not None:

@@ -176,10 +176,10 @@ def _by_sample(node: Node, axes: BatchAxes) -> None:
         axes.put(data, 0)
 
 
-def contracted_batch(site: Site, batch: BatchAxes) -> str | None:
-    """The operand of a product whose batch axis is an axis of the matrix.
+def contracted_batch(site: Site, batch: BatchAxes) -> int | None:
+    """The input of a product whose batch axis is an axis of the matrix.
 
-    Without the batch such an operand is a vector, and the product is another one. The rows of a
+    Without the batch such an input is a vector, and the product is another one. The rows of a
     Gemm's A are an exception: they are the rows of the result, which loses them too.
     """
     if site.kind not in (Kind.MATMUL, Kind.GEMM):
@@ -191,7 +191,7 @@ def contracted_batch(site: Site, batch: BatchAxes) -> str | None:
         outside = len(value.shape or ()) - 2
         rows = site.kind is Kind.GEMM and position == 0 and not site.node.attributes.get("transA")
         if axis >= outside + rows:
-            return value.name
+            return position
     return None
 
 

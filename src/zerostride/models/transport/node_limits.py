@@ -101,7 +101,7 @@ def one_number(*positions: int, as_vector: bool = True) -> Callable[[Node], str 
         for position in positions:
             value = node.inputs[position] if position < len(node.inputs) else None
             if value is not None and value.shape not in taken:
-                return f"{value.name!r} has shape {value.shape}; it takes one number"
+                return f"input {position} has shape {value.shape}; it takes one number"
         return None
 
     return problem

@@ -95,6 +95,7 @@ def counted(finding: Finding) -> Finding:
         notes=(),
         when=None,
         values=None,
+        divergences=(),
     )
 
 

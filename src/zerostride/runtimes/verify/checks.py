@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...engines.planning import as_facts
 from ...engines.table import find_engine
 from ...engines.versions import warn_if_unmeasured
 from ...errors import ZerostrideError
-from ...models.audit.run import audit_graph, drops_batch
-from ...models.audit.site_finding import BATCHLESS
+from ...models.audit.audited import drops_batch
+from ...models.audit.judge import BATCHLESS
+from ...models.audit.run import audit_graph
 from ...models.findings import Cause, Check, Finding, Outcome, Report, Verdict
-from ...models.flow.input_sizes import InputShapes, Sizes, read_sized
+from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.flow.resolved import resolved
 from ...models.formats import lowered, module_of
 from ...models.formats.onnx.sites import Site
 from ...models.ir.graph import Graph
+from ...models.options import ModelOptions
 from ...models.transport.batch import BatchAxes, batch_axes
-from ...sizes.condition import ALWAYS
 from ..probe.isolation import CASE_SECONDS
 from .cache import Cache
 from .compare import Agreement, compare, tolerance
@@ -100,9 +100,9 @@ def verify(
     if cases < 1:
         raise ZerostrideError(f"cases={cases}; it is 1 or more")
     warn_if_unmeasured(engine)
-    graph = read_sized(model, sizes, input_shapes)
-    premises = ALWAYS if facts is None else as_facts(facts)
-    report = audit_graph(graph, row, batch_axis=batch_axis, facts=premises)
+    options = ModelOptions("none", batch_axis, facts, sizes, input_shapes)
+    graph = options.read(model)
+    report = audit_graph(graph, row, options)
     whole = whole or against is not None
     findings = report.findings
     if node is not None and not whole:
@@ -112,7 +112,7 @@ def verify(
         if whole:
             checks, notes = check_whole(graph, Path(against or model), process, seed, batch_axis)
         else:
-            graph = resolved(graph, premises)[0]
+            graph = resolved(graph, options.premises())[0]
             keeper = Cache(engine, process.version, on=cache)
             run = _Run(process, keeper, seed, cases, MOST_WORK)
             batch = BatchAxes()

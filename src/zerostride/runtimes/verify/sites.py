@@ -13,8 +13,8 @@ from ...compute.kernels import KERNELS
 from ...derive.size_traps import Side
 from ...engines.model import Engine
 from ...errors import BroadcastError, ModelError
+from ...models.audit.judge import BATCHLESS
 from ...models.audit.judged_site import sizes_of
-from ...models.audit.site_finding import BATCHLESS
 from ...models.execute import execute
 from ...models.execute.broadcasts import PLANNED, broadcast
 from ...models.execute.call import NodeCall, Unfit

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import ModelError, ZerostrideError
-from ...models.audit.site_finding import BATCHLESS
+from ...models.audit.judge import BATCHLESS
 from ...models.execute import execute, not_executed
 from ...models.execute.random_inputs import random_inputs
 from ...models.findings import Check, Outcome

@@ -1,0 +1,164 @@
+"""A graph with the findings of its nodes: what an audit reports and a port changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...engines.model import Engine
+from ...sizes.condition import Condition
+from ..findings import Cause, Finding, Report
+from ..flow import Flow, Need
+from ..flow.input_sizes import advice
+from ..flow.resolved import resolved
+from ..formats import FORMATS, FormatModule, lowered, module_of
+from ..formats.onnx.sites import Site
+from ..ir.graph import Graph, Node
+from ..open_sizes import with_advice
+from ..options import ModelOptions
+from ..transport.batch import BatchAxes, batch_axes
+from ..transport.converters import chosen, lone_site, met, note_of
+from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
+from .judge import BATCHLESS, Judge
+
+#: Called with the number of nodes done and of all.
+Progress = Callable[[int, int], None]
+_OPEN_SIZES = (
+    "some findings are unknown; numbers for open sizes of the inputs may decide them: {how}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked about a graph.
+
+    Attributes:
+        engine: the target.
+        via: the converter that is judged, or None.
+        batch_axis: see :class:`~zerostride.models.options.ModelOptions`.
+        premises: conditions on its sizes that the caller knows.
+    """
+
+    engine: Engine
+    via: str | None
+    batch_axis: int | None
+    premises: Condition
+
+    @classmethod
+    def of(cls, options: ModelOptions, engine: Engine, format: str) -> Question:
+        """The question about a model of a format, through the usual converter or a named one."""
+        way = chosen(options.via, engine.name, format)
+        via = None if way is None else way.name
+        return cls(engine, via, options.batch_axis, options.premises())
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """A graph with its findings.
+
+    Attributes:
+        question: what was asked.
+        graph: the graph, sizes resolved.
+        module: its format's functions.
+        judge: judged the sites.
+        flow: the flow of sizes, where one was needed.
+        sites, findings: by identity of the node.
+    """
+
+    question: Question
+    graph: Graph
+    module: FormatModule
+    judge: Judge
+    flow: Flow | None
+    sites: Mapping[int, Site]
+    findings: Mapping[int, Finding]
+
+    def judged(self) -> list[tuple[Node, Finding]]:
+        """The nodes that may broadcast, each with its finding, in order."""
+        nodes = self.graph.nodes
+        return [(node, self.findings[id(node)]) for node in nodes if id(node) in self.findings]
+
+    def report(self, findings: Sequence[Finding], *more: str) -> Report:
+        """The report of findings, with notes and needs.
+
+        Args:
+            findings: those of the graph, or what is made of them.
+            more: further notes on the graph.
+        """
+        engine, via = self.question.engine, self.question.via
+        notes = [*self.graph.notes, *more]
+        needs: tuple[Need, ...] = ()
+        if self.flow is not None:
+            notes += [f"no sizes make {failure} work" for failure in self.flow.failures]
+            notes += self.flow.notes
+            needs = self.flow.conditions
+        reasons = [finding.reason for finding in findings]
+        if Cause.UNKNOWN_SHAPE in reasons and (how := advice(self.graph)):
+            notes.append(_OPEN_SIZES.format(how=how))
+        notes += self.judge.batch.samples.notes
+        axis = self.question.batch_axis
+        if drops_batch(self.graph, engine.name) and not _has_axis(self.graph, axis):
+            notes.append(f"no input of the model has an axis {axis}: nothing is a batch")
+        notes += folding_note(reasons.count(Cause.FOLDED))
+        way = note_of(via)
+        if way is not None:
+            notes.append(way)
+        if not engine.run:
+            notes.append(f"{engine.name} {engine.release} was read about, not run: {engine.source}")
+        advised = tuple(with_advice(self.graph, findings))
+        path, release = self.graph.path, engine.release
+        return Report(path, engine.name, via, release, advised, tuple(notes), needs)
+
+
+def audited(
+    graph: Graph,
+    question: Question,
+    progress: Progress | None = None,
+    known: Callable[[Site, Judge], Finding | None] = lambda site, judge: None,
+) -> Audited:
+    """A graph's findings.
+
+    Args:
+        graph: the graph.
+        question: what is asked.
+        progress: called with the number of nodes done and of all.
+        known: the finding of a site where it is known already.
+    """
+    engine, via = question.engine, question.via
+    graph, needs, flow = resolved(graph, question.premises)
+    batch = BatchAxes()
+    if drops_batch(graph, engine.name):
+        batch = batch_axes(lowered(graph), question.batch_axis, engine.name, via=via)
+    judge, module = Judge(met(via, engine), via, batch, needs), module_of(graph)
+    sites: dict[int, Site] = {}
+    findings: dict[int, Finding] = {}
+    folded = shape_arithmetic(graph)
+    for done, node in enumerate(graph.nodes):
+        site = module.find_site(node) or lone_site(node, via)
+        if site is not None:
+            finding = known(site, judge) or judge(site)
+            sites[id(node)] = site
+            findings[id(node)] = counted(finding) if id(node) in folded else finding
+        if progress is not None:
+            progress(done + 1, len(graph.nodes))
+    return Audited(question, graph, module, judge, flow, sites, findings)
+
+
+def drops_batch(graph: Graph, engine: str) -> bool:
+    """Whether an engine's tensors lack the batch axis that the graph's may have.
+
+    A file in the engine's own format has no batch axis to drop.
+    """
+    return engine in BATCHLESS and FORMATS[graph.format].engine != engine
+
+
+def _has_axis(graph: Graph, axis: int | None) -> bool:
+    """Whether an input has, or may have, this axis; true for "none" (−1)."""
+    return (
+        axis is None
+        or axis < 0
+        or any(v.shape is None or axis < len(v.shape) for v in graph.inputs)
+    )
+
+
+__all__ = ["Audited", "Progress", "Question", "audited", "drops_batch"]

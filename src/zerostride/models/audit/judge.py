@@ -1,0 +1,261 @@
+"""The judge of sites: whether one can be judged, its meaning in the model and on the target."""
+
+from __future__ import annotations
+
+import copy
+from collections import ChainMap
+from collections.abc import Callable, Hashable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from ...core.plan import Plan
+from ...derive.size_traps import Side
+from ...engines.model import Engine
+from ...engines.table import ENGINES
+from ...errors import BroadcastError, Reason
+from ...sizes import Shape
+from ...sizes.condition import Condition
+from ..findings import Cause, Finding, Verdict
+from ..formats.onnx.sites import Kind, Operand, Site
+from ..transport.batch import BatchAxes, Sample, contracted_batch, whole, without_batch
+from ..transport.converters import carried_by
+from ..transport.pnnx import carried
+from ..transport.ways import NotJudged, canonical, transport
+from .judged_site import Carried, JudgedSite, Judgement, Words, sizes_of
+from .symbolic import carried_as_is, compare_open, is_open, related
+from .verdict import compare_case, narrowed, other_values, struck
+from .witness import find_batch_witness
+
+#: Engines whose tensors hold one sample, without the batch axis.
+BATCHLESS = frozenset(name for name, row in ENGINES.items() if row.samples)
+
+
+class Judge:
+    """Judges sites. Sites that differ in names alone are judged once: models repeat blocks."""
+
+    def __init__(self, engine: Engine, via: str | None, batch: BatchAxes, needs: Condition) -> None:
+        self.engine = engine
+        self.via = via
+        self.batch = batch
+        self.needs = needs
+        self._carry = carried_by(via)
+        self._sample_needs = batch.needs_of_one(needs)
+        self._narrowed = frozenset(
+            dtype for row in engine.divergences if row.narrows for dtype in row.dtypes
+        )
+        self._bare = False
+        self._judgements: MutableMapping[Hashable, Judgement] = {}
+        self._aside: dict[Hashable, Judgement] = {}
+
+    def __call__(self, site: Site) -> Finding:
+        """The finding of a site."""
+        if any(part.missing for part in site.operands):
+            return self._judgement(site).of(site)
+        key = self.key(site)
+        judgement = self._judgements.get(key)
+        if judgement is None:
+            judgement = self._judgements[key] = self._judgement(site)
+        return judgement.of(site)
+
+    def aside(self) -> Judge:
+        """A copy of the judge for temporary values, whose batch axes it forgets with itself.
+
+        It decides whether rewrites mean the same; for those that differ it gives no details.
+        """
+        judge = copy.copy(self)
+        judge.batch = BatchAxes(self.batch)
+        judge._bare = True
+        judge._judgements = ChainMap(self._aside, self._judgements)
+        return judge
+
+    def source(self, site: Site, shapes: tuple[Shape, ...]) -> Plan:
+        """The site's plan in the model, under the model's needs; raises BroadcastError."""
+        return _planned(site, shapes, related(self.needs, shapes))
+
+    def key(self, site: Site) -> Hashable:
+        """Everything of a site but names that a verdict may depend on."""
+        node, batch = site.node, self.batch
+        return (
+            site.kind,
+            site.op,
+            site.rule.name,
+            _frozen(site.attributes),
+            tuple([(part.shape, part.constant, batch.of_operand(part)) for part in site.operands]),
+            node.op,
+            node.domain,
+            node.version,
+            _frozen(node.attributes),
+            tuple(
+                [
+                    None
+                    if value is None
+                    else (value.shape, value.constant, value.dtype, batch.of(value))
+                    for value in node.inputs
+                ]
+            ),
+            self._numbers(site),
+        )
+
+    def _numbers(self, site: Site) -> Hashable:
+        """The numbers that are known, where the engine computes in a narrower dtype."""
+        values = [part.tensor for part in site.operands]
+        if not any(value is not None and value.dtype in self._narrowed for value in values):
+            return None
+        return tuple(
+            [None if value is None else value.content for value in (*values, *site.node.outputs)]
+        )
+
+    # One site.
+
+    def _judgement(self, site: Site) -> Judgement:
+        """Checks that a site can be judged, then compares source and target."""
+        unknown = _not_judged(site)
+        if unknown is not None:
+            return self._of_any_shape(site, unknown)
+        shapes = tuple(sizes_of(part) for part in site.operands)
+        premises = related(self.needs, shapes)
+        try:
+            source = _planned(site, shapes, premises)
+        except BroadcastError as error:
+            if error.reason is Reason.UNKNOWN_SIZE:
+                message = f"its sizes are beyond what is worked with: {error.detail}"
+                return self._of_any_shape(site, _unknown(Cause.UNKNOWN_SHAPE, message))
+            message = f"the model itself does not broadcast here: {error.detail}"
+            return Judgement(error, None, Verdict.REFUSED, Cause.INVALID, message)
+        lost = contracted_batch(site, self.batch)
+        if lost is not None:
+            return self._across(site, source, lambda like: _input_name(like, lost), ())
+        axes: Sequence[int | None] = [self.batch.of_operand(part) for part in site.operands]
+        if self.via == "pnnx":
+            axes = carried(site, axes)
+        sample = whole(source)
+        if self.engine.name in BATCHLESS:
+            single = tuple(map(self.batch.of_one, shapes))
+            if single != shapes:
+                premises = related(self._sample_needs, single)
+            sample = _sample(site, source, single, axes, premises)
+        if sample.across is not None:
+            across = sample.across
+            return self._across(site, source, lambda like: like.operands[across].name, axes)
+        try:
+            side = self._carry(site, self.engine)
+        except NotJudged as answer:
+            return Judgement(source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, str(answer))
+        except BroadcastError as error:
+            verdict = Verdict.DIFFERENT if error.silent else Verdict.REFUSED
+            return Judgement(source, error, verdict, error.reason, error.detail)
+        case = JudgedSite(site, self.engine, side, source, sample, self._bare)
+        if (limit := case.unfit) is not None:
+            return struck(case, case.plan(case.shapes), limit)
+        judged = compare_open(case, premises) if is_open(case) else compare_case(case)
+        return other_values(case, narrowed(case, judged))
+
+    def _of_any_shape(self, site: Site, unknown: Judgement) -> Judgement:
+        """The judgement of unknown shapes: `same` if both sides use one rule, else `unknown`."""
+        name = self.engine.name
+        if unknown.reason != Cause.UNKNOWN_SHAPE or name in BATCHLESS:
+            return unknown
+        if any(part.shape is None and not _is_tensor(part) for part in site.operands):
+            return unknown
+        try:
+            case = Carried(site, self.engine, self._carry(site, self.engine))
+        except (NotJudged, BroadcastError):
+            return unknown
+        if case.unfit or not carried_as_is(site, case.target, case.divergences):
+            return unknown
+        message = f"means the same on {name}, by the same rule, whatever the shapes"
+        same = Judgement(None, None, Verdict.SAME, Cause.SAME_PLAN, message)
+        return other_values(case, narrowed(case, same))
+
+    def _across(
+        self,
+        site: Site,
+        source: Plan,
+        name: Callable[[Site], str],
+        axes: Sequence[int | None],
+    ) -> Judgement:
+        """The judgement of a broadcast along the axis that the target drops, with a witness."""
+        engine = self.engine
+        witness = None
+        if site.kind is Kind.ELEMENTWISE and len(axes) == 2:
+            try:
+                side = transport(site, engine)
+            except (NotJudged, BroadcastError):
+                side = None  # the engine has no such op, so no witness is computed
+            if side is not None:
+                model = Side(site.rule, site.attributes).plan
+                op = canonical(site) or "add"
+                witness = find_batch_witness(source.operands, model, side.plan, axes, op)
+
+        def message(like: Site) -> str:
+            return (
+                f"{name(like)!r} broadcasts across the batch axis, which {engine.name} "
+                "does not have; if the batch is another axis, name it (batch_axis)"
+            )
+
+        return Judgement(source, None, Verdict.DIFFERENT, Cause.BATCH, message, witness=witness)
+
+
+def _planned(site: Site, shapes: tuple[Shape, ...], premises: Condition) -> Plan:
+    return site.plan(shapes, None if premises.always else premises)
+
+
+def _sample(
+    site: Site,
+    source: Plan,
+    shapes: tuple[Shape, ...],
+    axes: Sequence[int | None],
+    premises: Condition,
+) -> Sample:
+    """The site as an engine of single samples sees it, in these shapes."""
+    if shapes[: len(source.operands)] != source.operands:
+        with suppress(BroadcastError):  # a site that works for no single sample is judged unchanged
+            source = _planned(site, shapes, premises)
+    return without_batch(source, axes[: len(source.operands)])
+
+
+def _unknown(cause: Cause, message: Words) -> Judgement:
+    return Judgement(None, None, Verdict.UNKNOWN, cause, message)
+
+
+def _not_judged(site: Site) -> Judgement | None:
+    """The judgement of a site that cannot be planned: custom, not modelled, of unknown shape."""
+    node = site.node
+    if site.kind is Kind.CUSTOM:
+        message = f"nothing is known about {node.op} of domain {node.domain!r}"
+        return _unknown(Cause.CUSTOM_OP, message)
+    if site.kind is Kind.NOT_MODELLED:
+        message = f"{node.op} may broadcast in a way that is not modelled"
+        return _unknown(Cause.NOT_MODELLED, message)
+    absent = [k for k, part in enumerate(site.operands) if part.shape is None]
+    missing = [k for k in absent if site.operands[k].missing is not None]
+    if missing:
+        first = missing[0]
+        needed = f"is needed, and its data is missing: {site.operands[first].missing}"
+        return _unknown(Cause.MISSING_DATA, lambda like: f"{like.operands[first].name!r} {needed}")
+    if absent:
+        first = absent[0]
+        return _unknown(
+            Cause.UNKNOWN_SHAPE,
+            lambda like: f"the shape of {like.operands[first].name!r} is not known",
+        )
+    return None
+
+
+def _input_name(site: Site, position: int) -> str:
+    value = site.node.inputs[position]
+    return "" if value is None else value.name
+
+
+def _is_tensor(part: Operand) -> bool:
+    """Whether an operand is known to be a tensor: a sequence has no element type."""
+    return part.tensor is not None and part.tensor.dtype is not None
+
+
+def _frozen(attributes: Mapping[str, Any]) -> Hashable:
+    if not attributes:
+        return ()
+    return tuple(sorted((name, repr(value)) for name, value in attributes.items()))
+
+
+__all__ = ["BATCHLESS", "Judge"]

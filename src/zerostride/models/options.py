@@ -1,0 +1,62 @@
+"""The options that every command on a model shares: what a caller knows about the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..engines.planning import as_facts
+from ..errors import ModelError
+from ..sizes import Answer
+from ..sizes.condition import ALWAYS, Condition
+from ..sizes.solve import satisfiable
+from .flow.input_sizes import InputShapes, Sizes, read_sized
+from .ir.graph import Graph
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """What a caller says about a model, besides its file and the engine.
+
+    Attributes:
+        via: judge what this converter makes of each node, not the node itself: "pnnx" for ncnn,
+            "onnx-parser" for TensorRT, "mnnconvert" for MNN; "none": op for op. None: the last two
+            where the model is an ONNX file, which gets to these engines through them, else "none".
+        batch_axis: for engines without a batch axis, which axis of the model's inputs it is; −1 for
+            none. None: axis 0 where its extent is 1.
+        facts: what is known of sizes that the model leaves open: "N >= 1", or a list of such.
+        sizes: numbers for sizes: {"N": 4} for one that the model names, {"x[0]": 4} for an input's
+            axis.
+        input_shapes: shapes by the name of an input, or in the order of the inputs; None for an
+            axis that stays open.
+        layout: "nhwc": say also what every operand must become where images are channels-last.
+    """
+
+    via: str | None = None
+    batch_axis: int | None = None
+    facts: Any = None
+    sizes: Sizes | None = None
+    input_shapes: InputShapes | None = None
+    layout: str | None = None
+
+    def premises(self) -> Condition:
+        """The facts as one condition.
+
+        Raises:
+            BroadcastError: a fact cannot be read.
+            ModelError: the facts contradict one another.
+        """
+        if self.facts is None:
+            return ALWAYS
+        condition = as_facts(self.facts)
+        if satisfiable(condition) is Answer.NO:
+            raise ModelError(f"what is given holds for no sizes: {condition}")
+        return condition
+
+    def read(self, model: str | Path) -> Graph:
+        """The graph of a file, with the sizes that are given."""
+        return read_sized(model, self.sizes, self.input_shapes)
+
+
+__all__ = ["ModelOptions"]
