@@ -12,6 +12,7 @@ from zerostride import errors
 from zerostride.core.alignment import Rule
 from zerostride.core.rules import RULES
 from zerostride.engines import ENGINES, Engine
+from zerostride.models.reasons import REASONS
 
 DOCS = Path(__file__).parent
 MADE = "<!-- Made by docs/generate.py from the tables; edit those. -->\n\n"
@@ -143,6 +144,20 @@ def _engine(engine: Engine) -> str:
     return "\n".join(lines) + "\n"
 
 
+def reasons_page() -> str:
+    """docs/reasons.md."""
+    lines = [
+        f"{MADE}# Reasons of findings",
+        "",
+        "A finding has a `reason` and its `code`. A code keeps its meaning in all releases.",
+        "",
+        "| code | reason | meaning |",
+        "|---|---|---|",
+        *(f"| {row.code} | `{row.name}` | {row.meaning} |" for row in REASONS),
+    ]
+    return "\n".join(lines) + "\n"
+
+
 def stub() -> str:
     """`zerostride/__init__.pyi`: every public name, and the module that has it."""
     parts = ["# Made by docs/generate.py: what type checkers read of `zerostride/__init__.py`.\n"]
@@ -164,6 +179,7 @@ def pages() -> dict[Path, str]:
         DOCS.parent / "src" / "zerostride" / "__init__.pyi": stub(),
         DOCS / "rules.md": rules_page(),
         DOCS / "engines.md": engines_page(),
+        DOCS / "reasons.md": reasons_page(),
         DOCS / "pictures" / "pdpd.svg": shown_plan(RULES["pdpd"]).svg(),
         DOCS / "pictures" / "square-numpy.svg": zs.plan((5, 5), (5,)).svg(),
         DOCS / "pictures" / "square-ncnn.svg": zs.plan((5, 5), (5,), engine="ncnn").svg(),

@@ -22,7 +22,8 @@ import numpy as np
 
 import zerostride as zs
 from zerostride.errors import BroadcastError, EngineVersionWarning, ZerostrideError
-from zerostride.models.findings import Cause, Check, Finding, Outcome, Report, Verdict
+from zerostride.models.findings import Check, Finding, Outcome, Report, Verdict
+from zerostride.models.reasons import Cause
 
 from ..seeded import progress
 from .measure import AGAINST, targets

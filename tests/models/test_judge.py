@@ -12,7 +12,7 @@ import small
 from zerostride.engines import ENGINES
 from zerostride.models.audit import verdict as comparing
 from zerostride.models.audit.witness import find_witness
-from zerostride.models.findings import Cause
+from zerostride.models.reasons import Cause
 
 TARGETS = [name for name in ENGINES if name != "jax"]
 OPS = ("Add", "Mul", "Sub", "Pow", "Max", "Equal", "Mod")

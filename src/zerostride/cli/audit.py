@@ -8,26 +8,27 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..models.findings import Report, Unread
+from ..models.findings import Finding, Report, Unread, Verdict
 from ..report import (
+    MARKS,
     finding_text,
     headline,
     json_text,
     markdown,
     notes,
     overview,
-    readable,
     shown,
     told,
     unread_text,
 )
 from ..report.plain import stale_lines
-from . import options, progress, reporting, tables
+from ..report.sheet import Sheet
+from . import options, progress, reporting
 from .files import write_whole
+from .tables import Column, put_table
 
 if TYPE_CHECKING:
     from ..models.audit.baseline import Baseline
-    from ..models.findings import Finding
     from ..models.options import ModelOptions
 
 #: More findings than this are shown as a table without drawings, since hundreds of drawings are
@@ -168,7 +169,7 @@ def _show(answer: Report | Unread, *, full: bool, details: bool | None) -> None:
     findings = list(answer.findings if full else told(answer))
     if not findings:
         return
-    _table([readable(finding) for finding in findings])
+    put_table(_COLUMNS, map(_row, findings), (MARKS[one.verdict][1] for one in findings))
     if details or (details is None and len(findings) <= MOST_DETAILS):
         for finding in findings:
             click.echo("\n" + finding_text(finding))
@@ -176,33 +177,21 @@ def _show(answer: Report | Unread, *, full: bool, details: bool | None) -> None:
         click.echo(f"\n{headline(answer)}\n--details draws each of them")
 
 
-def _table(findings: list[Finding]) -> None:
-    """Prints a row per finding; shapes and fixes only if there is room: drawings have them too."""
-    from rich.table import Table
-    from rich.text import Text
+#: Shapes and fixes only if there is room: drawings have them too.
+_COLUMNS = (
+    Column("verdict", folds=False),
+    Column("node"),
+    Column("op", 24, folds=False),
+    Column("shapes", roomy=True),
+    Column("reason", 36),
+    Column("fix", roomy=True),
+)
 
-    from ..models.findings import Verdict
-    from ..report import MARKS, shapes_text
 
-    console = tables.console()
-    roomy = console.width >= tables.ROOMY
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("node", overflow="fold")
-    table.add_column("op", no_wrap=True, max_width=24)
-    if roomy:
-        table.add_column("shapes", overflow="fold")
-    table.add_column("reason", overflow="fold", max_width=36)
-    if roomy:
-        table.add_column("fix", overflow="fold")
-    for finding in findings:
-        mark, style = MARKS[finding.verdict]
-        shapes = shapes_text(finding)
-        fix = shown(finding.fix.describe(finding.names)) if finding.fix is not None else ""
-        reason = str(finding.reason)
-        if finding.verdict is Verdict.SAME_HERE and finding.when is not None:
-            reason = f"{reason}: {shown(finding.when, 100)}"
-        cells = [finding.node, finding.op, shapes, reason, fix]
-        kept = cells if roomy else [finding.node, finding.op, reason]
-        table.add_row(Text(mark, style), *map(Text, kept))
-    tables.put_table(console, table)
+def _row(finding: Finding) -> list[str]:
+    sheet = Sheet(finding)
+    reason = str(finding.reason)
+    if finding.verdict is Verdict.SAME_HERE and finding.when is not None:
+        reason = f"{reason}: {shown(finding.when, 100)}"
+    mark, _ = MARKS[finding.verdict]
+    return [mark, sheet.finding.node, sheet.finding.op, sheet.shapes, reason, sheet.fix]

@@ -13,7 +13,8 @@ from ..engines.table import ENGINES, find_engine
 from ..engines.versions import installed, was_measured
 from ..models.formats import FORMATS
 from ..system import children
-from . import options, tables
+from . import options
+from .tables import Column, put_table
 
 
 @click.command(short_help="What is known of each engine, and measuring one again.")
@@ -105,36 +106,28 @@ def _show_added() -> None:
 
 def _table(rows: list[Engine]) -> None:
     """Prints a row per engine; the modes of the Broadcast op if there is room."""
-    from rich.table import Table
-
-    console = tables.console()
-    roomy = console.width >= tables.ROOMY
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("engine", "measured", "installed"):
-        table.add_column(column, no_wrap=True)
-    table.add_column("rules", overflow="fold")
-    if roomy:
-        table.add_column("broadcast op", overflow="fold")
     packages = {row.name: ENGINES.source(row.name) for row in rows}
     added = any(packages.values())
-    for column in ("max rank", "divergences", *(["added by"] if added else [])):
-        table.add_column(column, no_wrap=True)
-    for row in rows:
-        have = installed(row.distribution)
-        mark = " !" if was_measured(row) is False else ""
-        rank = next(iter(row.elementwise.values())).max_rank
-        table.add_row(
-            row.name,
-            row.release if row.run else f"{row.release} (read)",
-            f"{have}{mark}" if have else "-",
-            " ".join(row.elementwise),
-            *(
-                [" ".join(row.to_target) or ("none" if row.broadcasts is False else "-")]
-                if roomy
-                else []
-            ),
-            str(rank) if rank is not None else "-",
-            str(len(row.divergences)),
-            *([packages[row.name]] if added else []),
-        )
-    tables.put_table(console, table)
+    columns = [
+        *(Column(title, folds=False) for title in ("engine", "measured", "installed")),
+        Column("rules"),
+        Column("broadcast op", roomy=True),
+        *(Column(title, folds=False) for title in ("max rank", "divergences", "added by")),
+    ]
+    cells = [[*_row(row), packages[row.name]] for row in rows]
+    put_table(columns if added else columns[:-1], cells if added else [c[:-1] for c in cells])
+
+
+def _row(row: Engine) -> list[str]:
+    have = installed(row.distribution)
+    mark = " !" if was_measured(row) is False else ""
+    rank = next(iter(row.elementwise.values())).max_rank
+    return [
+        row.name,
+        row.release if row.run else f"{row.release} (read)",
+        f"{have}{mark}" if have else "-",
+        " ".join(row.elementwise),
+        " ".join(row.to_target) or ("none" if row.broadcasts is False else "-"),
+        str(rank) if rank is not None else "-",
+        str(len(row.divergences)),
+    ]

@@ -8,7 +8,8 @@ import click
 
 from ..errors import printable
 from ..report import LONGEST_NAME, MOST_NOTES, shown
-from . import options, tables
+from . import options
+from .tables import Column, put_table
 
 if TYPE_CHECKING:
     from ..models.flow.shapes import Shapes
@@ -54,17 +55,13 @@ def shapes(
 
 
 def _show(sized: Shapes, only: str | None, constants: bool) -> None:
-    from rich.table import Table
-
-    table = Table("tensor", "", "shape", box=None, pad_edge=False)
-    for tensor in sized.tensors:
-        if only is not None and only not in tensor.name:
-            continue
-        if tensor.role != "constant" or constants:
-            table.add_row(shown(tensor.name, LONGEST_NAME), tensor.role, shown(tensor.text))
-    console = tables.console()
-    if table.row_count:
-        tables.put_table(console, table)
+    rows = [
+        (shown(tensor.name, LONGEST_NAME), tensor.role, shown(tensor.text))
+        for tensor in sized.tensors
+        if (only is None or only in tensor.name) and (tensor.role != "constant" or constants)
+    ]
+    if rows:
+        put_table([Column("tensor"), Column(""), Column("shape")], rows)
     else:
         click.echo("no tensor is called so" if only else "no tensors")
     if sized.needs:

@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from ..engines.table import ENGINES
 from ..errors import ZerostrideError
+from ..models.findings import Check, Outcome, Report
 from ..report import shapes_text, shown
-from . import options, reporting, tables
+from . import options, reporting
 from .progress import bar
+from .tables import Column, put_table
 
 if TYPE_CHECKING:
-    from ..models.findings import Report
     from ..models.options import ModelOptions
 
-#: The words and style of each outcome.
+#: The style of each outcome.
 STYLES = {
-    "agrees": "green",
-    "differs": "bold red",
-    "refused": "yellow",
-    "crashed": "bold magenta",
-    "not_run": "dim",
+    Outcome.AGREES: "green",
+    Outcome.DIFFERS: "bold red",
+    Outcome.REFUSED: "yellow",
+    Outcome.CRASHED: "bold magenta",
+    Outcome.NOT_RUN: "dim",
 }
 
 
@@ -120,46 +123,49 @@ def _pythons(words: Sequence[str]) -> dict[str, str]:
 
 def _show(report: Report, *, whole: bool) -> None:
     """Prints the headline, notes, and a row per check with the audit's verdict."""
-    counts: dict[str, int] = {}
-    for check in report.checks:
-        counts[str(check.outcome)] = counts.get(str(check.outcome), 0) + 1
+    counts = Counter(str(check.outcome) for check in report.checks)
     summary = ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing to run"
     click.echo(f"{shown(report.model)} on {report.target} {report.release}: {summary}")
     for note in report.notes:
         click.echo(f"note: {shown(note, 600)}")
     if report.checks:
-        _table(report, whole=whole)
+        _put(report, whole=whole)
 
 
-def _table(report: Report, *, whole: bool) -> None:
-    from rich.table import Table
-    from rich.text import Text
+#: A whole model has outputs, and no nodes or verdicts.
+_COLUMNS = (
+    Column("outcome", folds=False),
+    Column("audit", folds=False),
+    Column("node"),
+    Column("op", 24, folds=False),
+    Column("shapes", roomy=True),
+    Column("numbers", folds=False, right=True),
+    Column("error", folds=False, right=True),
+    Column(""),
+)
 
-    console = tables.console()
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("outcome", no_wrap=True)
-    if not whole:
-        table.add_column("audit", no_wrap=True)
-        table.add_column("node", overflow="fold")
-    table.add_column("output" if whole else "op", no_wrap=True, max_width=24)
-    roomy = console.width >= tables.ROOMY
-    if roomy:
-        table.add_column("shapes", overflow="fold")
-    table.add_column("numbers", justify="right", no_wrap=True)
-    table.add_column("error", justify="right", no_wrap=True)
-    table.add_column("", overflow="fold")
+
+def _row(check: Check, verdict: str) -> list[str]:
+    ran = check.outcome in (Outcome.AGREES, Outcome.DIFFERS)
+    return [
+        str(check.outcome),
+        verdict,
+        shown(check.node, 200),
+        shown(check.op, 60),
+        shapes_text(check),
+        str(check.elements) if ran else "",
+        f"{check.error:.2g}" if ran else "",
+        shown(check.detail, 300) + (" (known)" if check.cached else ""),
+    ]
+
+
+def _put(report: Report, *, whole: bool) -> None:
+    """Prints a row per check."""
+    styles = [STYLES[check.outcome] for check in report.checks]
     verdicts = [""] * len(report.checks) if whole else [str(f.verdict) for f in report.findings]
-    for check, verdict in zip(report.checks, verdicts, strict=True):
-        outcome = str(check.outcome)
-        cells = [Text(outcome, STYLES[outcome])]
-        if not whole:
-            cells += [Text(verdict), Text(shown(check.node, 200))]
-        cells.append(Text(shown(check.op, 60)))
-        if roomy:
-            cells.append(Text(shapes_text(check)))
-        ran = outcome in ("agrees", "differs")
-        cells.append(Text(str(check.elements) if ran else ""))
-        cells.append(Text(f"{check.error:.2g}" if ran else ""))
-        cells.append(Text(shown(check.detail, 300) + (" (known)" if check.cached else "")))
-        table.add_row(*cells)
-    tables.put_table(console, table)
+    rows = [_row(*pair) for pair in zip(report.checks, verdicts, strict=True)]
+    columns = list(_COLUMNS)
+    if whole:
+        columns[3] = replace(columns[3], title="output")
+        columns, rows = [columns[0], *columns[3:]], [[row[0], *row[3:]] for row in rows]
+    put_table(columns, rows, styles)

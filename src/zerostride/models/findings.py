@@ -16,6 +16,7 @@ from ..errors import BroadcastError
 from ..sizes.condition import Condition
 from .flow.needs import Need
 from .ir.memory import uncollected
+from .reasons import code_of
 from .report_json import json_number, json_text
 from .sources import evidence
 
@@ -31,26 +32,6 @@ class Verdict(StrEnum):
     DIFFERENT = "different"
     REFUSED = "refused"
     UNKNOWN = "unknown"
-
-
-class Cause(StrEnum):
-    """Reason codes of findings, in addition to :class:`~zerostride.errors.Reason`."""
-
-    SAME_PLAN = "same_plan"
-    FOLDED = "folded"  # arithmetic of shapes, which converters fold
-    SIZE_TRAP = "size_trap"
-    OTHER_ALIGNMENT = "other_alignment"
-    OTHER_VALUES = "other_values"  # an op of the same name computes other numbers
-    NARROWED = "narrowed"  # the target computes in a narrower element type
-    SILENT = "silent"  # the target does not refuse, it goes wrong
-    BATCH = "batch_broadcast"  # a broadcast along an axis that the target drops
-    INVALID = "invalid_source"  # the model itself does not broadcast here
-    UNKNOWN_SHAPE = "unknown_shape"
-    MISSING_DATA = "missing_data"
-    NOT_MODELLED = "not_modelled"
-    NOT_MEASURED = "not_measured"
-    CUSTOM_OP = "custom_op"
-    LAYOUT = "layout"  # what an operand must become where images are channels-last
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +52,15 @@ class Witness:
     source: Any
     target: Any
 
+    @property
+    def where(self) -> str:
+        """The differing place, in words."""
+        return f"result[{', '.join(map(str, self.index))}]" if self.index else "the result"
+
     def __str__(self) -> str:
         shapes = " and ".join(map(str, self.shapes))
-        where = f"result[{', '.join(map(str, self.index))}]" if self.index else "the result"
         return (
-            f"{self.op} of {shapes} counted from 0: {where} is {self.source} in the model, "
+            f"{self.op} of {shapes} counted from 0: {self.where} is {self.source} in the model, "
             f"{self.target} on the target"
         )
 
@@ -92,7 +77,8 @@ class Finding:
             shapes are not known.
         target: its Plan on the target, or the BroadcastError that the target's rule gives.
         verdict: see :class:`Verdict`.
-        reason: a code, of :class:`Cause` or :class:`~zerostride.errors.Reason`.
+        reason: a name of `reasons.REASONS`: of :class:`~zerostride.models.reasons.Cause` or of
+            :class:`~zerostride.errors.Reason`.
         message: the finding in a sentence.
         fix: the change after which the target has the source's plan, if there is one.
         witness: a counter-example, computed.
@@ -119,6 +105,11 @@ class Finding:
     divergences: tuple[Divergence, ...] = ()
 
     @property
+    def code(self) -> str:
+        """The stable code of the reason, such as ZS103."""
+        return code_of(self.reason)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The operands' names."""
         return tuple(name for name, _ in self.operands)
@@ -134,6 +125,7 @@ class Finding:
             "target": lambda: _plan_dict(self.target),
             "verdict": lambda: self.verdict,
             "reason": lambda: self.reason,
+            "code": lambda: self.code,
             "message": lambda: self.message,
             "fix": lambda: fix and {**fix.as_dict(), "words": fix.describe(self.names)},
             "witness": lambda: witness and _witness_dict(witness),

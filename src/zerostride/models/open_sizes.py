@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ..sizes.dim import Dim, of_atom
-from .findings import Cause, Finding
+from .findings import Finding
 from .flow.input_sizes import advice, named_inputs
 from .ir.graph import Graph, Node, Value
+from .reasons import Cause
 
 
 def with_advice(graph: Graph, findings: Sequence[Finding]) -> list[Finding]:

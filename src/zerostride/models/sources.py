@@ -29,6 +29,11 @@ class Evidence:
     source: str
     run: bool
 
+    @property
+    def how(self) -> str:
+        """The same in a word."""
+        return "run" if self.run else "read"
+
 
 def evidence(use: object) -> Evidence | None:
     """The source of the rule that made a plan; None where the rule is in no table.

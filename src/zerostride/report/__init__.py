@@ -1,7 +1,8 @@
 """A report as plain text, as a page for a browser, and as Markdown.
 
-`plain`, `page` and `comment` are the three forms; `words`, `groups`, `drawing` and `markup` are
-shared. They use findings and plans only. `Report.to_json` is for machines.
+`plain`, `page` and `comment` are the three forms; `sheet` has a finding's labelled parts; `words`,
+`groups`, `drawing` and `markup` are shared. They use findings and plans only. `Report.to_json` is
+for machines.
 In: Report. Out: text, HTML, Markdown.
 """
 
@@ -15,7 +16,6 @@ from .words import (
     MOST_NOTES,
     headline,
     notes,
-    readable,
     shapes_text,
     shown,
     told,
@@ -35,7 +35,6 @@ __all__ = [
     "markdown",
     "notes",
     "overview",
-    "readable",
     "rendered",
     "shapes_text",
     "shown",

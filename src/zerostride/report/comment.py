@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from ..models.findings import Change, Check, Finding, Outcome, Report, Unread
 from ..sizes.budget import WRITING_STEPS, allowance
 from .plain import change_text, checked, finding_text, stale_lines, unread_text
+from .sheet import Sheet
 from .words import (
     OUTCOMES,
     Reports,
@@ -19,7 +20,6 @@ from .words import (
     listed,
     mark_of,
     notes,
-    readable,
     shapes_text,
     shown,
     told,
@@ -159,10 +159,10 @@ def _findings(report: Report) -> list[Finding]:
 
 
 def _finding_row(model: str, finding: Finding) -> tuple[str, ...]:
-    finding = readable(finding)
-    fix = "" if finding.fix is None else code(finding.fix.describe(finding.names))
-    cells = (code(finding.node), code(finding.op), code(shapes_text(finding)), code(finding.reason))
-    return (mark_of(finding.verdict), model, *cells, fix)
+    sheet = Sheet(finding)
+    finding = sheet.finding
+    cells = (finding.node, finding.op, sheet.shapes, finding.reason, sheet.fix)
+    return (sheet.mark, model, *map(code, cells))
 
 
 def _change_row(model: str, change: Change) -> tuple[str, ...]:

@@ -7,15 +7,13 @@ that HTML makes optional are omitted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
 
 from ..core.plan import Plan
 from ..derive.explain import explain
 from ..derive.explain.facts import blocks, cells, names_of, result_cells, stretching
-from ..errors import BroadcastError, columns
-from ..models.findings import Finding
 from .markup import esc
-from .words import after_fix, names_for, refusal
+from .sheet import Sheet
+from .words import refusal
 
 #: The facts below a drawing; the table shows the others.
 _TOLD = frozenset(
@@ -25,60 +23,17 @@ _TOLD = frozenset(
 _MOST_AXES = 32
 
 
-#: A plan or a refusal, with its title and the names of its operands.
-_Side: TypeAlias = tuple[str, Plan | BroadcastError, Sequence[str]]
-
-
-def _sides(finding: Finding, target: str) -> list[_Side]:
-    """The plans of a finding: in the model, on the target, after the fix."""
-    sides: list[_Side] = []
-    alike = finding.source is not None and finding.source == finding.target
-    both = ((f"In the model and on {target}", finding.source),)
-    each = (("In the model", finding.source), (f"On {target}", finding.target))
-    for title, plan in both if alike else each:
-        if isinstance(plan, Plan):
-            sides.append((title, plan, names_for(finding, plan)))
-        elif isinstance(plan, BroadcastError) and plan.rows:
-            sides.append((title, plan, finding.names))
-    fixed = after_fix(finding)
-    if fixed is not None:
-        names = finding.names[: len(fixed.operands)]
-        swapped = finding.fix is not None and finding.fix.swapped
-        sides.append(("After the fix", fixed, names[::-1] if swapped else names))
-    return sides
-
-
-def drawings(finding: Finding, target: str) -> str:
-    """The plans of a finding as tables side by side.
-
-    Args:
-        finding: the finding, made printable by `readable`.
-        target: the engine.
-    """
+def drawings(sheet: Sheet) -> str:
+    """The plans of a finding as tables side by side."""
     pictures = "".join(
-        _plan(title, plan, names)
-        if isinstance(plan, Plan)
+        _plan(title, drawing.plan, drawing.names)
+        if isinstance(drawing.plan, Plan)
         else f'<figure class="no"><figcaption>{esc(title)}</figcaption>'
-        f"<pre>{esc(chr(10).join(refusal(plan, finding)), lines=True)}</pre></figure>"
-        for title, plan, names in _sides(finding, target)
+        f"<pre>{esc(chr(10).join(refusal(drawing.plan, sheet.finding)), lines=True)}</pre></figure>"
+        for drawing in (*sheet.drawings, *sheet.fixed)
+        for title in [drawing.title[0].upper() + drawing.title[1:]]
     )
     return f'<div class="plans">{pictures}</div>' if pictures else ""
-
-
-def drawn_lines(finding: Finding, target: str) -> list[str]:
-    """The plans of a finding as lines of text: only the columns."""
-    lines: list[str] = []
-    for title, plan, names in _sides(finding, target):
-        if isinstance(plan, BroadcastError):
-            lines += [f"{title}:", *(f"  {line}" for line in refusal(plan, finding)[1:])]
-            continue
-        lines.append(f"{title}, {plan.rule.label}:")
-        for title_of_case, case, _ in blocks(plan, names)[0] if plan.open else [("", plan, ())]:
-            rows = [*(cells(case, k, names) for k in range(len(case.operands)))]
-            rows.append(result_cells(case, names))
-            lines += [f"  {title_of_case}"] if title_of_case else []
-            lines += [f"  {line}" for line in columns(names_of(case, names), rows)]
-    return lines
 
 
 def _plan(title: str, plan: Plan, names: Sequence[str]) -> str:

@@ -10,14 +10,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..models.findings import Finding, Report, Unread, Verdict
-from ..models.sources import Evidence, sources_of
+from ..models.sources import Evidence
 from ..sizes.budget import WRITING_STEPS, allowance
 from ..system.version import __version__
 from . import page_work
-from .drawing import drawings, drawn_lines
+from .drawing import drawings
 from .groups import Group, grouped
 from .markup import esc, page
 from .plain import unread_text
+from .sheet import Sheet
 from .words import (
     WORST,
     Reports,
@@ -214,8 +215,8 @@ class _Page:
 
     def _group(self, group: Group, report: Report, *, past: bool = False) -> str:
         """One finding, or several that differ in names alone."""
-        finding = readable(group.first)
-        mark = mark_of(finding.verdict)
+        sheet = Sheet(group.first, report.target)
+        finding = sheet.finding
         count = len(group.findings)
         several = f' <span class="times">× {count:,} nodes</span>' if count > 1 else ""
         number = f' data-n="{count}"' if count > 1 else ""
@@ -223,63 +224,42 @@ class _Page:
         self.drawn += 1
         kept = "" if past else ' class="f"'
         if self.drawn <= _DRAWN:
-            body = (
-                f"<p>{esc(finding.message)}</p>{drawings(finding, report.target)}"
-                f"{self._details(finding, report)}"
-            )
+            body = f"<p>{esc(finding.message)}</p>{drawings(sheet)}{self._details(sheet)}"
         else:
-            body = f"<pre>{esc(self._plainly(finding, report), lines=True)}</pre>"
+            body = f"<pre>{esc(self._plainly(sheet), lines=True)}</pre>"
         return (
             f'<details{kept} data-v="{finding.verdict}" data-o="{esc(finding.op)}" '
             f'data-r="{esc(finding.reason)}"{number}{" open" if self.open else ""}>'
-            f'<summary><span class="badge {finding.verdict}">{mark}</span> '
+            f'<summary><span class="badge {finding.verdict}">{sheet.mark}</span> '
             f"<strong>{esc(finding.op)}</strong> <code>{esc(finding.node)}</code> "
-            f'<span class="shapes">{esc(shapes_text(finding))}</span>{several}{badge}'
+            f'<span class="shapes">{esc(sheet.shapes)}</span>{several}{badge}'
             f'<span class="reason">{esc(finding.reason)}</span></summary>'
             f"{body}{_nodes(group)}</details>"
         )
 
-    def _details(self, finding: Finding, report: Report) -> str:
-        """Counter-example, fix, conditions, sources, notes."""
-        rows: list[tuple[str, str]] = []
-        if finding.fix is not None:
-            words = finding.fix.describe(finding.names)
-            rows.append(("Fix", f'<span class="fix">{esc(shown(words))}</span>'))
-        if finding.witness is not None:
-            rows.append(("Counter-example", page_work.witness(finding.witness)))
-        if finding.when is not None:
-            words = f"<code>{esc(shown(finding.when))}</code>"
-            if finding.values:
-                values = ", ".join(f"{name} = {value}" for name, value in finding.values.items())
-                words += f" such as <code>{esc(shown(values))}</code>"
-            rows.append(("Not the same where", words))
-        rows += [("Note", esc(shown(note))) for note in finding.notes]
-        sources = ", ".join(self._source(source) for source in sources_of(finding, report.target))
-        if sources:
-            rows.append(("Known from", sources))
-        body = "".join(f"<dt>{name}<dd>{words}" for name, words in rows)
+    def _details(self, sheet: Sheet) -> str:
+        """The sections and sources of a finding."""
+        rows = [(part.label, "".join(map(_span, part.spans))) for part in sheet.sections]
+        sources = ", ".join(
+            f'{esc(source.what)} ({source.how}) <a href="#s{number}">[{number}]</a>'
+            for source, number in self._numbered(sheet)
+        )
+        rows += [("known from", sources)] if sources else []
+        body = "".join(f"<dt>{label.capitalize()}<dd>{words}" for label, words in rows)
         return f"<dl>{body}</dl>" if rows else ""
 
-    def _plainly(self, finding: Finding, report: Report) -> str:
+    def _plainly(self, sheet: Sheet) -> str:
         """The same as text: a browser shows ten thousand of them."""
-        lines = [finding.message, *drawn_lines(finding, report.target)]
-        if finding.fix is not None:
-            lines.append(f"Fix: {shown(finding.fix.describe(finding.names))}")
-        if finding.witness is not None:
-            lines.append(f"Counter-example: {shown(finding.witness)}")
-        if finding.when is not None:
-            lines.append(f"Not the same where: {shown(finding.when)}")
-        lines += [f"Note: {shown(note)}" for note in finding.notes]
-        sources = sources_of(finding, report.target)
-        numbers = [
-            f"[{self.sources.setdefault(source, len(self.sources) + 1)}]" for source in sources
-        ]
-        return "\n".join([*lines, *([f"Known from: {', '.join(numbers)}"] if sources else [])])
+        drawn = [line for drawing in sheet.drawings for line in drawing.lines()]
+        rows = [f"{part.label}: {part.text}" for part in sheet.sections]
+        numbers = ", ".join(f"[{number}]" for _, number in self._numbered(sheet))
+        rows += [f"known from: {numbers}"] if numbers else []
+        return "\n".join([sheet.finding.message, *drawn, *rows])
 
-    def _source(self, source: Evidence) -> str:
-        number = self.sources.setdefault(source, len(self.sources) + 1)
-        how = "run" if source.run else "read"
-        return f'{esc(source.what)} ({how}) <a href="#s{number}">[{number}]</a>'
+    def _numbered(self, sheet: Sheet) -> list[tuple[Evidence, int]]:
+        """The sources of a finding with their numbers on the page."""
+        numbers = self.sources
+        return [(one, numbers.setdefault(one, len(numbers) + 1)) for one in sheet.sources]
 
     def _sources(self) -> str:
         """The list of numbered sources."""
@@ -287,7 +267,7 @@ class _Page:
             return ""
         items = "".join(
             f'<li id="s{number}"><strong>{esc(source.what)}</strong>, '
-            f"{'run' if source.run else 'read'}: {esc(source.source)}"
+            f"{source.how}: {esc(source.source)}"
             for source, number in self.sources.items()
         )
         return f'<section class="sources"><h2>Sources</h2><ol>{items}</ol></section>'
@@ -311,6 +291,21 @@ class _Page:
             '<thead><tr><th scope="col">op<th scope="col">node<th scope="col">shapes</thead>'
             f"<tbody>{rows}</table></div></details>"
         )
+
+
+#: The tags of a span's style.
+_TAGS = {
+    "": "{}",
+    "code": "<code>{}</code>",
+    "fix": '<span class="fix">{}</span>',
+    "good": '<strong class="good">{}</strong>',
+    "bad": '<strong class="bad">{}</strong>',
+}
+
+
+def _span(span: tuple[str, str]) -> str:
+    text, style = span
+    return _TAGS[style].format(esc(text))
 
 
 def _remarks(finding: Finding) -> str:

@@ -1,13 +1,13 @@
-"""The parts of the page that only some reports have: rewrites, checks, needs, numbers."""
+"""The parts of the page that only some reports have: rewrites, checks, needs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..models.findings import Change, Outcome, Report, Witness
+from ..models.findings import Change, Outcome, Report
 from .markup import esc
 from .plain import CHECK_CELLS, check_row, checked, computed_words, stale_lines
-from .words import LONGEST_NAME, shape_text, shown
+from .words import LONGEST_NAME, shown
 
 #: Needs of a model that are listed; a model in use has some ten.
 _MOST_NEEDS = 200
@@ -18,18 +18,6 @@ _CLASSES = {
     Outcome.CRASHED: "different",
     Outcome.NOT_RUN: "unknown",
 }
-
-
-def witness(example: Witness) -> str:
-    """A counter-example: the inputs, and the differing results."""
-    where = f"result[{', '.join(map(str, example.index))}]" if example.index else "the result"
-    shapes = " and ".join(map(shape_text, example.shapes))
-    return (
-        f"{esc(example.op)} of <code>{esc(shapes)}</code> counted from 0: "
-        f"<code>{esc(where)}</code> "
-        f'is <strong class="good">{esc(shown(example.source))}</strong> in the model, '
-        f'<strong class="bad">{esc(shown(example.target))}</strong> on the target'
-    )
 
 
 def changes(report: Report) -> str:

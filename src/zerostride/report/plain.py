@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..core.plan import Plan
-from ..derive.explain import explain
-from ..errors import BroadcastError
 from ..models.findings import Change, Check, Finding, Outcome, Report, Unread
 from ..sizes.budget import WRITING_STEPS, allowance
+from .sheet import WHERE, Sheet
 from .words import (
     LONGEST_NAME,
     MARKS,
@@ -18,10 +16,7 @@ from .words import (
     headline,
     listed,
     mark_of,
-    names_for,
     notes,
-    readable,
-    refusal,
     shapes_text,
     shown,
     told,
@@ -73,30 +68,13 @@ def stale_lines(report: Report) -> list[str]:
 
 def finding_text(finding: Finding) -> str:
     """One finding with everything a reader needs to act on it."""
+    sheet = Sheet(finding)
     mark, _ = MARKS[finding.verdict]
-    finding = readable(finding)
+    finding = sheet.finding
     lines = [f"{mark}  {finding.op} {finding.node}  [{finding.reason}]", f"  {finding.message}"]
-    lines += _indented(_drawings(finding))
-    if finding.witness is not None:
-        lines.append(f"  shown by: {shown(finding.witness)}")
-    if finding.fix is not None:
-        lines.append(f"  fix: {shown(finding.fix.describe(finding.names))}")
-    lines += [f"  note: {note}" for note in finding.notes]
+    lines += [f"  {line}" for drawing in sheet.drawings for line in drawing.lines()]
+    lines += [f"  {s.label}: {shown(s.text)}" for s in sheet.sections if s.label != WHERE]
     return "\n".join(lines)
-
-
-def _drawings(finding: Finding) -> Sequence[str]:
-    """The drawings of the model's plan and the target's, as far as they exist."""
-    drawings: list[str] = []
-    for title, plan in (("in the model", finding.source), ("on the target", finding.target)):
-        if isinstance(plan, Plan):
-            drawn = explain(plan, names_for(finding, plan))
-            drawings += [f"{title}:", *_indented(drawn.splitlines())]
-        elif isinstance(plan, BroadcastError) and plan.rows:
-            drawings += [f"{title}:", *_indented(refusal(plan, finding))]
-    if finding.source == finding.target:
-        drawings = drawings[: len(drawings) // 2]
-    return drawings
 
 
 def change_text(change: Change) -> str:
@@ -177,7 +155,3 @@ def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in rows
     ]
-
-
-def _indented(lines: Sequence[str]) -> list[str]:
-    return ["  " + line for line in lines]

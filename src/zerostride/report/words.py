@@ -143,9 +143,10 @@ def _size(size: Any) -> Any:
     return shown(size, LONGEST_NAME) if isinstance(size, str) else size
 
 
-def names_for(finding: Finding, plan: Plan) -> tuple[str, ...]:
+def names_for(finding: Finding, plan: Plan | BroadcastError) -> tuple[str, ...]:
     """The names of a drawing's rows; a bidirectional target's sizes may not be the result's."""
-    return finding.names[:1] if plan.rule == "bidirectional" else finding.names
+    planned = isinstance(plan, Plan) and plan.rule == "bidirectional"
+    return finding.names[:1] if planned else finding.names
 
 
 def refusal(error: BroadcastError, finding: Finding) -> list[str]:

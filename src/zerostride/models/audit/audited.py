@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...engines.model import Engine
 from ...sizes.condition import Condition
-from ..findings import Cause, Finding, Report
+from ..findings import Finding, Report
 from ..flow import Flow, Need
 from ..flow.input_sizes import advice
 from ..flow.resolved import resolved
@@ -16,6 +16,7 @@ from ..formats.onnx.sites import Site
 from ..ir.graph import Graph, Node
 from ..open_sizes import with_advice
 from ..options import ModelOptions
+from ..reasons import Cause
 from ..transport.batch import BatchAxes, batch_axes
 from ..transport.converters import chosen, lone_site, met, note_of
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic

@@ -15,8 +15,9 @@ from ...engines.table import ENGINES
 from ...errors import BroadcastError, Reason
 from ...sizes import Shape
 from ...sizes.condition import Condition
-from ..findings import Cause, Finding, Verdict
+from ..findings import Finding, Verdict
 from ..formats.onnx.sites import Kind, Operand, Site
+from ..reasons import Cause
 from ..transport.batch import BatchAxes, Sample, contracted_batch, whole, without_batch
 from ..transport.converters import carried_by
 from ..transport.pnnx import carried

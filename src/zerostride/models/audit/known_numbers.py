@@ -11,8 +11,9 @@ import numpy as np
 from ...errors import ZerostrideError
 from ..execute import execute
 from ..execute.program import readable
-from ..findings import Cause, Finding, Verdict
+from ..findings import Finding, Verdict
 from ..ir.graph import Graph, Node, Value
+from ..reasons import Cause
 
 #: The most elements of a constant that is computed; a table of sines and cosines has some 10^6.
 _MOST = 1 << 22

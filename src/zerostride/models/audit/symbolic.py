@@ -23,8 +23,9 @@ from ...sizes.budget import Same, SpentError, kept, used_up
 from ...sizes.condition import ALWAYS, Condition, all_of
 from ...sizes.dim import Dim, Symbol, dim
 from ...sizes.solve import implies, listing
-from ..findings import Cause, Verdict, Witness
+from ..findings import Verdict, Witness
 from ..formats.onnx.sites import Site
+from ..reasons import Cause
 from .fixes import expressed, reshaped_to, without_outer
 from .judged_site import JudgedSite, Judgement, sizes_of
 from .verdict import alignment, shape_text

@@ -14,8 +14,9 @@ from ...derive.size_traps import Trap, size_traps
 from ...engines.model import Divergence
 from ...errors import BroadcastError, Reason
 from ...sizes import Asker, Shape
-from ..findings import Cause, Verdict, Witness
+from ..findings import Verdict, Witness
 from ..formats.onnx.sites import Site
+from ..reasons import Cause
 from ..transport.ways import canonical
 from .fixes import NO_MERGE, fix_of, fix_of_trap, rank_notes
 from .judged_site import Carried, JudgedSite, Judgement, Words

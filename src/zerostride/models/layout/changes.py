@@ -20,10 +20,11 @@ from ...derive.express import Expression
 from ...errors import BroadcastError, ZerostrideError
 from ...sizes import Shape
 from ..audit.judged_site import Judgement, sizes_of
-from ..findings import Cause, Finding, Verdict
+from ..findings import Finding, Verdict
 from ..formats import lowered, module_of
 from ..formats.onnx.sites import Kind, Operand, Site
 from ..ir.graph import Graph
+from ..reasons import Cause
 from ..transport.ways import canonical
 from .images import Layouts, Perm, follow
 from .proof import prove

@@ -12,11 +12,12 @@ from typing import Any
 from ...core.plan import Plan
 from ...errors import BroadcastError, ModelError, Reason
 from ..audit.audited import Audited
-from ..findings import Cause, Finding, Verdict
+from ..findings import Finding, Verdict
 from ..formats import FormatModule
 from ..formats.onnx.sites import Site
 from ..ir.graph import Node
 from ..ir.rewrite import Editor, Rewrite
+from ..reasons import Cause
 from .numbers import compute
 from .passes import PASSES, Pass
 from .program import RewriteProgram, Subject, Unwitnessed, Wrong, carry_out, positions_of

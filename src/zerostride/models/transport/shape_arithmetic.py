@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from ..findings import Cause, Finding, Verdict
+from ..findings import Finding, Verdict
 from ..ir.graph import Graph, Node, Value
+from ..reasons import Cause
 
 #: Ops that return the sizes of a tensor, as ONNX, OpenVINO and MNN call them.
 _MAKES = frozenset({"Shape", "Size", "ShapeOf", "Rank"})

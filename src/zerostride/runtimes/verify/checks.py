@@ -15,13 +15,14 @@ from ...errors import ZerostrideError
 from ...models.audit.audited import drops_batch
 from ...models.audit.judge import BATCHLESS
 from ...models.audit.run import audit_graph
-from ...models.findings import Cause, Check, Finding, Outcome, Report, Verdict
+from ...models.findings import Check, Finding, Outcome, Report, Verdict
 from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.flow.resolved import resolved
 from ...models.formats import lowered, module_of
 from ...models.formats.onnx.sites import Site
 from ...models.ir.graph import Graph
 from ...models.options import ModelOptions
+from ...models.reasons import Cause
 from ...models.transport.batch import BatchAxes, batch_axes
 from ..probe.isolation import CASE_SECONDS
 from .cache import Cache
