@@ -85,6 +85,3 @@ def _show(answer: Report, *, full: bool) -> None:
         click.echo("\n" + part)
     if len(shown) < len(parts):
         click.echo(f"\n{headline(answer)}\nand {len(parts) - len(shown)} more; --full shows all")
-
-
-__all__ = ["port"]

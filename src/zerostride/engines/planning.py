@@ -455,6 +455,3 @@ def _dtype_name(dtype: Any) -> str:
         return dtype_name(dtype)
     except TypeError:
         raise BroadcastError(f"there is no dtype {dtype!r}", reason=Reason.DTYPE) from None
-
-
-__all__ = ["dtype_limit", "has_op", "plan", "plan_to", "rule_row", "supports", "without_op"]

@@ -119,6 +119,3 @@ def _names(sizes: Iterable[object]) -> Iterator[str]:
     for size in sizes:
         if isinstance(size, Dim):
             yield from (symbol.name for symbol in size.symbols)
-
-
-__all__ = ["with_advice"]

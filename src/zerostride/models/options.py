@@ -57,6 +57,3 @@ class ModelOptions:
     def read(self, model: str | Path) -> Graph:
         """The graph of a file, with the sizes that are given."""
         return read_sized(model, self.sizes, self.input_shapes)
-
-
-__all__ = ["ModelOptions"]

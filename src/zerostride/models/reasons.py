@@ -104,6 +104,3 @@ def code_of(reason: str) -> str:
     'ZS103'
     """
     return _BY_NAME[reason].code
-
-
-__all__ = ["REASONS", "Cause", "ReasonRow", "code_of"]

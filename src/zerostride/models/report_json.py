@@ -128,6 +128,3 @@ class _Writer:
 
     def _line(self, depth: int) -> str:
         return "" if self.indent is None else "\n" + " " * (self.indent * depth)
-
-
-__all__ = ["json_number", "json_text", "plain"]

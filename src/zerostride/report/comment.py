@@ -234,6 +234,3 @@ def entities(text: str) -> str:
 
 def _longest_run(text: str) -> int:
     return max(map(len, re.findall("`+", text)), default=0)
-
-
-__all__ = ["LIMIT", "code", "entities", "markdown"]

@@ -134,6 +134,3 @@ def _witness(example: Witness) -> tuple[tuple[str, str], ...]:
         (shown(example.target), "bad"),
         (" on the target", ""),
     )
-
-
-__all__ = ["WHERE", "Drawing", "Section", "Sheet"]

@@ -160,6 +160,3 @@ def _has_axis(graph: Graph, axis: int | None) -> bool:
         or axis < 0
         or any(v.shape is None or axis < len(v.shape) for v in graph.inputs)
     )
-
-
-__all__ = ["Audited", "Progress", "Question", "audited", "drops_batch"]

@@ -257,6 +257,3 @@ def _frozen(attributes: Mapping[str, Any]) -> Hashable:
     if not attributes:
         return ()
     return tuple(sorted((name, repr(value)) for name, value in attributes.items()))
-
-
-__all__ = ["BATCHLESS", "Judge"]

@@ -316,6 +316,3 @@ def _about(where: Same) -> Mapping[Symbol, Sequence[int]]:
         for symbol in clause.symbols:
             places.setdefault(symbol, []).append(place)
     return places
-
-
-__all__ = ["carried_as_is", "compare_open", "is_open", "related"]

@@ -213,22 +213,3 @@ def finished(
             return
         writer.steps.append(RewriteStep("reshape", (Earlier(len(writer.steps) - 1),), shape=asked))
     yield tuple(writer.steps)
-
-
-__all__ = [
-    "Steps",
-    "Writer",
-    "all_numbers",
-    "asked_shape",
-    "combinations",
-    "count_of",
-    "finished",
-    "forms",
-    "inner_axes",
-    "is_constant",
-    "is_whole",
-    "may_move",
-    "moves",
-    "rewritten",
-    "ways_to",
-]

@@ -124,6 +124,3 @@ def _from_left(old: Shape, new: Shape) -> tuple[int, ...] | None:
 def _from_right(old: Shape, new: Shape) -> tuple[int, ...] | None:
     added = _from_left(old[::-1], new[::-1])
     return None if added is None else tuple(sorted(len(new) - 1 - axis for axis in added))
-
-
-__all__ = ["filled_in", "inserted", "landed", "regrouped", "segments"]

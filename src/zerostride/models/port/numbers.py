@@ -280,6 +280,3 @@ def _shape(done: Done, array: Array, size: Callable[[Any], int]) -> tuple[int, .
             for axis in after:
                 result[axis] = size(new[axis])
     return tuple(result)
-
-
-__all__ = ["MOST_ELEMENTS", "compute", "identical", "operate", "random_array", "sizes_for"]

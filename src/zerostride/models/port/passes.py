@@ -21,6 +21,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ...ops import find_op
@@ -72,11 +73,15 @@ class Pass:
     ensures: Callable[[Subject, Steps], bool]
 
 
-def _reshape_constants(subject: Subject, _: Audited) -> Iterator[Steps]:
-    moving = [k for k in may_move(subject) if is_constant(subject, k)]
+def _reshape(
+    subject: Subject, _: Audited, *, constants: bool = False, swapped: bool = False
+) -> Iterator[Steps]:
+    """Operands or constants reshaped, exchanged or as they are; steps that do nothing left out."""
+    moving = [k for k in may_move(subject) if is_constant(subject, k) or not constants]
+    name = _swap_name(subject) if swapped else None
     for shapes in combinations(subject, moving):
-        if shapes != subject.source.operands:
-            yield from rewritten(subject, shapes)
+        if (swapped and constants) or shapes != subject.source.operands:
+            yield from rewritten(subject, shapes, swapped=name)
 
 
 def _has_constant(subject: Subject, _: Audited) -> bool:
@@ -127,22 +132,6 @@ def _commutes(subject: Subject) -> bool:
     return find_op(subject.op).commutes and (whole or subject.op not in _ORDERED)
 
 
-def _swap(subject: Subject, _: Audited) -> Iterator[Steps]:
-    moving = [k for k in may_move(subject) if is_constant(subject, k)]
-    for shapes in combinations(subject, moving):
-        yield from rewritten(subject, shapes, swapped=_swap_name(subject))
-
-
-def _reshape_operands(subject: Subject, _: Audited) -> Iterator[Steps]:
-    for shapes in combinations(subject, may_move(subject))[1:]:
-        yield from rewritten(subject, shapes)
-
-
-def _exchange(subject: Subject, _: Audited) -> Iterator[Steps]:
-    for shapes in combinations(subject, may_move(subject))[1:]:
-        yield from rewritten(subject, shapes, swapped=_swap_name(subject))
-
-
 def _orders(subject: Subject) -> tuple[str | None, ...]:
     """The operands' order as written, and exchanged where the op allows it."""
     name = _swap_name(subject)
@@ -180,7 +169,7 @@ def _change_attributes(subject: Subject, setting: Audited) -> Iterator[Steps]:
     for moving in (constants, may_move(subject)):
         for shapes in combinations(subject, moving):
             yield from rewritten(subject, shapes, attributes=changes)
-    yield from _expanded(subject, changes)
+    yield from _expand(subject, setting, changes)
 
 
 def _one_self(subject: Subject, steps: Steps) -> bool:
@@ -285,11 +274,9 @@ def _has_stretch(subject: Subject, _: Audited) -> bool:
     )
 
 
-def _expand(subject: Subject, _: Audited) -> Iterator[Steps]:
-    return _expanded(subject, {})
-
-
-def _expanded(subject: Subject, attributes: Mapping[str, Any] | None) -> Iterator[Steps]:
+def _expand(
+    subject: Subject, _: Audited, attributes: Mapping[str, Any] | None = None
+) -> Iterator[Steps]:
     """One operand broadcast first, the smallest number of elements first; then all of them."""
     source = subject.source
     if not all_numbers(source.shape):
@@ -407,15 +394,31 @@ def _no_self(subject: Subject, steps: Steps) -> bool:
 
 
 PASSES: tuple[Pass, ...] = (
-    Pass("constants", "a constant reshaped", _has_constant, _reshape_constants, _adds_no_node),
-    Pass("swap", "operands exchanged", _swaps, _swap, _adds_no_node),
-    Pass("operands", "an operand reshaped", _any, _reshape_operands, _moves_only),
+    Pass(
+        "constants",
+        "a constant reshaped",
+        _has_constant,
+        partial(_reshape, constants=True),
+        _adds_no_node,
+    ),
+    Pass(
+        "swap",
+        "operands exchanged",
+        _swaps,
+        partial(_reshape, constants=True, swapped=True),
+        _adds_no_node,
+    ),
+    Pass("operands", "an operand reshaped", _any, _reshape, _moves_only),
     Pass("attributes", "said explicitly", _says_explicit, _change_attributes, _one_self),
-    Pass("exchange", "operands exchanged and reshaped", _swaps, _exchange, _moves_only),
+    Pass(
+        "exchange",
+        "operands exchanged and reshaped",
+        _swaps,
+        partial(_reshape, swapped=True),
+        _moves_only,
+    ),
     Pass("merge", "neighbouring axes merged", _is_elementwise, _merge, _puts_back),
     Pass("target", "the whole result shape as target", _is_expand, _whole_target, _ends_in_expand),
     Pass("expand", "an operand broadcast first", _has_stretch, _expand, _expands),
     Pass("equivalent", "other ops of the same values", _is_elementwise, _replace, _no_self),
 )
-
-__all__ = ["EQUIVALENTS", "PASSES", "Pass"]

@@ -19,7 +19,7 @@ from ...sizes.dim import Symbol
 from ..audit.audited import Audited
 from ..audit.judged_site import sizes_of
 from ..findings import Finding, Verdict
-from ..formats.onnx.sites import Kind, Operand, Site
+from ..formats.onnx.sites import Kind, Site
 from ..formats.onnx.sites import find_site as find_onnx_site
 from ..ir.graph import Node, Value
 from ..ir.rewrite import Input, Ref, RewriteStep
@@ -437,19 +437,3 @@ def normal(tree: Tree) -> Tree:
     if swap is None or len(operands) != 2:
         return (op, operands)
     return min((op, operands), (swap, operands[::-1]), key=lambda way: (repr(way[1]), way[0]))
-
-
-__all__ = [
-    "Done",
-    "Operand",
-    "RewriteProgram",
-    "Subject",
-    "Tracked",
-    "Unwitnessed",
-    "Wrong",
-    "carry_out",
-    "moved_shape",
-    "normal",
-    "op_of",
-    "positions_of",
-]

@@ -372,15 +372,3 @@ def _tensor_text(value: Value) -> str:
         "?" if value.shape is None else ",".join("?" if n is None else str(n) for n in value.shape)
     )
     return f"{value.name}({sizes})"
-
-
-__all__ = [
-    "NewPlace",
-    "Worse",
-    "check_findings",
-    "line_of",
-    "lines_of",
-    "makers_of",
-    "matched",
-    "recompute",
-]

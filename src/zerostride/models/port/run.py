@@ -322,6 +322,3 @@ def _neutral_lines(ported: Ported) -> Iterator[str]:
 
 def _named(node: Node, like: Node) -> Node:
     return replace(node, outputs=like.outputs)
-
-
-__all__ = ["port"]

@@ -131,6 +131,3 @@ def _restore(done: Sequence[tuple[Path, Path | None]]) -> None:
                 place.unlink(missing_ok=True)
             elif old.exists():
                 os.replace(old, place)
-
-
-__all__ = ["check_goal", "install", "kept_if_done", "staging"]

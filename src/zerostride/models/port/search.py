@@ -278,6 +278,3 @@ def _in_need(old: Audited) -> Iterator[tuple[Site, Finding]]:
         finding = old.findings.get(id(node))
         if finding is not None and finding.verdict is not Verdict.SAME:
             yield old.sites[id(node)], finding
-
-
-__all__ = ["Ported", "key_of", "rewritten"]

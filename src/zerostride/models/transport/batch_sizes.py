@@ -229,6 +229,3 @@ _ACROSS: Mapping[str, Callable[[Node, Value, int], bool]] = MappingProxyType(
         "RNN": _time,
     }
 )
-
-
-__all__ = ["BY_SAMPLE", "Samples", "outer_sizes", "sizes_of_samples"]

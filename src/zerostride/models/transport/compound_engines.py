@@ -485,11 +485,3 @@ _STACKED = _row(
 MANY: Mapping[tuple[str, str], Carrier] = MappingProxyType(
     {("mnn", op): _STACKED for op in ("Max", "Min", "Sum", "Mean")}
 )
-
-__all__ = [
-    "AS_WRITTEN",
-    "CARRIERS",
-    "CONTRIB_OPENVINO",
-    "MANY",
-    "Carrier",
-]

@@ -285,16 +285,3 @@ def note_of(via: str | None) -> str | None:
     how = "run" if row.run else "read"
     written = f"judged as {row.name} writes it ({row.release}: {how})"
     return f"{written}; via='none' (--via none) judges op for op"
-
-
-__all__ = [
-    "CONVERTERS",
-    "NONE",
-    "Converter",
-    "carried_by",
-    "chosen",
-    "lone_site",
-    "met",
-    "named",
-    "note_of",
-]

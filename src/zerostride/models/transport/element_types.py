@@ -77,5 +77,3 @@ KERNELS: Mapping[tuple[str, str], tuple[range, frozenset[str], bool]] = MappingP
         ("onnxruntime", "Clip"): (range(11, 12), frozenset({"float64"}), False),
     }
 )
-
-__all__ = ["KERNELS", "UNFIT"]

@@ -211,5 +211,3 @@ _FOLLOWERS: Mapping[str, Follower] = MappingProxyType(
         "ArgMin": _reduced,
     }
 )
-
-__all__ = ["axes_given", "new_axis", "normal", "summed_axis"]

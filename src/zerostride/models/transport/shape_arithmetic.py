@@ -145,6 +145,3 @@ def folding_note(count: int) -> tuple[str, ...]:
         return ()
     many = "broadcasts compute" if count > 1 else "broadcast computes"
     return (f"{count} {many} sizes from sizes: counted as the same, since converters fold that",)
-
-
-__all__ = ["counted", "folding_note", "shape_arithmetic"]
