@@ -374,8 +374,7 @@ def of_model(*names: str) -> Callable[[F], F]:
     Args:
         names: fields of ModelOptions that the command has, besides `input_shapes` and `sizes`.
     """
-    fields = [*(name for name in names if name in ("via", "batch_axis")), "input_shapes", "sizes"]
-    fields += [name for name in names if name not in fields]
+    fields = [name for name in _OF_MODEL if name in (*names, "input_shapes", "sizes")]
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
@@ -389,6 +388,7 @@ def of_model(*names: str) -> Callable[[F], F]:
             values["batch_axis"] = _axis_of_batch(values.get("batch_axis"))
             return function(*args, given=ModelOptions(**values), **keywords)
 
-        return combine(*(_OF_MODEL[name] for name in fields))(cast(F, command))
+        with_options: F = combine(*(_OF_MODEL[name] for name in fields))(command)
+        return with_options
 
     return decorate
