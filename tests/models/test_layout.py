@@ -18,7 +18,7 @@ from zerostride.errors import ZerostrideError
 from zerostride.models.findings import Finding, Verdict
 from zerostride.models.formats.onnx.sites import find_site
 from zerostride.models.ir.graph import Graph, Node, Value
-from zerostride.models.layout.changes import Move, Relayout, _finding, check_layout
+from zerostride.models.layout.changes import Move, Relayout, _judgement, check_layout
 from zerostride.models.layout.images import Layouts, channels_last, follow
 from zerostride.models.layout.proof import prove
 
@@ -180,7 +180,7 @@ def test_generated_sites_mean_the_same_channels_last() -> None:
         image = next(v for v in pair if v.name == "x")
         perm = channels_last(rank)
         layouts.put(image, perm)
-        finding = _finding(site, layouts)
+        finding = _judgement(site, layouts)
         function = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide}[op]
         expected = function(*arrays).transpose(perm)
         if finding.fix is None:

@@ -17,7 +17,7 @@ import zerostride as zs
 from zerostride.models.audit import audited
 from zerostride.models.audit import symbolic as symbolic_audit
 from zerostride.models.audit import verdict as comparing
-from zerostride.models.audit.run import Judge
+from zerostride.models.audit.judge import Judge
 from zerostride.models.findings import Verdict
 from zerostride.models.formats import ncnn as ncnn_format
 from zerostride.models.port import numbers

@@ -41,7 +41,9 @@ def judged(op: str, *shapes: Any, target: str = "ncnn", **more: Any) -> Finding:
     more.setdefault("batch_axis", -1)
     made = graph(op, *shapes, constants=more.pop("constants", 0))
     made = sized(made, more.pop("sizes", None))
-    return audit_graph(made, find_engine(target), ModelOptions("none", **more)).findings[0]
+    return audit_graph(
+        made, find_engine(target), ModelOptions(more.pop("via", "none"), **more)
+    ).findings[0]
 
 
 CASES = [
