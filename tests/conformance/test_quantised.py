@@ -253,3 +253,50 @@ def test_openvino_casts_where_a_quantised_sum_saturates(op: str, tmp_path: Path)
     (finding,) = zs.audit(tmp_path / "m.onnx", "openvino").findings
     assert (finding.verdict, finding.reason) == ("different", "wrong_result")
     assert zs.audit(tmp_path / "m.onnx", "onnxruntime").ok
+
+
+@pytest.mark.parametrize("shorter", [False, True])
+@pytest.mark.parametrize("lacking", [(), ("az",), ("bz",), ("cz",), ("az", "bz", "cz")])
+@pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
+def test_onnxruntime_needs_zero_points(
+    op: str, lacking: tuple[str, ...], shorter: bool, tmp_path: Path
+) -> None:
+    """The document makes all three optional. Its type inference reads those with empty names."""
+    names = ["a", "as", "az", "b", "bs", "bz", "cs", "cz"]
+    points = [name for name in ("az", "bz", "cz") if name not in lacking]
+    constants = [numpy_helper.from_array(np.float32(0.1), name) for name in ("as", "bs", "cs")]
+    constants += [numpy_helper.from_array(np.array(3, np.uint8), name) for name in points]
+    given = ["" if name in lacking else name for name in names]
+    given = given[: 7 if shorter else 8]
+    node = helper.make_node(op, given, ["y"], domain=MICROSOFT)
+    shapes = {"a": (2, 3), "b": (3,), "y": None}
+    a, b, y = (helper.make_tensor_value_info(k, TensorProto.UINT8, s) for k, s in shapes.items())
+    graph = helper.make_graph([node], "g", [a, b], [y], constants)
+    sets = [helper.make_opsetid("", 18), helper.make_opsetid(MICROSOFT, 1)]
+    content = helper.make_model(graph, opset_imports=sets, ir_version=10).SerializeToString()
+    try:
+        session = ort.InferenceSession(content, providers=["CPUExecutionProvider"])
+        loads = session is not None
+    except ort.capi.onnxruntime_pybind11_state.Fail:
+        loads = False
+    (tmp_path / "m.onnx").write_bytes(content)
+    assert zs.audit(tmp_path / "m.onnx", "onnxruntime").ok is loads
+
+
+def test_openvino_reads_no_quantised_gemm(tmp_path: Path) -> None:
+    names = ["a", "as", "az", "b", "bs", "bz", "", "ys", "yz"]
+    values = {name: np.float32(0.1) if name[1] == "s" else np.int8(0) for name in names if name[1:]}
+    constants = [numpy_helper.from_array(np.array(value), k) for k, value in values.items()]
+    constants.append(numpy_helper.from_array(np.ones((3, 4), np.int8), "b"))
+    node = helper.make_node("QGemm", names, ["y"], domain=MICROSOFT)
+    a = helper.make_tensor_value_info("a", TensorProto.INT8, (2, 3))
+    y = helper.make_tensor_value_info("y", TensorProto.INT8, None)
+    graph = helper.make_graph([node], "g", [a], [y], constants)
+    sets = [helper.make_opsetid("", 18), helper.make_opsetid(MICROSOFT, 1)]
+    content = helper.make_model(graph, opset_imports=sets, ir_version=10).SerializeToString()
+    ort.InferenceSession(content, providers=["CPUExecutionProvider"])
+    with pytest.raises(RuntimeError, match="QGemm"):
+        ov.Core().read_model(content)
+    (tmp_path / "m.onnx").write_bytes(content)
+    (finding,) = zs.audit(tmp_path / "m.onnx", "openvino").findings
+    assert (finding.verdict, finding.reason) == ("refused", "no_op")

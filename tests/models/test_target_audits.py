@@ -190,7 +190,8 @@ def test_expand_is_judged_where_something_is_known_of_it() -> None:
     assert expand("litert").verdict == "same"
     for target in ("litert-gpu", "ncnn", "coreml", "tosa"):
         assert (expand(target).verdict, expand(target).reason) == ("refused", "no_op")
-    assert (expand("tensorrt").verdict, expand("tensorrt").reason) == ("unknown", "not_measured")
+    # Its Slice repeats axes of 1, and adds none.
+    assert (expand("tensorrt").verdict, expand("tensorrt").reason) == ("refused", "rank")
 
 
 def test_a_report_says_what_was_only_read() -> None:
@@ -202,13 +203,18 @@ def test_a_report_says_what_was_only_read() -> None:
 
 
 def test_what_was_not_read_is_unknown() -> None:
-    for target, op in (
-        ("coreml", "BitwiseAnd"),
-        ("tosa", "Mod"),
-        ("litert-gpu", "BitwiseAnd"),
-    ):
-        finding = judged(target, (2, 3), (3,), op=op)
-        assert (finding.verdict, finding.reason) == ("unknown", "not_measured")
+    finding = judged("litert-gpu", (2, 3), (3,), op="BitwiseAnd")
+    assert (finding.verdict, finding.reason) == ("unknown", "not_measured")
+
+
+@pytest.mark.parametrize(
+    ("target", "op"),
+    [("coreml", "BitwiseAnd"), ("tosa", "Mod"), ("tensorrt", "GreaterOrEqual")],
+)
+def test_what_a_complete_list_lacks_is_refused(target: str, op: str) -> None:
+    shapes = {"a": (2, 3), "b": (2, 3)}
+    finding = small.site(op, shapes, target=target, options=ENGINE_ALONE)
+    assert (finding.verdict, finding.reason) == ("refused", "no_op")
 
 
 COMPOUNDS = [
@@ -393,7 +399,7 @@ def test_an_attribute_says_which_op_it_is() -> None:
     }
     assert said[0, "litert"].verdict == said[0, "coreml"].verdict == "same"
     assert said[1, "litert"].verdict == "refused"
-    assert said[1, "coreml"].verdict == "unknown"
+    assert said[1, "coreml"].verdict == "refused"
     # Run: the one rounds to nearest, the other leaves b of a multiple of b now and then.
     assert said[0, "ncnn"].verdict == said[1, "ncnn"].verdict == "different"
     assert said[0, "ncnn"].message != said[1, "ncnn"].message
@@ -489,3 +495,40 @@ def test_integer_convolutions_on_tosa(
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
     (finding,) = small.audit(model, "tosa").findings
     assert finding.verdict == verdict, finding.message
+
+
+PRODUCTS_OF_EIGHT = [
+    ("int8", (2, 3), (3, 4), (), "same"),
+    ("int8", (5, 2, 3), (5, 3, 4), (), "same"),
+    ("uint8", (2, 3), (3, 4), (), "refused"),
+    ("int8", (2, 3), (3, 4), (4,), "refused"),
+    ("int8", (5, 2, 3), (3, 4), (), "refused"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "a", "b", "point", "verdict"), PRODUCTS_OF_EIGHT)
+def test_quantised_products_on_tosa(
+    dtype: str, a: Shape, b: Shape, point: Shape, verdict: str
+) -> None:
+    kind = getattr(TensorProto, dtype.upper())
+    scales = dict.fromkeys(("as", "bs", "ys"), ())
+    points = {"az": (), "bz": point, "yz": ()}
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT if name in scales else kind, shape)
+        for name, shape in {"a": a, "b": b, **scales, **points}.items()
+    ]
+    result = helper.make_tensor_value_info("y", kind, None)
+    node = small.node("QLinearMatMul", "a as az b bs bz ys yz")
+    graph = helper.make_graph([node], "g", inputs, [result])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    (finding,) = small.audit(model, "tosa").findings
+    assert finding.verdict == verdict, finding.message
+
+
+@pytest.mark.parametrize("target", ["paddle", "tensorrt", "coreml", "mnn"])
+def test_a_root_mean_square_is_decided(target: str) -> None:
+    model = small.model(
+        [small.node("RMSNormalization", "x s")], {"x": (2, 3)}, {"s": (3,)}, opset=23
+    )
+    (finding,) = small.audit(model, target).findings
+    assert (finding.verdict, finding.reason) == ("refused", "no_op")

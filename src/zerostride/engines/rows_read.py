@@ -93,6 +93,10 @@ TENSORRT = Engine(
     "tensorrt",
     _TENSORRT,
     rows(_TRT_RULE, source=_TENSORRT),
+    modes(
+        "TensorRT operator reference 10, Slice: a stride of 0 repeats an axis of 1: read",
+        bidirectional=replace(RULES["bidirectional"], align=aligns.equal_ranks, max_rank=8),
+    ),
     ops=MappingProxyType({"where": rows(replace(_TRT_RULE, operands=(3, 3)), source=_TENSORRT)}),
     tensor_rank=8,
     run=False,

@@ -26,6 +26,7 @@ ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
                 ("litert-gpu", _NO_OPERANDS),
                 ("stablehlo", _NO_OPERANDS),
                 ("coreml", "coremltools 8.3, mil/ops/defs, has none"),
+                ("tensorrt", "it fuses products of 8 bits from its quantising layers"),
             )
         },
         **{
@@ -57,7 +58,21 @@ ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
         ("Mean", "mnn"): "the converter writes a division without divisor, which ends the process",
         ("GroupNormalization", "mnn"): "MNN's converter refuses it",
         ("RMSNormalization", "mnn"): "MNN's converter refuses it",
+        ("RMSNormalization", "paddle"): "rms_norm of 3.3.1 has no kernel for the CPU (run)",
+        ("RMSNormalization", "tensorrt"): "its Normalization layer subtracts the mean; converters"
+        " write it in several",
+        ("RMSNormalization", "onnx-parser"): "onnx/onnx-tensorrt 10.1 takes op sets up to 20",
         ("PRelu", "tosa"): "TOSA 1.0 lists no such operator; converters write it in several",
         ("PRelu", "stablehlo"): "StableHLO 1.9 lists no such op; converters write it in several",
+    }
+)
+
+#: Engines that were read about, whose list of element-wise ops of two operands was read in full.
+LISTED: Mapping[str, str] = MappingProxyType(
+    {
+        "tensorrt": "NvInfer.h of TensorRT 10, ElementWiseOperation, lists none",
+        "tosa": "TOSA 1.0 lists no such operator",
+        "coreml": "coremltools 8.3, mil/ops/defs/iOS15/elementwise_binary.py, has none",
+        "stablehlo": "StableHLO 1.9 lists no such op",
     }
 )

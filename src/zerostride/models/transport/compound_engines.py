@@ -192,11 +192,11 @@ def _written(*scalars: int, openvino: Callable[[Node], str | None] | None = None
     }
 
 
-_TOSA_ZEROS = f"{_TOSA}CONV2D and MATMUL; llvm/llvm-project, TosaComplianceData.h.inc: read"
+_TOSA_ZEROS = f"{_TOSA}CONV2D, MATMUL, RESCALE; llvm/llvm-project, TosaComplianceData.h.inc: read"
 
 
 def _signed(needs: Callable[[Node], str | None]) -> _Rows:
-    """TOSA's products of integers: no uint8."""
+    """TOSA's products of integers: no uint8. RESCALE has a scale per tensor, or per last axis."""
     types = without_kernels("uint8")
     return {"tosa": (Carrier(AS_WRITTEN, _TOSA_ZEROS, False, needs=needs, types=types),)}
 
@@ -268,10 +268,18 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
         "MatMulInteger": {
             **_LIBRARIES,
             **_written(2),
-            **_signed(one_batch),
+            **_signed(one_batch(1, 2, 3)),
         },
-        "QLinearConv": {**_LIBRARIES, **_written(openvino=one_number(4, 5, as_vector=False))},
-        "QLinearMatMul": {**_LIBRARIES, **_written(1, 2, openvino=one_number(1, 2, 4, 5))},
+        "QLinearConv": {
+            **_LIBRARIES,
+            **_written(openvino=one_number(4, 5, as_vector=False)),
+            **_signed(one_number(1, 2, 5, 6, 7)),
+        },
+        "QLinearMatMul": {
+            **_LIBRARIES,
+            **_written(1, 2, openvino=one_number(1, 2, 4, 5)),
+            **_signed(one_batch(3, 1, 2, 5, 6, 7)),
+        },
         "Gemm": {
             **_read("tensorrt", EQUAL_RANKS, _NETWORK + "MatrixMultiply and ElementWise"),
             **_read("coreml", replace(BOTH_WAYS, max_rank=5), _COREML + "matmul and add"),
@@ -433,6 +441,11 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
         "LayerNormalization": {
             **_BY_HAND,
             **_read("coreml", EXACT, _COREML + "iOS15/normalization.py, layer_norm", weights=True),
+            **_read(
+                "tensorrt",
+                replace(SLOPES, name="one_way_equal_ranks", max_rank=8, operands=(1, 16)),
+                "TensorRT operator reference 10, Normalization, 'Shape Information': read",
+            ),
             **_parsed(ONE_WAY),
             **_each("onnxruntime", _row(ONE_WAY, _ORT)),
             **_each("openvino", _row(SAME_RANK, _OPENVINO)),
@@ -475,6 +488,9 @@ CONTRIB_OPENVINO = frozenset(
         "SkipSimplifiedLayerNormalization",
     }
 )
+
+#: Ops of com.microsoft that it does not read (2026.4.1, run).
+UNREAD_OPENVINO = frozenset({"QGemm"})
 
 #: Element-wise ops of more than two operands that are one op on the engine, not a chain of ops of
 #: two operands. MNN's converter stacks the operands and reduces the stack.

@@ -158,12 +158,13 @@ def _align_slope(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alig
 
 
 def align_equal_ranks(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
-    """TensorRT's ParametricReLU: slopes of the data's rank; only the slopes stretch."""
+    """TensorRT's ParametricReLU and Normalization: operands of the data's rank, which stretch."""
     rank = len(shapes[0])
-    if len(shapes[1]) != rank:
-        raise Misfit(Reason.RANK, f"slopes of rank {len(shapes[1])} for data of rank {rank}")
+    for k, shape in enumerate(shapes[1:], start=1):
+        if len(shape) != rank:
+            raise Misfit(Reason.RANK, f"operand {k} has rank {len(shape)}, the data {rank}")
     every = tuple(range(rank))
-    return Alignment(rank, (every, every), ((), every))
+    return Alignment(rank, (every,) * len(shapes), ((), *[every] * (len(shapes) - 1)))
 
 
 def align_channels(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:

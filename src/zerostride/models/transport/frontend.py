@@ -54,5 +54,3 @@ def _shifted(site: Site) -> str | None:
 FAULTS: Mapping[str, Callable[[Site], str | None]] = MappingProxyType(
     {"Expand": _rank_added, "BitShift": _shifted}
 )
-
-__all__ = ["FAULTS", "frontend_fault"]

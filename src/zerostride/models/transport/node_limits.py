@@ -115,12 +115,21 @@ def offset_of_zero(node: Node) -> str | None:
     return "the zero point is not 0" if point is not None and any(point.content or ()) else None
 
 
-def one_batch(node: Node) -> str | None:
-    """TOSA's MATMUL: zero points of one number, factors that both have the same one batch axis."""
-    first, second = (value.shape or () for value in node.inputs[:2] if value is not None)
-    ranks, same = {len(first), len(second)}, first[:1] == second[:1]
-    fits = ranks == {2} or (ranks == {3} and same)
-    return one_number(2, 3)(node) or (None if fits else f"factors of shapes {first} and {second}")
+def one_batch(second: int, *numbers: int) -> Callable[[Node], str | None]:
+    """TOSA's MATMUL: zero points of one number, factors that both have the same one batch axis.
+
+    Args:
+        second: the position of the second factor.
+        numbers: the positions that take one number.
+    """
+
+    def problem(node: Node) -> str | None:
+        factors = [node.inputs[k] for k in (0, second)]
+        a, b = ((() if value is None else value.shape or ()) for value in factors)
+        fits = len(a) == len(b) == 2 or (len(a) == len(b) == 3 and a[:1] == b[:1])
+        return one_number(*numbers)(node) or (None if fits else f"factors of shapes {a} and {b}")
+
+    return problem
 
 
 #: Element types without a kernel of LiteRT's: of all its ops, and of products.
