@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from zerostride import plan, plan_to
-from zerostride.arrays.functions import COMPARISONS
 from zerostride.arrays.packing import mapped
 from zerostride.compute import reference
 from zerostride.compute.outputs import as_target
@@ -25,6 +24,7 @@ from zerostride.compute.special import is_float
 from zerostride.fusion import function as fusing
 from zerostride.fusion import reductions
 from zerostride.fusion.reference import evaluate
+from zerostride.ops import ops_with
 
 from ..native.cases import CallArrays, View, dtype_of
 from ..native.command import public
@@ -125,7 +125,7 @@ def _told(made: CallArrays, library: Library) -> CallArrays:
     if not (library.promotes and meets) or "engine" in made.options:
         return made
     dtype = np.dtype(made.options.get("dtype", dtype_of("bfloat16")))
-    if made.op in COMPARISONS:  # the dtype is the answer's
+    if made.op in ops_with("comparison"):  # the dtype is the answer's
         dtype = dtype_of("bfloat16")
     if dtype.kind in "biu":
         return made

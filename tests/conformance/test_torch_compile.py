@@ -134,12 +134,12 @@ def test_an_error_is_told_of():
 
 
 def test_the_op_is_as_pytorch_wants_ops():
-    from zerostride.arrays.programs import prepared
+    from zerostride.arrays.model import FusedCall
     from zerostride.arrays.torch.adapter import ADAPTER
     from zerostride.arrays.torch.custom_op import text_of
 
     x, bias = inputs()
-    made = prepared(scaled, (x, bias, 3.0), {}, ADAPTER._shown)
+    made = ADAPTER.prepared(FusedCall(scaled, (x, bias, 3.0), {}))
     torch.library.opcheck(
         torch.ops.zerostride.run.default, ([x, bias], [3.0], "ttn", text_of(made.program))
     )

@@ -305,8 +305,8 @@ def erring(units: float, seed: int = 0) -> Iterator[None]:
 
         return erring_kernel
 
-    def backwards(rows: Any, dtype: Any) -> Any:
-        inner = None if rows.dtype.kind == "f" and rows.dtype.itemsize <= 8 else dtype
+    def backwards(rows: Any) -> Any:
+        inner = None if rows.dtype.kind == "f" and rows.dtype.itemsize <= 8 else rows.dtype
         return np.add.reduce(np.ascontiguousarray(rows[..., ::-1]), axis=-1, dtype=inner)
 
     kernels = {

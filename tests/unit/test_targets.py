@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
 import zerostride as zs
-from zerostride.arrays.device_fallback import _check_out
+from zerostride.arrays.generic import check_target
 from zerostride.compute.outputs import check_places
 
 X = np.arange(6.0).reshape(2, 3)
@@ -195,8 +195,8 @@ class Held:
 
 def test_arrays_elsewhere_that_say_how_they_lie():
     dtype = np.dtype("f4")
-    _check_out(Held((2, 3), (12, 4)), (2, 3), dtype, None)
+    check_target(Held((2, 3), (12, 4)), (2, 3), dtype, None)
     with pytest.raises(ValueError, match="along axis 0 are 0 bytes apart"):
-        _check_out(Held((2, 3), (0, 4)), (2, 3), dtype, None)
+        check_target(Held((2, 3), (0, 4)), (2, 3), dtype, None)
     with pytest.raises(zs.BroadcastError, match="out has shape"):
-        _check_out(Held((2, 4), (16, 4)), (2, 3), dtype, None)
+        check_target(Held((2, 4), (16, 4)), (2, 3), dtype, None)

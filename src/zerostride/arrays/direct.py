@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..compute import functions, unary
+from ..compute.functions import _run
 from ..compute.native import promote
 from ..compute.reference import as_operand
 from ..compute.semantics import WEAK, own_kinds
@@ -18,31 +20,37 @@ from ..fusion.trace.value import name_of
 from ..ops import OPS, Op
 from .model import Options
 
+_OPTIONS = tuple(field.name for field in fields(Options))
+#: The options of functions that take no rule.
+_WITHOUT_RULES = frozenset({"engine", "out", "dtype"})
 
-def call(op: Op, arrays: Sequence[Any], options: Options, dtype: np.dtype[Any] | None) -> Any:
-    """An op on numbers and the memory of a library with its own bfloat16; without `out`.
+
+def call(op: Op, arrays: Sequence[Any], options: Options, *, own: bool = False) -> Any:
+    """An op on numbers and the memory of a library's arrays; `out` is NumPy's.
 
     The engine has learned most of these calls.
 
+    Args:
+        op: the op.
+        arrays: its operands.
+        options: of the call, in NumPy's dtypes and arrays.
+        own: whether the library has its own bfloat16 (`own_kinds`).
+
     >>> from zerostride.ops import OPS
-    >>> call(OPS["add"], [np.ones((2, 3)), np.arange(2)], Options(rule="pdpd", axis=0), None)[1]
+    >>> call(OPS["add"], [np.ones((2, 3)), np.arange(2)], Options(rule="pdpd", axis=0))[1]
     array([2., 2., 2.])
     """
     function = _function(op.name)
-    if options.engine is None:
-        arrays = promoted(op, arrays, dtype)
+    if own and options.engine is None:
+        arrays = promoted(op, arrays, options.dtype)
     if options.says_nothing:
         return function(*arrays)
-    arguments = {
-        "rule": options.rule,
-        "axis": options.axis,
-        "broadcast": options.broadcast,
-        "engine": options.engine,
-        "dtype": dtype,
-    }
-    return function(
-        *arrays, **{name: value for name, value in arguments.items() if value is not None}
-    )
+    by_name = {name: getattr(options, name) for name in _OPTIONS}
+    arguments = {name: value for name, value in by_name.items() if value is not None}
+    takes_rules = op.tensors > 1 or op.name == "clip"
+    if op.name == "cast" or not (takes_rules or _WITHOUT_RULES.issuperset(arguments)):
+        return _run(op, arrays, **by_name)
+    return function(*arrays, **arguments)
 
 
 def reduced(
@@ -51,12 +59,12 @@ def reduced(
     options: Mapping[str, Any],
     as_dtype: Callable[[Any], np.dtype[Any]],
 ) -> Any:
-    """A reduction of NumPy's array, without `out`; the other options are the adapter's.
+    """A reduction of NumPy's array; `dtype` among the options is the library's.
 
     >>> reduced("sum", np.ones((2, 3), np.int8), {"axis": 0, "out": None, "dtype": "f"}, np.dtype)
     array([2., 2., 2.], dtype=float32)
     """
-    arguments = {key: value for key, value in options.items() if value is not None and key != "out"}
+    arguments = {key: value for key, value in options.items() if value is not None}
     if "dtype" in arguments:
         arguments["dtype"] = as_dtype(arguments["dtype"])
     return getattr(reductions, name)(x, **arguments)

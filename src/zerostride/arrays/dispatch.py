@@ -14,7 +14,7 @@ import numpy as np
 from ..compute.semantics import WEAK
 from ..core.plan import Plan
 from ..ops import Op
-from .model import Adapter, Fusion, Options
+from .model import Adapter, FusedCall, Fusion, Options
 from .programs import stand_in
 from .table import Row, adapter, find_row
 
@@ -53,7 +53,8 @@ def fused(
 ) -> Any:
     """A call of a fused function."""
     arrays = [*operands, *_arrays_among(settings.values())]
-    return adapter_of(arrays, out).fused(function, operands, settings, out, progress)
+    call = FusedCall(function, operands, settings, out, progress)
+    return adapter_of(arrays, out).fused(call)
 
 
 def vjp(
@@ -61,7 +62,7 @@ def vjp(
 ) -> tuple[Any, Callable[..., Any]]:
     """The result of a fused function, and its pullback."""
     arrays = [*operands, *_arrays_among(settings.values())]
-    return adapter_of(arrays).vjp(function, operands, settings)
+    return adapter_of(arrays).vjp(FusedCall(function, operands, settings))
 
 
 def standing(values: Sequence[Any]) -> tuple[list[Any], bool]:

@@ -1,36 +1,36 @@
 """The adapter of libraries that follow the array API (array_api_strict, CuPy), and a base class.
 
-The native engine computes arrays in this processor's memory without a copy. Other arrays are
-computed by their own namespace over the shapes that the Plan aligned (`namespace`). A library's
-adapter is this class with the methods that differ overridden.
+The native engine computes arrays in this processor's memory without a copy. Elsewhere an op, a
+broadcast's adjoint, a reduction and a fused function are programs (`programs`), which the library's
+own functions compute (`standard`). A library's adapter is this class with the methods that differ
+overridden.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compute import functions, unary
 from ..compute.foreign import NotPlain
-from ..compute.functions import _run
 from ..compute.native import copied
-from ..compute.outputs import as_target
+from ..compute.outputs import as_target, check_places, check_shape
 from ..compute.semantics import WEAK
+from ..compute.special import is_float, keeps_kind
 from ..core.plan import Plan
 from ..errors import BroadcastError, Reason
-from ..fusion import reductions
+from ..fusion.evaluate import Library, evaluate
+from ..fusion.grad.vjp import check_real, cotangents_of
+from ..fusion.trace.graph import Apply, Input, View
 from ..ops import Op
-from . import dlpack, namespace
-from .device_fallback import broadcast_into, called, fused, pulled, written
-from .direct import promoted
-from .model import Fusion, Options
-from .namespace import Space
+from . import direct, dlpack, programs
+from .model import FusedCall, Options
 from .packing import leaves, mapped, zipped
-from .reduce import reduce
+from .programs import LibraryProgram, Prepared
+from .standard import Standard
 from .table import find_row
 
 
@@ -41,6 +41,8 @@ class Generic:
 
     #: Whether it has its own bfloat16, which Python floats then take (`semantics.own_kinds`).
     promotes = False
+    #: Whether an engine's values may be computed by programs, where they are NumPy's.
+    has_engines = False
 
     def is_here(self, array: Any) -> bool:
         """Whether an array's memory may be read now, by this processor."""
@@ -105,46 +107,76 @@ class Generic:
         row = find_row(type(array))
         return row.name if row is not None else "NumPy"
 
+    def library(self, like: Any) -> Library:
+        """The functions that compute where an array lies."""
+        return Standard(self.namespace(like), self.name(like), self.device(like), self.own(like))
+
+    def readable(self, values: Sequence[Any], out: Any) -> Sequence[Any] | None:
+        """Values with the library's arrays as NumPy's, where the engine may read all of them."""
+        return [*map(self._lowered, values)] if self.all_here(values) else None
+
+    def is_large(self, arrays: Sequence[Any]) -> bool:
+        """Whether results of such operands are better computed by a program."""
+        return False
+
+    def shown(self, value: Any) -> Any:
+        """What stands for an operand in a signature: a stand-in for an array, else itself."""
+        if not self.is_own(value):
+            return value
+        return programs.stand_in(tuple(map(int, value.shape)), self.dtype_of(value))
+
+    def array_of(self, value: Any, like: Any) -> Any:
+        """An array of the library, on the device of `like`, of what a caller gave."""
+        return self.arrays((value,), like, numbers=True)[0]
+
+    def zeros(self, shape: tuple[int, ...], dtype: str, like: Any) -> Any:
+        """An array of zeros on the device of `like`."""
+        library = Standard(self.namespace(like), self.name(like), self.device(like))
+        return library.xp.zeros(shape, dtype=library.dtype(dtype), device=library.device)
+
+    def check_call(self, call: FusedCall) -> None:
+        """Refuses a call of a fused function that the library cannot make."""
+
+    def check_out(self, out: Any) -> None:
+        """Refuses an `out` where the library's arrays are immutable."""
+
     # The protocol.
 
     def elementwise(self, op: Op, operands: Sequence[Any], options: Options) -> Any:
         """An op of the table."""
-        like = self._first(operands)
-        if not self.all_here(operands):
-            self._refuse_engine(options.engine, like)
-            return self.elementwise_elsewhere(op, operands, options, like)
-        values: Sequence[Any] = [self._lowered(operand) for operand in operands]
-        dtype = None if options.dtype is None else self.as_dtype(options.dtype)
-        if self.promotes and options.engine is None:
-            values = promoted(op, values, dtype)
-        if options.says_nothing:
-            return self.from_numpy(np.asarray(_call(op, values)), like)
-        lowered = replace(options, out=self._target(options.out), dtype=dtype)
-        return self._answer(_call_with(op, values, lowered), like, options.out)
-
-    def elementwise_elsewhere(
-        self, op: Op, operands: Sequence[Any], options: Options, like: Any
-    ) -> Any:
-        """An op by the namespace."""
-        space, arrays = self.space(like), self.arrays(operands, like)
-        plan = options.plan(op, [() if type(array) in WEAK else array.shape for array in arrays])
-        dtype = None if options.dtype is None else self.as_dtype(options.dtype)
-        result = called(space, op, plan, arrays, self.dtypes(arrays), dtype)
-        return self._written(options.out, result, plan)
+        self.check_out(options.out)
+        if options.dtype is not None:
+            options = replace(options, dtype=self.as_dtype(options.dtype))
+        arrays = self.readable(operands, options.out)
+        if arrays is not None and (options.engine is not None or not self.is_large(arrays)):
+            out = options.out
+            if out is not None:
+                options = replace(options, out=self._target(out))
+            result = direct.call(op, arrays, options, own=self.promotes)
+            return self.answer(result, self.first(operands), out)
+        if options.engine is not None and not self.has_engines:
+            raise TypeError(
+                f"engine={options.engine!r} is computed in this processor's memory, and the "
+                f"operands of {self.name(self.first(operands))} lie elsewhere; move them here, or "
+                "give a rule"
+            )
+        function = programs.fused_op(op, options, options.dtype)
+        call = FusedCall(function, operands, {}, options.out)
+        return self.computed(call, own=self.promotes and options.engine != "numpy")
 
     def broadcast(self, data: Any, plan: Plan, copy: bool, out: Any) -> Any:
         """`data` laid over the plan's shape: a view where the library has views."""
         if out is not None and self.all_here((data,)):
             target = as_target(self._target(out), plan.shape, plan)
-            return self._answer(copied(plan.view(0, self._lowered(data)), target), data, out)
+            return self.answer(copied(plan.view(0, self._lowered(data)), target), data, out)
         (view,) = self.views(plan, (data,))
         if out is not None:
-            return broadcast_into(self.space(data), _only(out), view, plan, self.dtype_of)
+            return self._written(only(out), view, plan, "data")
         return self.namespace(data).asarray(view, copy=True) if copy else view
 
     def views(self, plan: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The operands laid over the plan's shape."""
-        space = self.space(self._first(arrays))
+        like = self.first(arrays)
         for k, array in enumerate(arrays):
             if np.shape(array) != plan.operands[k]:
                 raise BroadcastError(
@@ -155,69 +187,150 @@ class Generic:
                     shapes=plan.operands,
                     hint="make a plan for the arrays' own shapes",
                 )
-        converted = self.arrays(arrays, self._first(arrays), numbers=True)
+        library = self.library(like)
         return tuple(
-            namespace.over(space, namespace.laid(space, array, plan.aligned[k]), plan.shape)
-            for k, array in enumerate(converted)
+            library.laid(array, plan.axes_mapping[k], plan.shape)
+            for k, array in enumerate(self.arrays(arrays, like, numbers=True))
         )
 
     def unbroadcast(self, plan: Plan, grad: Any, k: int) -> Any:
         """`grad` summed to the shape of operand `k`."""
-        if self.all_here((grad,)):
-            return self.from_numpy(np.asarray(plan.unbroadcast(self.to_numpy(grad), k)), grad)
-        self._check_gradient(plan, grad, k)
-        space, dtype = self.space(grad), self.dtype_of(grad)
-        options = {"axis": plan.stretched[k], "keepdims": True}
-        return space.xp.reshape(reduce(space, "sum", grad, dtype, options), plan.operands[k])
+        arrays = self.readable((grad,), None)
+        if arrays is not None:
+            return self.from_numpy(np.asarray(plan.unbroadcast(arrays[0], k)), grad)
+        if tuple(grad.shape) != plan.shape or not 0 <= k < len(plan.operands):
+            return plan.unbroadcast(self.shown(grad), k)  # says what is wrong
+        function = programs.fused_adjoint(plan.operands[k], plan.stretched[k])
+        return self.computed(FusedCall(function, (grad,), {}))
 
     def reduction(self, name: str, x: Any, options: Mapping[str, Any]) -> Any:
         """A reduction by name."""
-        arguments = dict(options)
-        out = arguments.pop("out", None)
-        if arguments.get("dtype") is not None:
-            arguments["dtype"] = self.as_dtype(arguments["dtype"])
-        if self.all_here((x,)):
-            result = getattr(reductions, name)(self.to_numpy(x), **arguments, out=self._target(out))
-            return self._answer(result, x, out)
-        return self._written(out, reduce(self.space(x), name, x, self.dtype_of(x), arguments), None)
+        out = options.get("out")
+        self.check_out(out)
+        arrays = self.readable((x,), out)
+        if arrays is not None:
+            lowered = options if out is None else {**options, "out": self._target(out)}
+            return self.answer(direct.reduced(name, arrays[0], lowered, self.as_dtype), x, out)
+        dtype = options.get("dtype")
+        function = programs.fused_reduction(
+            name,
+            options.get("axis"),
+            options.get("keepdims", False),
+            None if dtype is None else self.as_dtype(dtype),
+        )
+        return self.computed(FusedCall(function, (x,), {}, out))
 
-    def fused(
-        self,
-        function: Fusion,
-        operands: Sequence[Any],
-        settings: Mapping[str, Any],
-        out: Any,
-        progress: Any,
-    ) -> Any:
+    def fused(self, call: FusedCall) -> Any:
         """A call of a fused function."""
-        inputs = (*operands, *settings.values())
-        like = self._first(inputs)
-        if not self.all_here(inputs):
-            results, structure = fused(self, function, operands, settings, like)
-            targets = structure.unpack(out, "out")
-            pairs = zip(results, targets, strict=True)
-            return structure.pack([self._written(to, part, None) for part, to in pairs])
-        values, more = self._all_lowered(operands, settings)
-        reserved = {"out": mapped(out, self._target), "progress": progress}
-        more |= {name: value for name, value in reserved.items() if value is not None}
-        result = (function.of_library if self.promotes else function)(*values, **more)
-        return zipped(result, out, lambda part, target: self._answer(part, like, target))
+        self.check_out(call.out)
+        self.check_call(call)
+        arrays = self.readable(call.inputs, call.out)
+        if arrays is None or (call.progress is None and self.is_large(arrays)):
+            if call.progress is not None:
+                raise TypeError(
+                    "progress= is told of arrays that the engine reads, without gradients; leave "
+                    "it out here"
+                )
+            return self.computed(call)
+        count = len(call.operands)
+        more = dict(zip(call.settings, arrays[count:], strict=True))
+        if call.out is not None:
+            more["out"] = mapped(call.out, self._target)
+        if call.progress is not None:
+            more["progress"] = call.progress
+        function = call.function.of_library if self.promotes else call.function
+        result, like = function(*arrays[:count], **more), self.first(call.inputs)
+        if call.out is None:
+            return mapped(result, lambda part: self.from_numpy(np.asarray(part), like))
+        return zipped(result, call.out, lambda part, target: self.answer(part, like, target))
 
-    def vjp(
-        self, function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
-    ) -> tuple[Any, Callable[..., Any]]:
+    def vjp(self, call: FusedCall) -> tuple[Any, Callable[..., Any]]:
         """A fused function's result, and the function of cotangents that gives gradients."""
-        inputs = (*operands, *settings.values())
-        like = self._first(inputs)
-        if not self.all_here(inputs):
-            return pulled(self, function, operands, settings, like)
-        values, more = self._all_lowered(operands, settings)
-        result, pull = function.vjp(*values, **more)
+        self.check_call(call)
+        prepared = self.prepared(call)
+        program, structure = prepared.program, prepared.compiled.structure
+        check_real(program.graph)
+        values = self.values_of(prepared)
+        like, results = self.first(values), self.run(program, values)
+        wanted = [k < len(call.operands) for k in range(len(values))]
 
-        def raised(packed: Any) -> Any:
-            return mapped(packed, lambda part: self._answer(part, like, None))
+        def pull(packed: Any) -> tuple[Any, ...]:
+            cotangents = cotangents_of(
+                packed,
+                structure,
+                program.outputs,
+                lambda cotangent: self.array_of(cotangent, like),
+                self.library(like).cast,
+            )
+            gradients = self.pulled(program, values, cotangents, wanted)
+            return tuple(
+                gradient
+                if gradient is not None
+                else self.zeros(operand.shape, operand.dtype, like)
+                if is_float(np.dtype(operand.dtype))
+                else None
+                for operand, gradient in zip(
+                    program.operands, gradients[: len(call.operands)], strict=False
+                )
+            )
 
-        return raised(result), lambda cotangents: raised(pull(mapped(cotangents, self._lowered)))
+        return structure.pack(results), pull
+
+    # Programs.
+
+    def prepared(self, call: FusedCall, *, own: bool | None = None) -> Prepared:
+        """A fused function for the signature of a call; `own` as `promotes`."""
+        return programs.prepared(call, self.shown, own=self.promotes if own is None else own)
+
+    def computed(self, call: FusedCall, *, own: bool | None = None) -> Any:
+        """A fused function's results, by the way that its operands need."""
+        prepared = self.prepared(call, own=own)
+        results = self.run(prepared.program, self.values_of(prepared))
+        structure = prepared.compiled.structure
+        if call.out is not None:
+            targets = structure.unpack(call.out, "out")
+            self.deliver(results, targets, structure.named_outs())
+        return structure.pack(results)
+
+    def values_of(self, prepared: Prepared) -> Sequence[Any]:
+        """The operands of a prepared call, captured arrays included."""
+        return (*prepared.values, *prepared.compiled.captured)
+
+    def run(self, program: LibraryProgram, values: Sequence[Any]) -> list[Any]:
+        """The results of a program, as new arrays of the library."""
+        like, arrays = self.first(values), self.readable(values, None)
+        if arrays is not None:
+            return [self.from_numpy(result, like) for result in program.run(arrays)]
+        with np.errstate(all="ignore"):  # the namespace may be NumPy's
+            results = evaluate(program.graph, self.arrays(values, like), self.library(like))
+        copied_as = self.namespace(like).asarray
+        return [
+            copied_as(result, copy=True) if _may_share(node) else result
+            for node, result in zip(program.outputs, results, strict=True)
+        ]
+
+    def pulled(
+        self,
+        program: LibraryProgram,
+        values: Sequence[Any],
+        cotangents: Sequence[Any],
+        wanted: Sequence[bool],
+    ) -> list[Any]:
+        """The gradients of a program's operands; None where they are 0 or not wanted."""
+        like = self.first(values)
+        return program.pulled(
+            values,
+            cotangents,
+            wanted,
+            self.run,
+            lambda node: self.zeros(node.shape, node.dtype, like),
+        )
+
+    def deliver(self, results: list[Any], targets: Sequence[Any], names: Sequence[str]) -> None:
+        """Writes results to their targets, which take the results' places."""
+        for k, target in enumerate(targets):
+            if target is not None:
+                results[k] = self._written(target, results[k], None, "result")
 
     # Helpers.
 
@@ -229,10 +342,6 @@ class Generic:
         """Whether all arrays among values may be read without a copy."""
         return all(self.is_here(value) for value in values if self.is_own(value))
 
-    def space(self, like: Any) -> Space:
-        """The functions that compute where an array lies."""
-        return Space(self.namespace(like), self.name(like), self.device(like), self.own(like))
-
     def arrays(self, values: Sequence[Any], like: Any, *, numbers: bool = False) -> list[Any]:
         """Values as arrays of the library on the device of `like`; with `numbers` also numbers."""
         xp, device = self.namespace(like), self.device(like)
@@ -243,72 +352,62 @@ class Generic:
             for value in values
         ]
 
-    def dtypes(self, arrays: Sequence[Any]) -> list[np.dtype[Any] | None]:
-        """NumPy's dtypes of arrays; None of Python numbers."""
-        return [None if type(array) in WEAK else self.dtype_of(array) for array in arrays]
-
-    def _first(self, values: Sequence[Any]) -> Any:
+    def first(self, values: Sequence[Any]) -> Any:
         """The array that determines the results' namespace and device."""
         return next(value for value in leaves(values) if self.is_own(value))
+
+    def answer(self, result: Any, like: Any, out: Any) -> Any:
+        """NumPy's result as the library's array, or the `out` that has been written."""
+        return self.from_numpy(np.asarray(result), like) if out is None else only(out)
 
     def _lowered(self, value: Any) -> Any:
         return self.to_numpy(value) if self.is_own(value) else value
 
     def _target(self, out: Any) -> Any:
-        out = _only(out)
+        out = only(out)
         if out is None or not self.is_own(out):
             return out
         if not self.is_here(out):
             raise TypeError("out lies on another device than the operands")
         return self.writable(out)
 
-    def _answer(self, result: Any, like: Any, out: Any) -> Any:
-        return self.from_numpy(np.asarray(result), like) if out is None else _only(out)
+    @np.errstate(all="ignore")  # the namespace may be NumPy's; zerostride gives no warnings
+    def _written(self, out: Any, result: Any, plan: Plan | None, what: str) -> Any:
+        """Writes a result of the namespace to `out`, converted within its kind, and returns it.
 
-    def _written(self, out: Any, result: Any, plan: Plan | None) -> Any:
-        """A result of the namespace, or `out` with the result written to it."""
-        return (
-            result if out is None else written(self.space(result), _only(out), result, self, plan)
-        )
-
-    def _all_lowered(
-        self, operands: Sequence[Any], settings: Mapping[str, Any]
-    ) -> tuple[list[Any], dict[str, Any]]:
-        values = [self._lowered(operand) for operand in operands]
-        return values, {name: self._lowered(value) for name, value in settings.items()}
-
-    def _refuse_engine(self, engine: str | None, like: Any) -> None:
-        if engine is not None:
-            raise TypeError(
-                f"engine={engine!r} is computed in this processor's memory, and the operands of "
-                f"{self.name(like)} lie elsewhere; move them here, or give a rule"
-            )
-
-    def _check_gradient(self, plan: Plan, grad: Any, k: int) -> None:
-        """Raises the reference's errors, for a stand-in of the gradient's shape."""
-        plan.unbroadcast(np.broadcast_to(np.float32(0), tuple(grad.shape)), k)
+        Raises:
+            BroadcastError: it has another shape.
+            TypeError: its dtype does not take the result's, or the arrays are immutable.
+            ValueError: two of its elements share memory.
+        """
+        source, target = self.dtype_of(result), self.dtype_of(out)
+        check_target(out, tuple(result.shape), target, plan)
+        if not keeps_kind(source, target):
+            raise TypeError(f"the {what} is {source}, which does not fit an out of {target}")
+        converted = self.library(result).cast(result, target.name)
+        try:
+            out[...] = self.namespace(out).broadcast_to(converted, out.shape)
+        except TypeError as error:
+            raise TypeError(f"out of {self.name(out)} cannot be written to: {error}") from error
+        return out
 
 
-def _call(op: Op, values: Sequence[Any]) -> Any:
-    """The public function, whose calls of known shapes never enter Python."""
-    module = functions if hasattr(functions, op.name) else unary
-    return getattr(module, op.name)(*values)
+def check_target(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], plan: Plan | None) -> None:
+    """Refuses an `out` that cannot hold a result; checks its memory if it has strides."""
+    check_shape(tuple(out.shape), shape, plan)
+    strides = getattr(out, "strides", None)  # CuPy's, in bytes as NumPy's
+    if isinstance(strides, tuple):
+        check_places(tuple(out.shape), strides, dtype.itemsize)
 
 
-def _call_with(op: Op, values: Sequence[Any], options: Options) -> Any:
-    """The public function with a call's options."""
-    options_by_name = {option.name: getattr(options, option.name) for option in fields(options)}
-    arguments = {name: value for name, value in options_by_name.items() if value is not None}
-    takes_rules = hasattr(functions, op.name) or op.name == "clip"
-    if op.name == "cast" or (not takes_rules and not {*arguments} <= {"engine", "out", "dtype"}):
-        return _run(op, values, **options_by_name)
-    module = functions if hasattr(functions, op.name) else unary
-    return getattr(module, op.name)(*values, **arguments)
-
-
-def _only(out: Any) -> Any:
+def only(out: Any) -> Any:
     """`out`, which may be a tuple of one as for NumPy's ufuncs."""
     return out[0] if isinstance(out, tuple) and len(out) == 1 else out
+
+
+def _may_share(node: Any) -> bool:
+    """Whether a node's value may be, or share the memory of, one that it reads."""
+    return isinstance(node, Input | View) or (isinstance(node, Apply) and node.op == "cast")
 
 
 ADAPTER = Generic()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -73,6 +73,29 @@ class Fusion(Protocol):
         ...
 
 
+class FusedCall(NamedTuple):
+    """A call of a fused function.
+
+    Attributes:
+        function: the function.
+        operands: passed by position.
+        settings: passed by keyword; arrays among them are operands too.
+        out: what receives the results, packed as these are, or None.
+        progress: called with the elements done and the total, or None.
+    """
+
+    function: Fusion
+    operands: Sequence[Any]
+    settings: Mapping[str, Any]
+    out: Any = None
+    progress: Any = None
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """The operands and the settings."""
+        return (*self.operands, *self.settings.values())
+
+
 class Adapter(Protocol):
     """Computes with one library's arrays.
 
@@ -125,19 +148,10 @@ class Adapter(Protocol):
         """A reduction by name; `options` are axis, keepdims, out and, for some, dtype."""
         ...
 
-    def fused(
-        self,
-        function: Fusion,
-        operands: Sequence[Any],
-        settings: Mapping[str, Any],
-        out: Any,
-        progress: Any,
-    ) -> Any:
-        """A call of a fused function; the settings may include arrays."""
+    def fused(self, call: FusedCall) -> Any:
+        """A call of a fused function."""
         ...
 
-    def vjp(
-        self, function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
-    ) -> tuple[Any, Callable[..., Any]]:
+    def vjp(self, call: FusedCall) -> tuple[Any, Callable[..., Any]]:
         """A fused function's result, and the function of cotangents that gives gradients."""
         ...

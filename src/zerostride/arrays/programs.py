@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compute.semantics import WEAK, values_of, variant
+from ..compute.semantics import values_of, variant
 from ..compute.special import is_float
 from ..core.plan import Plan
 from ..engines.planning import plan
@@ -26,12 +26,12 @@ from ..fusion.calls import Compiled, sort
 from ..fusion.function import Fused
 from ..fusion.grad.graph import backward
 from ..fusion.run import Ready, ready, run_into
-from ..fusion.trace.graph import Apply, Graph, Input, Node, Reduce, View, arguments
+from ..fusion.trace.graph import Graph, Node, places_of, pruned
 from ..fusion.trace.reducing import TRACED
 from ..fusion.trace.tracing import Operand, operand_of
 from ..fusion.trace.value import Value
 from ..ops import OPS, Op
-from .model import Options
+from .model import FusedCall, Options
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +71,33 @@ class LibraryProgram:
         """The gradients of some inputs, as a program of the inputs and the cotangents."""
         return _gradients(self, wanted)
 
+    def pulled(
+        self,
+        values: Sequence[Any],
+        cotangents: Sequence[Any],
+        wanted: Sequence[bool],
+        run: Callable[[LibraryProgram, Sequence[Any]], list[Any]],
+        zeros: Callable[[Node], Any],
+    ) -> list[Any]:
+        """The gradients of its operands, for cotangents of its results; None where it is 0.
+
+        Args:
+            values: the operands.
+            cotangents: for each result an array of its shape and dtype, or None for 0.
+            wanted: the operands whose gradients are asked for.
+            run: computes a program.
+            zeros: makes zeros of a result's shape and dtype.
+        """
+        gradients = self.gradients(tuple(map(bool, wanted)))
+        if gradients.program is None:
+            return [None] * len(values)
+        filled = [
+            zeros(node) if cotangent is None else cotangent
+            for node, cotangent in zip(self.outputs, cotangents, strict=True)
+        ]
+        results = run(gradients.program, (*values, *filled))
+        return [None if place is None else results[place] for place in gradients.places]
+
 
 @dataclass(frozen=True, eq=False)
 class Gradients:
@@ -105,31 +132,9 @@ def _gradients(program: LibraryProgram, wanted: tuple[bool, ...]) -> Gradients:
         for place, want in zip(backward_pass.places, wanted, strict=True)
     )
     return Gradients(
-        LibraryProgram(_needed(backward_pass.graph, outputs), (*program.operands, *cotangents)),
+        LibraryProgram(pruned(backward_pass.graph, outputs), (*program.operands, *cotangents)),
         places,
     )
-
-
-def _needed(graph: Graph, outputs: tuple[int, ...]) -> Graph:
-    """The nodes of a graph that some of its outputs need."""
-    needed: set[int] = set()
-    ahead = list(outputs)
-    while ahead:
-        k = ahead.pop()
-        if k not in needed:
-            needed.add(k)
-            ahead += arguments(graph.nodes[k])
-    number = {k: n for n, k in enumerate(sorted(needed))}
-    nodes = tuple(_renumbered(graph.nodes[k], number) for k in sorted(needed))
-    return Graph(nodes, tuple(number[k] for k in outputs), graph.inputs)
-
-
-def _renumbered(node: Node, number: Mapping[int, int]) -> Node:
-    if isinstance(node, Apply):
-        return replace(node, args=tuple(number[arg] for arg in node.args))
-    if isinstance(node, Reduce | View):
-        return replace(node, arg=number[node.arg])
-    return node
 
 
 # Calls
@@ -150,32 +155,25 @@ class Prepared:
     values: tuple[Any, ...]
 
 
-def prepared(
-    function: Any,
-    operands: Sequence[Any],
-    settings: Mapping[str, Any],
-    shown: Callable[[Any], Any],
-    *,
-    own: bool = True,
-) -> Prepared:
+def prepared(call: FusedCall, shown: Callable[[Any], Any], *, own: bool) -> Prepared:
     """A fused function for the signature of a call.
 
     Args:
-        function: fused.
-        operands: of the call.
-        settings: its keywords, of which arrays are operands.
+        call: the call.
         shown: maps an array of the library to its stand-in for the signature (:func:`stand_in`, or
             a Python number), and any other operand to itself.
         own: whether Python floats promote as in a library with bfloat16 (`own_kinds`).
     """
+    settings = call.settings
     more = {name: shown(value) for name, value in settings.items()}
-    call = sort([shown(value) for value in operands], more, own=own)
-    compiled: Compiled = function.compiled(call)
+    described = sort([shown(value) for value in call.operands], more, own=own)
+    compiled: Compiled = call.function.compiled(described)
     program = compiled.derived.get("program")
     if program is None:
-        inputs = (*call.operands, *map(operand_of, compiled.captured))
+        inputs = (*described.operands, *map(operand_of, compiled.captured))
         program = compiled.derived.setdefault("program", LibraryProgram(compiled.graph, inputs))
-    return Prepared(compiled, program, (*operands, *(settings[name] for name in call.named)))
+    named = (settings[name] for name in described.named)
+    return Prepared(compiled, program, (*call.operands, *named))
 
 
 @functools.lru_cache(4096)
@@ -244,14 +242,10 @@ def _laid_by(tracer: Any, op: Op, options: Options, values: Sequence[Value]) -> 
                 shapes=op_plan.operands,
                 hint="leave engine= out, or compute it before",
             )
-    laid = []
-    for value, axes in zip(values, op_plan.axes_mapping, strict=True):
-        places: list[int | None] = [None] * len(op_plan.shape)
-        for axis, to in enumerate(axes):
-            if to is not None:
-                places[to] = axis
-        laid.append(tracer.view(value, tuple(places)) if value.shape else value)
-    return tuple(laid)
+    return tuple(
+        tracer.view(value, places_of(axes, len(op_plan.shape))) if value.shape else value
+        for value, axes in zip(values, op_plan.axes_mapping, strict=True)
+    )
 
 
 @functools.lru_cache(1024)
@@ -301,13 +295,3 @@ def _fused_reduction(name: str, axis: Any, keepdims: bool, dtype: np.dtype[Any] 
 
     reduced.__name__ = reduced.__qualname__ = name
     return Fused(reduced)
-
-
-def weak_inputs(graph: Graph) -> frozenset[int]:
-    """The inputs that are Python numbers."""
-    return frozenset(node.index for node in graph.nodes if isinstance(node, Input) and node.weak)
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value is a Python number."""
-    return type(value) in WEAK

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 
+from . import formulas
 from .model import NO_BOOL, row
 
 _row = functools.partial(row, tensors=1, numpy="")
@@ -31,6 +32,7 @@ ROWS = (
             "prelu_of_zeros": "openvino/avx2:f",
             "refused": "onnxruntime:iu " + NO_BOOL,
         },
+        formula=formulas.prelu,
     ),
     _row(
         "relu",
@@ -46,6 +48,7 @@ ROWS = (
             "refused": "onnxruntime:bu onnxruntime:int16 onnxruntime:int64 openvino:b torch:b "
             "tensorflow:b paddle:biu",
         },
+        formula=formulas.relu,
     ),
     _row(
         "leaky_relu",
@@ -59,6 +62,7 @@ ROWS = (
             "unknown": "mnn:if",
             "refused": "onnxruntime:biu onnxruntime:float64 torch:biu tensorflow:b paddle:biu",
         },
+        formula=formulas.leaky_relu,
     ),
     _row(
         "thresholded_relu",
@@ -71,6 +75,7 @@ ROWS = (
             "unknown": "paddle:f",
             "refused": "onnxruntime:biu onnxruntime:float64 paddle:biu",
         },
+        formula=formulas.thresholded_relu,
     ),
     _row(
         "elu",
@@ -85,6 +90,8 @@ ROWS = (
             "refused": _FLOATS_ALONE + " mnn:i",
         },
         fixed="tensorflow",
+        formula=formulas.elu,
+        cost=8,
     ),
     _row(
         "selu",
@@ -99,6 +106,8 @@ ROWS = (
             "refused": _FLOATS_ALONE + " openvino:biu mnn:i",
         },
         fixed="torch jax tensorflow",
+        formula=formulas.selu,
+        cost=8,
     ),
     _row(
         "celu",
@@ -111,6 +120,8 @@ ROWS = (
             "celu_in_float32": "jax:biu",
             "refused": _FLOATS_ALONE + " onnxruntime:float16",
         },
+        formula=formulas.celu,
+        cost=8,
     ),
     _row(
         "gelu",
@@ -125,6 +136,8 @@ ROWS = (
             "unknown": "openvino:f torch:float32 mnn:if",
             "refused": _FLOATS_ALONE + " openvino:biu",
         },
+        formula=formulas.gelu,
+        cost=12,
     ),
     _row(
         "gelu_tanh",
@@ -138,6 +151,8 @@ ROWS = (
             "unknown": "mnn:if",
             "refused": "onnxruntime:biu openvino:biu torch:biu tensorflow:biu paddle:biu",
         },
+        formula=formulas.gelu_tanh,
+        cost=12,
     ),
     _row(
         "softplus",
@@ -146,6 +161,8 @@ ROWS = (
         "onnx:Softplus openvino:SoftPlus ncnn:Softplus paddle:softplus",
         args="[-1000.0, 1000.0]",
         variants={"softplus_in_float32": "jax:biu", "refused": _FLOATS_ALONE + " openvino:biu"},
+        formula=formulas.softplus,
+        cost=12,
     ),
     _row(
         "softsign",
@@ -159,6 +176,7 @@ ROWS = (
             "refused": "onnxruntime:biu onnxruntime:float64 openvino:biu torch:b tensorflow:biu "
             "paddle:biu",
         },
+        formula=formulas.softsign,
     ),
     _row(
         "mish",
@@ -171,6 +189,8 @@ ROWS = (
             "mish_nan_at_infinity": _ALL_FLOATS,
             "refused": _FLOATS_ALONE + " openvino:biu",
         },
+        formula=formulas.mish,
+        cost=12,
     ),
     _row(
         "swish",
@@ -187,6 +207,8 @@ ROWS = (
             "refused": "onnxruntime:biu openvino:biu torch:biu jax:biu tensorflow:biu paddle:biu",
         },
         fixed="torch jax paddle ncnn",
+        formula=formulas.swish,
+        cost=8,
     ),
     _row(
         "hard_sigmoid",
@@ -200,6 +222,7 @@ ROWS = (
             "unknown": "openvino:biuf",
             "refused": "onnxruntime:biu onnxruntime:float64 paddle:biu",
         },
+        formula=formulas.hard_sigmoid,
     ),
     _row(
         "hard_swish",
@@ -214,6 +237,7 @@ ROWS = (
             "unknown": "openvino:iu mnn:if",
             "refused": "onnxruntime:biu onnxruntime:float64 openvino:b torch:biu paddle:biu",
         },
+        formula=formulas.hard_swish,
     ),
     _row(
         "shrink",
@@ -223,5 +247,6 @@ ROWS = (
         args="[-1.0, 0.25]",
         parameters={"bias": 0.0, "lambd": 0.5},
         variants={"shrink_by_float32": "onnxruntime:iu", "refused": "onnxruntime:b"},
+        formula=formulas.shrink,
     ),
 )

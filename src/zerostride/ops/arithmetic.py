@@ -7,6 +7,7 @@ x / 0 is NaN), and pow of a negative base returns a meaningless number.
 
 from __future__ import annotations
 
+from . import formulas
 from .model import NO_BOOL, row
 
 #: Engines that refuse quotients and powers of truth values.
@@ -25,6 +26,7 @@ ROWS = (
         variants={
             "refused": NO_BOOL,
         },
+        facts="modular",
     ),
     row(
         "subtract",
@@ -36,6 +38,7 @@ ROWS = (
             "subtract_by_negation": "openvino:int8",
             "refused": NO_BOOL,
         },
+        facts="modular",
     ),
     row(
         "multiply",
@@ -48,6 +51,7 @@ ROWS = (
             "multiply_in_16_bits": "openvino/avx2:uint8",
             "refused": NO_BOOL,
         },
+        facts="modular",
     ),
     row(
         "divide",
@@ -62,6 +66,7 @@ ROWS = (
             "divide_in_small_float": "tensorflow:iu",
             "refused": "paddle:b " + NO_BOOL,
         },
+        cost=3,
     ),
     row(
         "floor_divide",
@@ -76,6 +81,8 @@ ROWS = (
             "floor_of_float64_quotient": "mnn:f",
             "refused": _NO_QUOTIENT_OF_BOOL,
         },
+        formula=formulas.floor_divide,
+        cost=3,
     ),
     row(
         "remainder",
@@ -93,6 +100,8 @@ ROWS = (
             "nearest_remainder": "ncnn:f",
             "refused": "onnxruntime:f " + _NO_QUOTIENT_OF_BOOL,
         },
+        formula=formulas.remainder,
+        cost=3,
     ),
     row(
         "fmod",
@@ -109,6 +118,8 @@ ROWS = (
             # TruncateMod has kernels only for the longer integers.
             "refused": "tensorflow:u tensorflow:int8 tensorflow:int16 " + _NO_QUOTIENT_OF_BOOL,
         },
+        formula=formulas.fmod,
+        cost=3,
     ),
     row(
         "pow",
@@ -131,6 +142,7 @@ ROWS = (
             "onnxruntime:uint32 onnxruntime:uint64 tensorflow:u " + _NO_QUOTIENT_OF_BOOL,
         },
         first_decides="onnxruntime",
+        cost=16,
     ),
     row(
         "maximum",
@@ -143,6 +155,7 @@ ROWS = (
             "maximum_by_float32": "mnn:i",
             "refused": "onnxruntime:int16 onnxruntime:uint16 " + NO_BOOL,
         },
+        facts="truths ordered",
     ),
     row(
         "minimum",
@@ -155,6 +168,7 @@ ROWS = (
             "minimum_by_float32": "mnn:i",
             "refused": "onnxruntime:int16 onnxruntime:uint16 " + NO_BOOL,
         },
+        facts="truths ordered",
     ),
     row(
         "fmax",
@@ -168,6 +182,7 @@ ROWS = (
             "unknown": "paddle:int64",
             "refused": _PADDLE_SMALL,
         },
+        facts="truths ordered",
     ),
     row(
         "fmin",
@@ -181,6 +196,7 @@ ROWS = (
             "unknown": "paddle:int64",
             "refused": _PADDLE_SMALL,
         },
+        facts="truths ordered",
     ),
     row(
         "heaviside",
@@ -193,6 +209,7 @@ ROWS = (
             "heaviside_in_float32": "jax:biu",
             "refused": _PADDLE_SMALL,
         },
+        formula=formulas.heaviside,
     ),
     row(
         "copysign",
@@ -212,6 +229,7 @@ ROWS = (
             "nextafter_in_float32": "jax:biu",
             "refused": "torch:biu tensorflow:biu tensorflow:float16 paddle:biu",
         },
+        facts="width",
     ),
     row(
         "hypot",
@@ -221,6 +239,7 @@ ROWS = (
         args="[3.0, 5.0], [4.0, 12.0]",
         swap="hypot",
         variants={"hypot_in_float32": "jax:biu", "refused": "torch:biu"},
+        cost=10,
     ),
     row(
         "logaddexp2",
@@ -230,6 +249,7 @@ ROWS = (
         args="[0.0, 1.0], [0.0, 1.0]",
         swap="logaddexp2",
         variants={"logaddexp2_in_float32": "jax:biu", "refused": "torch:biu"},
+        cost=16,
     ),
     row(
         "atan2",
@@ -245,6 +265,7 @@ ROWS = (
             "atan2_in_float32": "torch:biu jax:biu",
             "refused": "tensorflow:biu mnn:i",
         },
+        cost=16,
     ),
     row(
         "logaddexp",
@@ -257,6 +278,7 @@ ROWS = (
             "logaddexp_in_float32": "jax:biu",
             "refused": "torch:biu",
         },
+        cost=16,
     ),
     row(
         "squared_difference",
@@ -271,6 +293,8 @@ ROWS = (
             "refused": "openvino:int8 openvino:uint8 tensorflow:u tensorflow:int8 tensorflow:int16 "
             + NO_BOOL,
         },
+        formula=formulas.squared_difference,
+        facts="modular square",
     ),
     row(
         "clip",
@@ -285,5 +309,6 @@ ROWS = (
             "unknown": "mnn:if paddle:biuf",
             "refused": NO_BOOL + " torch:b onnxruntime:int16 onnxruntime:uint16",
         },
+        facts="truths ordered",
     ),
 )

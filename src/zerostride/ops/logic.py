@@ -5,6 +5,7 @@ MNN's comparisons return int32; no row of `variants` says so.
 
 from __future__ import annotations
 
+from . import formulas
 from .model import NO_BOOL, row
 
 #: Engines that refuse logic on any other type.
@@ -28,6 +29,7 @@ ROWS = (
             "equal_of_bits": "mnn:f",
             "equal_in_float32": _BY_FLOAT,
         },
+        facts="comparison truths modular",
     ),
     row(
         "not_equal",
@@ -36,6 +38,7 @@ ROWS = (
         "openvino:NotEqual mnn:NOTEQUAL paddle:not_equal",
         swap="not_equal",
         variants={"not_equal_in_float32": _BY_FLOAT},
+        facts="comparison truths modular",
     ),
     row(
         "less",
@@ -49,6 +52,7 @@ ROWS = (
             "less_in_float32": _BY_FLOAT,
             "refused": _NO_ORDER_OF_BOOL,
         },
+        facts="comparison truths ordered",
     ),
     row(
         "less_equal",
@@ -58,6 +62,7 @@ ROWS = (
         reversed_names="tosa:GREATER_EQUAL",
         swap="greater_equal",
         variants={"less_equal_in_float32": _BY_FLOAT, "refused": _NO_ORDER_OF_BOOL},
+        facts="comparison truths ordered",
     ),
     row(
         "greater",
@@ -71,6 +76,7 @@ ROWS = (
             "greater_in_float32": _BY_FLOAT,
             "refused": _NO_ORDER_OF_BOOL,
         },
+        facts="comparison truths ordered",
     ),
     row(
         "greater_equal",
@@ -84,6 +90,7 @@ ROWS = (
             "greater_equal_in_float32": _BY_FLOAT,
             "refused": _NO_ORDER_OF_BOOL,
         },
+        facts="comparison truths ordered",
     ),
     row(
         "logical_and",
@@ -94,6 +101,7 @@ ROWS = (
         variants={
             "refused": _BOOL_ALONE,
         },
+        facts="logical truths modular",
     ),
     row(
         "logical_or",
@@ -104,6 +112,7 @@ ROWS = (
         variants={
             "refused": _BOOL_ALONE,
         },
+        facts="logical truths modular",
     ),
     row(
         "logical_xor",
@@ -114,6 +123,7 @@ ROWS = (
         variants={
             "refused": _BOOL_ALONE,
         },
+        facts="logical truths modular",
     ),
     row(
         "bitwise_and",
@@ -124,6 +134,7 @@ ROWS = (
         variants={
             "refused": _NO_BITS_OF_BOOL,
         },
+        facts="truths modular",
     ),
     row(
         "bitwise_or",
@@ -134,6 +145,7 @@ ROWS = (
         variants={
             "refused": _NO_BITS_OF_BOOL,
         },
+        facts="truths modular",
     ),
     row(
         "bitwise_xor",
@@ -144,6 +156,7 @@ ROWS = (
         variants={
             "refused": _NO_BITS_OF_BOOL,
         },
+        facts="truths modular",
     ),
     row(
         "bitwise_left_shift",
@@ -159,6 +172,8 @@ ROWS = (
             "wrapped_left_shift": "openvino:iu",
             "refused": "onnxruntime:i " + NO_BOOL + " torch:b",
         },
+        formula=formulas.bitwise_left_shift,
+        facts="truths modular",
     ),
     row(
         "bitwise_right_shift",
@@ -174,6 +189,8 @@ ROWS = (
             "wrapped_right_shift": "openvino:iu",
             "refused": "onnxruntime:i " + NO_BOOL + " torch:b",
         },
+        formula=formulas.bitwise_right_shift,
+        facts="truths",
     ),
     row(
         "where",
@@ -182,5 +199,7 @@ ROWS = (
         "onnx:Where openvino:Select mnn:Select paddle:where",
         args="[[True, False], [True, False]], [[6, 5], [2, 3]], [1, 2]",
         tensors=3,
+        facts="truths modular",
+        conditions=1,
     ),
 )

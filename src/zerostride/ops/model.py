@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from .targets import FEW
 
 Name = str | int
 Names = Mapping[str, tuple[Name, ...]]
+Formula = Callable[..., Any]
+#: Facts about ops.
+FACTS = MappingProxyType(
+    {
+        "comparison": "compares its operands: the result is a truth value",
+        "logical": "takes its operands as truth values: numbers other than 0 are true",
+        "truths": "takes truth values as they are, beside numbers",
+        "square": "its result is a square: the gradient of its root is 0 where it is 0",
+        "width": "is of a number's bits: its values in 16 bits are not those of float32 rounded",
+        "modular": "gives the same low bits for operands with the same low bits",
+        "ordered": "depends on its operands' order alone",
+    }
+)
 #: Kinds of dtype (`numpy.dtype.kind`) by NumPy's name without its width.
 _KINDS = MappingProxyType({"bool": "b", "int": "i", "uint": "u", "float": "f", "complex": "c"})
 
@@ -45,6 +59,11 @@ class Op:
         first_decides: engines that take operands of different dtypes and return the first one's.
         aliases: further names that the op goes by.
         example: arguments, and the result as a list; shown and run in the docstring.
+        formula: computes it of a namespace's common functions (`formulas`), for libraries that lack
+            it or give other values; None where all have it by its name.
+        facts: words of `FACTS` that hold for it.
+        conditions: how many of its first operands are truth values that choose among the others.
+        cost: its time relative to an addition, on rows in the caches.
     """
 
     name: str
@@ -60,6 +79,10 @@ class Op:
     first_decides: frozenset[str]
     aliases: tuple[str, ...]
     example: tuple[str, str]
+    formula: Formula | None
+    facts: frozenset[str]
+    conditions: int
+    cost: int
 
     def variants_on(self, engine: str, processor: str = "") -> Mapping[str, str]:
         """The engine's row of `variants` on a processor: "avx2", or any other."""
@@ -105,6 +128,10 @@ def row(
     variants: Mapping[str, str] | None = None,
     fixed: str = "",
     first_decides: str = "",
+    formula: Formula | None = None,
+    facts: str = "",
+    conditions: int = 0,
+    cost: int = 1,
 ) -> Op:
     """A row from words: "onnx:Mul mnn:MUL torch:mul,multiply"; "jax:-" if JAX lacks the op."""
     columns = {**dict.fromkeys(API_NAMED, (name,)), **_names(names)}
@@ -125,6 +152,10 @@ def row(
         first_decides=frozenset(first_decides.split()),
         aliases=tuple(aliases.split()),
         example=(args, example),
+        formula=formula,
+        facts=frozenset(facts.split()),
+        conditions=conditions,
+        cost=cost,
     )
 
 

@@ -20,6 +20,15 @@ ROWS = (*arithmetic.ROWS, *logic.ROWS, *unary.ROWS, *activations.ROWS)
 OPS: Mapping[str, Op] = MappingProxyType({op.name: op for op in ROWS})
 
 
+def ops_with(fact: str) -> frozenset[str]:
+    """The ops of which a fact of `model.FACTS` holds, by name.
+
+    >>> sorted(ops_with("width"))
+    ['nextafter']
+    """
+    return frozenset(op.name for op in ROWS if fact in op.facts)
+
+
 def _index(column: str | None, *, reverse: bool = False) -> dict[Name, Op]:
     """Lower-case name or number to row; the first of two rows with one name wins."""
     index: dict[Name, Op] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from . import formulas
 from .model import NO_BOOL, row
 
 _row = functools.partial(row, tensors=1)
@@ -49,6 +50,7 @@ ROWS = (
         "onnx:Neg openvino:Negative ncnn:UnaryOp.1 mnn:NEG",
         args="[1, -2]",
         variants={"refused": _NO_BOOL_OF_ANY + " jax:b onnxruntime:u openvino:u tensorflow:u"},
+        facts="modular",
     ),
     _row(
         "positive",
@@ -57,6 +59,8 @@ ROWS = (
         "tensorflow:-",
         args="[1, -2]",
         variants={"refused": "torch:b", "unknown": "jax:b"},
+        facts="truths modular",
+        cost=0,
     ),
     _row(
         "abs",
@@ -71,6 +75,7 @@ ROWS = (
             "unknown": "mnn:f",
             "refused": _NO_BOOL_OF_ANY + " tensorflow:u " + _PADDLE_SMALL,
         },
+        facts="modular",
     ),
     _row(
         "sign",
@@ -83,6 +88,7 @@ ROWS = (
             "unknown": "torch:b",
             "refused": NO_BOOL + " jax:b paddle:b",
         },
+        formula=formulas.sign,
     ),
     _row(
         "sqrt",
@@ -91,6 +97,7 @@ ROWS = (
         "onnx:Sqrt openvino:Sqrt ncnn:UnaryOp.5 mnn:SQRT paddle:sqrt",
         args="[4.0, 2.25]",
         variants=_floats("sqrt", sqrt_nan_at_infinity="paddle:float32"),
+        cost=3,
     ),
     _row(
         "rsqrt",
@@ -100,6 +107,8 @@ ROWS = (
         args="[4.0, 0.25]",
         numpy="",
         variants=_floats("rsqrt", jax=False, rsqrt_nan_at_zero="ncnn:f"),
+        formula=formulas.rsqrt,
+        cost=6,
     ),
     _row(
         "reciprocal",
@@ -109,6 +118,8 @@ ROWS = (
         args="[4.0, 0.5]",
         numpy="",
         variants=_floats("reciprocal", reciprocal_nan_at_zero="ncnn:f"),
+        formula=formulas.reciprocal,
+        cost=3,
     ),
     _row(
         "square",
@@ -122,6 +133,8 @@ ROWS = (
             "square_in_float32": "mnn:i",
             "refused": "tensorflow:b " + _PADDLE_SMALL,
         },
+        formula=formulas.square,
+        facts="modular square",
     ),
     _row(
         "exp",
@@ -132,6 +145,7 @@ ROWS = (
         variants=_floats(
             "exp", paddle=True, mnn=False, unknown="mnn:if", exp_of_nan_is_infinity="openvino:f"
         ),
+        cost=6,
     ),
     _row(
         "expm1",
@@ -140,6 +154,7 @@ ROWS = (
         "ncnn:UnaryOp.21 mnn:EXPM1 paddle:expm1",
         args="[0.0, 1e-20]",
         variants=_floats("expm1", paddle=True, mnn=False, unknown="mnn:if"),
+        cost=6,
     ),
     _row(
         "log",
@@ -148,6 +163,7 @@ ROWS = (
         "onnx:Log openvino:Log ncnn:UnaryOp.8 mnn:LOG paddle:log",
         args="[1.0, 0.0]",
         variants=_floats("log", paddle=True, log_nan_at_zero="ncnn:f"),
+        cost=6,
     ),
     _row(
         "log1p",
@@ -156,6 +172,7 @@ ROWS = (
         "ncnn:UnaryOp.27 mnn:LOG1P paddle:log1p",
         args="[0.0, 1e-20]",
         variants=_floats("log1p", paddle=True, unknown="ncnn:f"),
+        cost=6,
     ),
     _row(
         "log2",
@@ -164,6 +181,7 @@ ROWS = (
         "paddle:log2 tensorflow:-",
         args="[1.0, 0.0]",
         variants=_floats("log2", paddle=True, mnn=False),
+        cost=6,
     ),
     _row(
         "log10",
@@ -172,6 +190,7 @@ ROWS = (
         "ncnn:UnaryOp.17 paddle:log10 tensorflow:-",
         args="[1.0, 0.0]",
         variants=_floats("log10", paddle=True, mnn=False, log10_nan_at_zero="ncnn:f"),
+        cost=6,
     ),
     _row(
         "sin",
@@ -180,6 +199,7 @@ ROWS = (
         "onnx:Sin openvino:Sin ncnn:UnaryOp.9 mnn:SIN paddle:sin",
         args="[0.0, -0.0]",
         variants=_floats("sin"),
+        cost=8,
     ),
     _row(
         "cos",
@@ -188,6 +208,7 @@ ROWS = (
         "onnx:Cos openvino:Cos ncnn:UnaryOp.10 mnn:COS paddle:cos",
         args="[0.0, -0.0]",
         variants=_floats("cos"),
+        cost=8,
     ),
     _row(
         "tan",
@@ -196,6 +217,7 @@ ROWS = (
         "onnx:Tan openvino:Tan ncnn:UnaryOp.11 mnn:TAN paddle:tan",
         args="[0.0, -0.0]",
         variants=_floats("tan", refused="onnxruntime:float64"),
+        cost=10,
     ),
     _row(
         "asin",
@@ -206,6 +228,7 @@ ROWS = (
         numpy="arcsin",
         aliases="arcsin",
         variants=_floats("asin", refused="onnxruntime:float64"),
+        cost=10,
     ),
     _row(
         "acos",
@@ -216,6 +239,7 @@ ROWS = (
         numpy="arccos",
         aliases="arccos",
         variants=_floats("acos", refused="onnxruntime:float64"),
+        cost=10,
     ),
     _row(
         "atan",
@@ -226,6 +250,7 @@ ROWS = (
         numpy="arctan",
         aliases="arctan",
         variants=_floats("atan", refused="onnxruntime:float64"),
+        cost=10,
     ),
     _row(
         "sinh",
@@ -234,6 +259,7 @@ ROWS = (
         "onnx:Sinh openvino:Sinh ncnn:UnaryOp.22 mnn:SINH paddle:sinh",
         args="[0.0, 1000.0]",
         variants=_floats("sinh", refused="onnxruntime:float64"),
+        cost=10,
     ),
     _row(
         "cosh",
@@ -242,6 +268,7 @@ ROWS = (
         "onnx:Cosh openvino:Cosh ncnn:UnaryOp.24 mnn:COSH paddle:cosh",
         args="[0.0, 1000.0]",
         variants=_floats("cosh", refused="onnxruntime:float64"),
+        cost=10,
     ),
     _row(
         "tanh",
@@ -250,6 +277,7 @@ ROWS = (
         "onnx:Tanh openvino:Tanh ncnn:UnaryOp.16,TanH mnn:TANH paddle:tanh",
         args="[0.0, 100.0]",
         variants=_floats("tanh", unknown="mnn:f"),
+        cost=8,
     ),
     _row(
         "asinh",
@@ -260,6 +288,7 @@ ROWS = (
         numpy="arcsinh",
         aliases="arcsinh",
         variants=_floats("asinh", refused="onnxruntime:float64"),
+        cost=12,
     ),
     _row(
         "acosh",
@@ -270,6 +299,7 @@ ROWS = (
         numpy="arccosh",
         aliases="arccosh",
         variants=_floats("acosh", refused="onnxruntime:float64", unknown="ncnn:f"),
+        cost=12,
     ),
     _row(
         "atanh",
@@ -280,6 +310,7 @@ ROWS = (
         numpy="arctanh",
         aliases="arctanh",
         variants=_floats("atanh", refused="onnxruntime:float64", unknown="ncnn:f"),
+        cost=12,
     ),
     _row(
         "sigmoid",
@@ -290,6 +321,7 @@ ROWS = (
         numpy="",
         aliases="logistic",
         variants=_floats("sigmoid", jax=False, unknown="mnn:f"),
+        cost=6,
     ),
     _row(
         "erf",
@@ -304,6 +336,7 @@ ROWS = (
             refused="onnxruntime:float64",
             erf_nan_at_infinity="tensorflow:float64",
         ),
+        cost=10,
     ),
     _row(
         "floor",
@@ -317,6 +350,7 @@ ROWS = (
             "unknown": _OPENVINO_LARGE,
             "refused": "onnxruntime:biu openvino:b torch:b tensorflow:biu paddle:b",
         },
+        facts="modular",
     ),
     _row(
         "ceil",
@@ -330,6 +364,7 @@ ROWS = (
             "unknown": _OPENVINO_LARGE,
             "refused": "onnxruntime:biu openvino:b torch:b tensorflow:biu paddle:b",
         },
+        facts="modular",
     ),
     _row(
         "round",
@@ -344,6 +379,7 @@ ROWS = (
             "unknown": "openvino:b " + _OPENVINO_LARGE,
             "refused": "onnxruntime:biu torch:b jax:b tensorflow:b " + _PADDLE_SMALL,
         },
+        facts="modular",
     ),
     _row(
         "trunc",
@@ -352,6 +388,7 @@ ROWS = (
         "ncnn:UnaryOp.19 paddle:trunc tensorflow:-",
         args="[1.5, -1.5]",
         variants={"unknown": "paddle:int64", "refused": "torch:b " + _PADDLE_SMALL},
+        facts="modular",
     ),
     _row(
         "isnan",
@@ -360,6 +397,7 @@ ROWS = (
         "onnx:IsNaN openvino:IsNaN paddle:isnan_v2 tensorflow:is_nan",
         args='[1.0, float("nan")]',
         variants={"refused": _FLOATS_ALONE + " " + _PADDLE_SMALL},
+        facts="truths",
     ),
     _row(
         "isinf",
@@ -368,6 +406,7 @@ ROWS = (
         "onnx:IsInf openvino:IsInf paddle:isinf_v2 tensorflow:is_inf",
         args='[1.0, float("inf")]',
         variants={"refused": _FLOATS_ALONE + " paddle:b"},
+        facts="truths",
     ),
     _row(
         "isfinite",
@@ -376,6 +415,7 @@ ROWS = (
         "openvino:IsFinite paddle:isfinite_v2 tensorflow:is_finite",
         args='[1.0, float("inf")]',
         variants={"refused": _FLOATS_ALONE + " " + _PADDLE_SMALL},
+        facts="truths",
     ),
     _row(
         "logical_not",
@@ -384,6 +424,7 @@ ROWS = (
         "onnx:Not openvino:LogicalNot paddle:logical_not",
         args="[True, False]",
         variants={"unknown": "openvino:iuf", "refused": "onnxruntime:iuf tensorflow:iuf paddle:u"},
+        facts="logical truths modular",
     ),
     _row(
         "bitwise_invert",
@@ -395,6 +436,7 @@ ROWS = (
         numpy="invert",
         aliases="bitwise_not invert",
         variants={"refused": "onnxruntime:b tensorflow:b"},
+        facts="truths modular",
     ),
     _row(
         "cast",
@@ -404,5 +446,6 @@ ROWS = (
         "onnx:Cast openvino:Convert ncnn:Cast mnn:Cast paddle:cast torch:- tensorflow:cast jax:-",
         args='[-300.0, 2.7, float("nan")], "int8"',
         numpy="",
+        facts="truths",
     ),
 )

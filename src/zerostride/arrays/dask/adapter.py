@@ -12,13 +12,13 @@ from ...compute.reference import as_operand, shape_of
 from ...compute.semantics import WEAK
 from ...core.plan import Plan
 from ...errors import BroadcastError, Reason
-from ...fusion.calls import sort
+from ...fusion.calls import Call, Compiled, sort
 from ...fusion.trace.reducing import TRACED
 from ...fusion.trace.tracer import is_numeric
 from ...fusion.trace.tracing import Operand, trace
 from ...fusion.trace.views import some_axes
 from ...ops import Op
-from ..model import Fusion, Options
+from ..model import FusedCall, Options
 from . import lazy
 from .labels import common
 from .tasks import Laid, Pointwise
@@ -105,33 +105,23 @@ class Dask:
                 return result
         return _traced(lambda value: TRACED[name](value, **arguments), array, name)
 
-    def fused(
-        self,
-        function: Fusion,
-        operands: Sequence[Any],
-        settings: Mapping[str, Any],
-        out: Any,
-        progress: Any,
-    ) -> Any:
+    def fused(self, call: FusedCall) -> Any:
         """A call of a fused function: its program on each chunk."""
-        _no_out(out)
-        if progress is not None:
+        _no_out(call.out)
+        if call.progress is not None:
             raise TypeError(
                 "progress= is of calls that compute; a Dask array is computed later: use "
                 "dask.diagnostics.ProgressBar, or the dashboard of dask.distributed"
             )
-        compiled, values, _ = _sorted(function, operands, settings)
-        results = lazy.computed(compiled.graph, (*values, *compiled.captured), _name(function))
-        return compiled.structure.pack(results)
+        compiled, values, _ = _sorted(call)
+        arrays = (*values, *compiled.captured)
+        return compiled.structure.pack(lazy.computed(compiled.graph, arrays, _name(call.function)))
 
-    def vjp(
-        self, function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
-    ) -> tuple[Any, Callable[..., Any]]:
+    def vjp(self, call: FusedCall) -> tuple[Any, Callable[..., Any]]:
         """The result, and the function of cotangents that gives gradients; all of them lazy."""
         from .vjp import pulled
 
-        compiled, values, call = _sorted(function, operands, settings)
-        return pulled(compiled, values, call, _name(function))
+        return pulled(*_sorted(call), _name(call.function))
 
 
 # Operands
@@ -171,18 +161,18 @@ def stand_in(value: Any, k: int) -> Any:
     return np.broadcast_to(np.zeros((), array.dtype.newbyteorder("=")), array.shape)
 
 
-def _sorted(
-    function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
-) -> tuple[Any, list[Any], Any]:
-    """The fused function compiled for a call, and the call's operands."""
-    stand_ins = [stand_in(operand, k) for k, operand in enumerate(operands)]
-    more = {name: stand_in(operand, len(stand_ins)) for name, operand in settings.items()}
-    own = {id(x): operand for x, operand in zip(stand_ins, operands, strict=True)}
-    own |= {id(more[name]): operand for name, operand in settings.items()}
-    call = sort(stand_ins, more)
-    values = [own.get(id(value), value) for value in call.values]
-    values = [x if lazy.is_lazy(x) else y for x, y in zip(values, call.values, strict=True)]
-    return function.compiled(call), values, call
+def _sorted(call: FusedCall) -> tuple[Compiled, list[Any], Call]:
+    """The fused function compiled for a call, the call's operands, and the call of stand-ins."""
+    stand_ins = [stand_in(operand, k) for k, operand in enumerate(call.operands)]
+    more = {name: stand_in(x, len(stand_ins)) for name, x in call.settings.items()}
+    own = {
+        id(x): operand
+        for x, operand in zip((*stand_ins, *more.values()), call.inputs, strict=True)
+        if lazy.is_lazy(operand)
+    }
+    described = sort(stand_ins, more)
+    values = [own.get(id(value), value) for value in described.values]
+    return call.function.compiled(described), values, described
 
 
 def _name(function: Any) -> str:

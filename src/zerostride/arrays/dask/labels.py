@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from ...fusion.trace.graph import Apply, Node, Reduce, View, arguments
+from ...fusion.trace.graph import Apply, Node, Reduce, View, needed_by
 from .tasks import Labels
 
 #: The extents of the chunks along an axis, in order.
@@ -81,7 +81,7 @@ class Classes:
         self._nodes = nodes
         self._first = list(itertools.accumulate((len(node.shape) for node in nodes), initial=0))
         self._parent = list(range(self._first[-1]))
-        needed = needed_by(nodes, sources, wanted)
+        needed = needed_by(nodes, wanted, sources)
         for k in needed - sources:
             for arg, axis, to in landings(nodes, nodes[k]):
                 self._unite(self._first[arg] + axis, self._first[k] + to)
@@ -122,12 +122,3 @@ class Fresh:
             None if extent == 1 else self._first[k] + axis
             for axis, extent in enumerate(self._nodes[k].shape)
         )
-
-
-def needed_by(nodes: Sequence[Node], sources: frozenset[int], wanted: Sequence[int]) -> set[int]:
-    """The nodes that the wanted nodes need, back to the sources."""
-    needed = {*wanted}
-    for k in range(len(nodes) - 1, -1, -1):
-        if k in needed and k not in sources:
-            needed.update(arguments(nodes[k]))
-    return needed

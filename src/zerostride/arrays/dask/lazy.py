@@ -11,9 +11,9 @@ import numpy as np
 
 from ...compute.semantics import WEAK
 from ...errors import BroadcastError, Reason
-from ...fusion.trace.graph import Constant, Graph, Input, Reduce
+from ...fusion.trace.graph import Constant, Graph, Input, Reduce, needed_by
 from .folds import finished, share_dtype, together
-from .labels import Chunks, Extents, needed_by
+from .labels import Chunks, Extents
 from .mapped_files import as_mapped, from_memmap
 from .stages import Group, Stage, Target, cut, groups, widened
 from .tasks import Labels, Picked, Piece
@@ -254,7 +254,7 @@ def _staged(stage: Stage, arrays: Mapping[int, Any], name: str) -> list[da.Array
             left.append(target)
     if left:
         stage.targets[:], whole = left, list(stage.targets)
-        needed = needed_by(stage.nodes, stage.sources, [k for member in left for k in member.nodes])
+        needed = needed_by(stage.nodes, [k for member in left for k in member.nodes], stage.sources)
         chunks_of = {
             k: arrays[k].chunks if is_lazy(arrays[k]) else (None,) * len(stage.nodes[k].shape)
             for k in stage.sources & needed

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...compute.special import HALVES, working
 from ...fusion.schedule.phases import fold_dtype
-from ...fusion.trace.graph import Apply, Graph, Input, Node, Reduce, View, arguments
+from ...fusion.trace.graph import Apply, Graph, Input, Node, Reduce, View, arguments, rewired
 from .folds import share_dtype
 from .labels import Chunks, Classes, Extents, Fresh, common, landings, placed
 from .tasks import Labels, Part
@@ -101,11 +101,7 @@ def widened(graph: Graph) -> Graph:
     nodes: list[Node] = []
     number: list[int] = []
     for node in graph.nodes:
-        new: Node = node
-        if isinstance(node, Apply):
-            new = replace(node, args=tuple(number[arg] for arg in node.args))
-        elif isinstance(node, Reduce | View):
-            new = replace(node, arg=number[node.arg])
+        new = rewired(node, number)
         if isinstance(new, Reduce) and new.op in _HELD and new.dtype in HALVES:
             nodes.append(replace(new, dtype="float32"))
             axes = (tuple(range(len(new.shape))),)

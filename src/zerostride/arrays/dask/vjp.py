@@ -9,10 +9,9 @@ import numpy as np
 
 from ...compute.reference import as_operand
 from ...compute.special import is_float
-from ...errors import BroadcastError, Reason
 from ...fusion.calls import Call, Compiled
 from ...fusion.grad.graph import backward
-from ...fusion.trace.graph import Node
+from ...fusion.grad.vjp import check_real, cotangents_of
 from ...fusion.trace.tracer import Operand, operand_of
 from . import lazy
 
@@ -28,12 +27,9 @@ def pulled(
         call: the call with NumPy stand-ins of their shapes and dtypes.
         name: the tasks' name.
     """
-    for node in compiled.graph.nodes:
-        dtype = np.dtype(node.dtype)
-        if dtype.kind not in "biu" and not is_float(dtype):
-            raise TypeError(
-                f"gradients are of real numbers, and the function computes with {dtype}"
-            )
+    import dask.array as da
+
+    check_real(compiled.graph)
     operands = call.operands
     count = len(operands) - len(call.named)
     backward_pass = backward(
@@ -43,14 +39,14 @@ def pulled(
     results = lazy.computed(compiled.graph, arrays, name)
     outputs = [compiled.graph.nodes[k] for k in compiled.graph.outputs]
 
-    def pull(cotangents: Any) -> tuple[Any, ...]:
+    def pull(packed: Any) -> tuple[Any, ...]:
         """The gradients of the results' inner product with cotangents."""
-        leaves = compiled.structure.unpack(cotangents, "a cotangent")
-        cotangent_arrays = [
-            _cotangent(leaf, node, result, k)
-            for k, (leaf, node, result) in enumerate(zip(leaves, outputs, results, strict=True))
+        leaves = cotangents_of(packed, compiled.structure, outputs, _array_of, _cast)
+        cotangents = [
+            da.zeros(node.shape, chunks=result.chunks, dtype=node.dtype) if array is None else array
+            for array, node, result in zip(leaves, outputs, results, strict=True)
         ]
-        gradients = lazy.computed(backward_pass.graph, (*arrays, *cotangent_arrays), f"{name}-vjp")
+        gradients = lazy.computed(backward_pass.graph, (*arrays, *cotangents), f"{name}-vjp")
         return tuple(
             _zero(operand, value) if place is None else gradients[place]
             for operand, value, place in zip(operands, values, backward_pass.places, strict=False)
@@ -59,25 +55,15 @@ def pulled(
     return compiled.structure.pack(results), pull
 
 
-def _cotangent(cotangent: Any, node: Node, result: Any, k: int) -> Any:
-    """A cotangent as an array of its result's shape and dtype."""
-    import dask.array as da
+def _array_of(cotangent: Any) -> Any:
+    if lazy.is_lazy(cotangent):
+        return lazy.checked(cotangent, 0)
+    return np.asarray(as_operand(cotangent))
 
-    dtype = np.dtype(node.dtype)
-    if cotangent is None:
-        return da.zeros(node.shape, chunks=result.chunks, dtype=dtype)
-    if not is_float(dtype):
-        raise TypeError(f"result {k} is of {dtype}, which has no gradient: its cotangent is None")
-    array = (
-        lazy.checked(cotangent, k) if lazy.is_lazy(cotangent) else np.asarray(as_operand(cotangent))
-    )
-    if array.shape != node.shape:
-        raise BroadcastError(
-            f"the cotangent of result {k} has shape {array.shape}; the result has {node.shape}",
-            reason=Reason.EXTENT_MISMATCH,
-        )
+
+def _cast(array: Any, dtype: str) -> Any:
     if array.dtype.kind == "c":
-        raise TypeError(f"the cotangent of result {k} is complex; gradients are of real numbers")
+        raise TypeError(f"complex numbers have no value in {dtype}; cast their real part")
     return array.astype(dtype)
 
 

@@ -13,29 +13,9 @@ import numpy as np
 from jax import lax
 
 from ...fusion.trace.graph import Axes
-from ..formulas import Renamed, formulas
-from ..replay import order_of
+from ..library import ByRow, Reduction, Renamed, formulas, in_rows, named, order_of
 
 Array = Any
-#: JAX's names that differ from the table's.
-_NAMED = {
-    "asin": "arcsin",
-    "acos": "arccos",
-    "atan": "arctan",
-    "asinh": "arcsinh",
-    "acosh": "arccosh",
-    "atanh": "arctanh",
-    "atan2": "arctan2",
-    "bitwise_invert": "bitwise_not",
-}
-_SAME = (
-    *("add", "subtract", "multiply", "divide", "maximum", "minimum", "fmax", "fmin", "copysign"),
-    *("nextafter", "hypot", "logaddexp", "logaddexp2", "equal", "not_equal", "less"),
-    *("less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor"),
-    *("logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "where", "negative", "sqrt"),
-    *("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh"),
-    *("tanh", "isnan", "isinf", "isfinite", "positive"),
-)
 
 
 class _Namespace(Renamed):
@@ -105,8 +85,7 @@ def _clip(x: Array, low: Array, high: Array) -> Array:
 @functools.cache
 def _ops() -> Mapping[str, Callable[..., Array]]:
     return {
-        **{name: getattr(jnp, name) for name in _SAME},
-        **{name: getattr(jnp, own) for name, own in _NAMED.items()},
+        **named(jnp, "jax"),
         **{name: _of_floats(name) for name in ("floor", "ceil", "round", "trunc")},
         **formulas(_Namespace(jnp)),
         "abs": lambda x: x if x.dtype == bool else jnp.abs(x),
@@ -117,7 +96,7 @@ def _ops() -> Mapping[str, Callable[..., Array]]:
     }
 
 
-def _axiswise(name: str, **more: Any) -> Callable[[Array, tuple[int, ...], bool], Array]:
+def _axiswise(name: str, **more: Any) -> Reduction:
     function = getattr(jnp, name)
 
     def reduced(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
@@ -126,12 +105,12 @@ def _axiswise(name: str, **more: Any) -> Callable[[Array, tuple[int, ...], bool]
     return reduced
 
 
-def _total(name: str) -> Callable[[Array, tuple[int, ...], bool], Array]:
+def _total(name: str) -> Reduction:
     function = getattr(jnp, name)
     return lambda x, axes, keep: function(x, axis=axes, keepdims=keep, dtype=x.dtype)
 
 
-def _place(name: str) -> Callable[[Array, tuple[int, ...], bool], Array]:
+def _place(name: str) -> Reduction:
     """The position of the first minimum or maximum, in C order over all the axes."""
     function = getattr(jnp, name)
 
@@ -143,13 +122,9 @@ def _place(name: str) -> Callable[[Array, tuple[int, ...], bool], Array]:
             return _FIRST((x == best) | (x != x), axes, keep)
         if len(axes) == 1:
             return function(x, axis=axes[0], keepdims=keep)
-        kept = [axis for axis in range(x.ndim) if axis not in axes]
-        rows = [x.shape[axis] for axis in kept]
-        count = math.prod(x.shape[axis] for axis in axes)
-        result = function(x.transpose(*kept, *axes).reshape(*rows, count), axis=-1)
-        if keep:
-            result = result.reshape([1 if k in axes else n for k, n in enumerate(x.shape)])
-        return result
+        rows, kept = in_rows(jnp.transpose, x, axes)
+        result = function(rows, axis=-1)
+        return result.reshape(kept) if keep else result
 
     return position
 
@@ -157,24 +132,30 @@ def _place(name: str) -> Callable[[Array, tuple[int, ...], bool], Array]:
 _FIRST = _place("argmax")
 
 
-class Jax:
-    """JAX as a library for `replay`."""
+_REDUCTIONS: Mapping[str, Reduction] = {
+    "sum": _total("sum"),
+    "prod": _total("prod"),
+    "min": _axiswise("min"),
+    "max": _axiswise("max"),
+    "any": _axiswise("any"),
+    "all": _axiswise("all"),
+    "argmin": _place("argmin"),
+    "argmax": _FIRST,
+}
 
-    reductions: Mapping[str, Callable[[Array, tuple[int, ...], bool], Array]] = {
-        "sum": _total("sum"),
-        "prod": _total("prod"),
-        "min": _axiswise("min"),
-        "max": _axiswise("max"),
-        "any": _axiswise("any"),
-        "all": _axiswise("all"),
-        "argmin": _place("argmin"),
-        "argmax": _place("argmax"),
-    }
+
+class Jax(ByRow):
+    """JAX as the library of an evaluation."""
 
     @property
     def ops(self) -> Mapping[str, Callable[..., Array]]:
         """For each op of the table but "cast", a function of arrays of one dtype."""
         return _ops()
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """For each reduction a function of an array, its axes, and keepdims."""
+        return _REDUCTIONS
 
     def number(self, value: Any) -> Array:
         """An array without axes."""

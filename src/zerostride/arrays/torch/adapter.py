@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -17,22 +17,19 @@ from ...compute.native import copied
 from ...compute.outputs import check_places, check_shape
 from ...compute.special import keeps_kind
 from ...core.plan import Plan
-from ...errors import BroadcastError, Reason
-from ...fusion.function import Fused
-from ...ops import Op
+from ...fusion.evaluate import Library
 from .. import programs
-from ..direct import call, reduced
-from ..generic import Generic
-from ..model import Fusion, Options
-from ..packing import mapped
-from .data import as_numpy, from_numpy, to_numpy
+from ..generic import Generic, only
+from ..model import FusedCall
+from .data import as_numpy, as_torch, from_numpy, to_numpy
+from .ops import Torch as TorchLibrary
 from .running import Way, pulled, run, way_of, why_not_plain
 
 
 class Torch(Generic):
     """The adapter of PyTorch."""
 
-    promotes = True
+    promotes = has_engines = True
 
     # Methods of the generic adapter.
 
@@ -67,28 +64,60 @@ class Torch(Generic):
         """NumPy's dtype of PyTorch's or NumPy's."""
         return as_numpy(dtype) if isinstance(dtype, torch.dtype) else np.dtype(dtype)
 
-    # The protocol.
+    def library(self, like: Any) -> Library:
+        """PyTorch's functions on a tensor's device."""
+        return TorchLibrary(like.device)
 
-    def elementwise(self, op: Op, operands: Sequence[Any], options: Options) -> Any:
-        """An op of the table."""
-        dtype = None if options.dtype is None else self.as_dtype(options.dtype)
-        if _way(operands, options.out) is Way.NATIVE:
-            if options.out is not None:
-                return _written(super().elementwise(op, operands, options), options.out)
-            arrays = [*map(_lowered, operands)]
-            return from_numpy(np.asarray(call(op, arrays, options, dtype)))
-        function = programs.fused_op(op, options, dtype)
-        prepared = self._prepared(function, operands, {}, own=options.engine != "numpy")
-        return self._finished(prepared, options.out)
+    def readable(self, values: Sequence[Any], out: Any) -> Sequence[Any] | None:
+        """Operands for the engine; None where PyTorch differentiates, traces, or has a device."""
+        return [*map(_lowered, values)] if _way(values, out) is Way.NATIVE else None
+
+    def shown(self, value: Any) -> Any:
+        """What stands for an operand in a signature."""
+        if isinstance(value, Tensor):
+            return programs.stand_in(_shape(value), as_numpy(value.dtype))
+        return _NUMBERS[type(value)][0] if type(value) in _NUMBERS else value
+
+    def array_of(self, value: Any, like: Any) -> Any:
+        """A tensor of what a caller gave."""
+        return value if isinstance(value, Tensor) else torch.as_tensor(value, device=like.device)
+
+    def zeros(self, shape: tuple[int, ...], dtype: str, like: Any) -> Any:
+        """A tensor of zeros."""
+        return torch.zeros(shape, dtype=as_torch(np.dtype(dtype)), device=like.device)
+
+    def check_call(self, call: FusedCall) -> None:
+        """Refuses tensors within tuples, lists and dicts, which would not become operands."""
+        for name, value in call.settings.items():
+            if isinstance(value, tuple | list | dict) and _leaves(value):
+                raise TypeError(
+                    f"{name}= holds tensors in a {type(value).__name__}; pass each as an operand"
+                )
+
+    def first(self, values: Sequence[Any]) -> Any:
+        """The first tensor; None of numbers alone, which PyTorch traces."""
+        return next((value for value in values if isinstance(value, Tensor)), None)
+
+    def answer(self, result: Any, like: Any, out: Any) -> Any:
+        """The tensor of NumPy's result; autograd is told that the memory of `out` was written."""
+        if out is None:
+            return from_numpy(np.asarray(result))
+        for target in _leaves(out):
+            if not target.is_inference():
+                torch.autograd.graph.increment_version(target)
+        return only(out)
+
+    # The protocol.
 
     def broadcast(self, data: Any, plan: Plan, copy: bool, out: Any) -> Any:
         """A view with stride 0 where it stretches."""
+        native = (copy or out is not None) and _way((data,), out) is Way.NATIVE
         if out is not None:
-            if _way((data,), out) is Way.NATIVE:
-                return _written(super().broadcast(data, plan, copy, out), out)
+            if native:
+                return super().broadcast(data, plan, copy, out)
             function = programs.fused_broadcast(plan.shape, plan.axes_mapping[0])
-            return self._computed(function, (data,), {}, out)
-        if copy and _way((data,), None) is Way.NATIVE:
+            return self.computed(FusedCall(function, (data,), {}, out))
+        if native:
             return from_numpy(copied(plan.view(0, to_numpy(data))))
         (view,) = self.views(plan, (data,))
         return view.clone(memory_format=torch.contiguous_format) if copy else view
@@ -97,112 +126,39 @@ class Torch(Generic):
         """Views of the plan's shape, which PyTorch differentiates; they must not be written to."""
         return tuple(_view(plan, k, array) for k, array in enumerate(arrays))
 
-    def unbroadcast(self, plan: Plan, grad: Any, k: int) -> Any:
-        """`grad` summed to the shape of operand `k`."""
-        if _way((grad,), None) is Way.NATIVE:
-            return super().unbroadcast(plan, grad, k)
-        if tuple(grad.shape) != plan.shape:
-            return plan.unbroadcast(programs.stand_in(_shape(grad), self.dtype_of(grad)), k)
-        plan.strides(k, (0,) * len(plan.operands[k]) if 0 <= k < len(plan.operands) else ())
-        function = programs.fused_adjoint(plan.operands[k], plan.stretched[k])
-        return self._computed(function, (grad,), {}, None)
-
-    def reduction(self, name: str, x: Any, options: Mapping[str, Any]) -> Any:
-        """A reduction by name."""
-        out, dtype = options.get("out"), options.get("dtype")
-        if _way((x,), out) is Way.NATIVE:
-            if out is None:
-                return from_numpy(np.asarray(reduced(name, to_numpy(x), options, self.as_dtype)))
-            return _written(super().reduction(name, x, options), out)
-        function = programs.fused_reduction(
-            name,
-            options.get("axis"),
-            options.get("keepdims", False),
-            None if dtype is None else self.as_dtype(dtype),
-        )
-        return self._computed(function, (x,), {}, out)
-
-    def fused(
-        self,
-        function: Fusion,
-        operands: Sequence[Any],
-        settings: Mapping[str, Any],
-        out: Any,
-        progress: Any,
-    ) -> Any:
-        """A call of a fused function."""
-        _check_settings(settings)
-        if _way((*operands, *settings.values()), out) is Way.NATIVE:
-            if out is None:
-                return _native(function, operands, settings, progress)
-            return _written(super().fused(function, operands, settings, out, progress), out)
-        if progress is not None:
-            raise TypeError(
-                "progress= is told of tensors in memory that need no gradient; leave it out here"
-            )
-        return self._computed(function, operands, settings, out)
-
-    def vjp(
-        self, function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
-    ) -> tuple[Any, Callable[..., Any]]:
-        """A fused function's result, and the function of cotangents that gives gradients."""
-        _check_settings(settings)
-        prepared = self._prepared(function, operands, settings)
-        values = (*prepared.values, *_captured(prepared))
-        results = run(prepared.program, values)
-        wanted = [k < len(operands) for k in range(len(values))]
-
-        def pull(cotangents: Any) -> tuple[Any, ...]:
-            leaves = prepared.compiled.structure.unpack(cotangents, "a cotangent")
-            cotangent_tensors = [
-                _cotangent(leaf, result, k)
-                for k, (leaf, result) in enumerate(zip(leaves, results, strict=True))
-            ]
-            gradients = pulled(prepared.program, values, cotangent_tensors, wanted)
-            pairs = zip(operands, gradients, strict=False)
-            return tuple(_gradient(operand, gradient) for operand, gradient in pairs)
-
-        return prepared.compiled.structure.pack(results), pull
-
     # Programs.
 
-    def _prepared(
-        self,
-        function: Any,
-        operands: Sequence[Any],
-        settings: Mapping[str, Any],
-        *,
-        own: bool = True,
-    ) -> programs.Prepared:
+    def prepared(self, call: FusedCall, *, own: bool | None = None) -> programs.Prepared:
+        """A fused function for the signature of a call."""
         with _untraced():  # the function computes on captured tensors immediately
-            return programs.prepared(function, operands, settings, self._shown, own=own)
+            return super().prepared(call, own=own)
 
-    def _shown(self, value: Any) -> Any:
-        if isinstance(value, Tensor):
-            return programs.stand_in(_shape(value), as_numpy(value.dtype))
-        return _NUMBERS[type(value)][0] if type(value) in _NUMBERS else value
+    def values_of(self, prepared: programs.Prepared) -> Sequence[Any]:
+        """The operands of a prepared call, captured arrays included."""
+        return (*prepared.values, *_captured(prepared))
 
-    def _computed(
+    def run(self, program: programs.LibraryProgram, values: Sequence[Any]) -> list[Any]:
+        """The results of a program, by the way that its operands need."""
+        return run(program, values)
+
+    def pulled(
         self,
-        function: Fused | Fusion,
-        operands: Sequence[Any],
-        settings: Mapping[str, Any],
-        out: Any,
-    ) -> Any:
-        """A fused function's results, by the way that its operands need."""
-        return self._finished(self._prepared(function, operands, settings), out)
+        program: programs.LibraryProgram,
+        values: Sequence[Any],
+        cotangents: Sequence[Any],
+        wanted: Sequence[bool],
+    ) -> list[Any]:
+        """The gradients of a program's operands; None where they are 0 or not wanted."""
+        return pulled(program, values, cotangents, wanted)
 
-    def _finished(self, prepared: programs.Prepared, out: Any) -> Any:
-        values = (*prepared.values, *_captured(prepared))
-        results = run(prepared.program, values)
-        structure = prepared.compiled.structure
-        named = zip(structure.unpack(out, "out"), structure.named_outs(), strict=True)
-        targets = [(k, *pair) for k, pair in enumerate(named) if pair[0] is not None]
-        for k, target, name in targets:
-            _check_takes(target, results[k], name)
-        for k, target, _ in targets:
-            results[k] = target.copy_(results[k])
-        return structure.pack(results)
+    def deliver(self, results: list[Any], targets: Sequence[Any], names: Sequence[str]) -> None:
+        """Writes results to their targets, none before all are checked."""
+        for target, result, name in zip(targets, results, names, strict=True):
+            if target is not None:
+                _check_takes(target, result, name)
+        for k, target in enumerate(targets):
+            if target is not None:
+                results[k] = target.copy_(results[k])
 
 
 ADAPTER = Torch()
@@ -221,17 +177,6 @@ def _untraced_number(value: Any) -> Any:
 
 def _lowered(value: Any) -> Any:
     return to_numpy(value) if isinstance(value, Tensor) else _untraced_number(value)
-
-
-def _native(
-    function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any], progress: Any
-) -> Any:
-    """A call of a fused function by the engine, without an `out`."""
-    more = {name: _lowered(value) for name, value in settings.items()}
-    if progress is not None:
-        more["progress"] = progress
-    result = function.of_library(*map(_lowered, operands), **more)
-    return mapped(result, lambda part: from_numpy(np.asarray(part)))
 
 
 def _tensors(values: Sequence[Any]) -> list[Tensor]:
@@ -260,14 +205,6 @@ def _leaves(out: Any) -> list[Tensor]:
     if isinstance(out, tuple | list):
         return [leaf for item in out for leaf in _leaves(item)]
     return [out] if isinstance(out, Tensor) else []
-
-
-def _written(result: Any, out: Any) -> Any:
-    """A result, after telling autograd that the memory of `out` was written to."""
-    for target in _leaves(out):
-        if not target.is_inference():
-            torch.autograd.graph.increment_version(target)
-    return result
 
 
 def _check_out(out: Tensor, name: str = "out") -> None:
@@ -299,15 +236,6 @@ def _check_takes(out: Any, result: Tensor, name: str) -> None:
     if not out.is_contiguous():
         size = out.element_size()
         check_places(_shape(out), [int(step) * size for step in out.stride()], size, name)
-
-
-def _check_settings(settings: Mapping[str, Any]) -> None:
-    """Refuses tensors within tuples, lists and dicts, which would not become operands."""
-    for name, value in settings.items():
-        if isinstance(value, tuple | list | dict) and _leaves(value):
-            raise TypeError(
-                f"{name}= holds tensors in a {type(value).__name__}; pass each as an operand"
-            )
 
 
 def _shape(tensor: Tensor) -> tuple[int, ...]:
@@ -347,33 +275,3 @@ def _view(plan: Plan, k: int, array: Any) -> Any:
     if _shape(array) != plan.operands[k]:
         plan.view(k, programs.stand_in(_shape(array), np.dtype(bool)))  # says what is wrong
     return array.reshape(plan.aligned[k]).expand(plan.shape)
-
-
-def _cotangent(cotangent: Any, result: Tensor, k: int) -> Tensor | None:
-    if cotangent is None:
-        return None
-    if not result.is_floating_point():
-        raise TypeError(
-            f"result {k} is of {result.dtype}, which has no gradient: its cotangent is None"
-        )
-    tensor = (
-        cotangent
-        if isinstance(cotangent, Tensor)
-        else torch.as_tensor(cotangent, device=result.device)
-    )
-    if tensor.shape != result.shape:
-        raise BroadcastError(
-            f"the cotangent of result {k} has shape {_shape(tensor)}; the result has "
-            f"{_shape(result)}",
-            reason=Reason.EXTENT_MISMATCH,
-        )
-    return tensor.to(result.dtype)
-
-
-def _gradient(operand: Any, gradient: Tensor | None) -> Any:
-    """A gradient; zeros where it is missing, None for integers and truth values."""
-    if gradient is not None:
-        return gradient
-    if isinstance(operand, Tensor):
-        return torch.zeros_like(operand) if operand.is_floating_point() else None
-    return torch.zeros((), dtype=torch.float64) if type(operand) is float else None

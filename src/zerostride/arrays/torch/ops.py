@@ -11,52 +11,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ...fusion.trace.graph import Axes
-from ..formulas import Renamed, formulas
-from ..replay import aligned, order_of
+from ...fusion.trace.graph import Axes, places_of
+from ...ops import ops_with
+from ..library import ByRow, Reduction, Renamed, formulas, in_rows, named, order_of
 from .data import as_torch
 
 #: Integers that PyTorch has few functions for: computed in another dtype, and wrapped around.
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
-#: What gives the same bits in int64 as in uint64, and what does once the order is the same.
-_MODULAR = frozenset(
-    {
-        *("add", "subtract", "multiply", "negative", "square", "squared_difference", "sum"),
-        *("prod", "equal", "not_equal", "bitwise_and", "bitwise_or", "bitwise_xor", "where"),
-        *("bitwise_invert", "bitwise_left_shift", "any", "all", "logical_not", "logical_and"),
-        *("logical_or", "logical_xor", "positive", "abs", "floor", "ceil", "round", "trunc"),
-    }
-)
-_ORDERED = frozenset(
-    {
-        *("less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "fmax", "fmin"),
-        *("clip", "min", "max", "argmin", "argmax"),
-    }
-)
+#: Ops and reductions that give the same bits in int64 as in uint64, and those that do once the
+#: order is the same.
+_MODULAR = ops_with("modular") | {"sum", "prod", "any", "all"}
+_ORDERED = ops_with("ordered") | {"min", "max", "argmin", "argmax"}
 _LEAST = -(2**63)
-#: PyTorch's names that differ from the table's.
-_NAMED = {
-    "asin": "arcsin",
-    "acos": "arccos",
-    "atan": "arctan",
-    "asinh": "arcsinh",
-    "acosh": "arccosh",
-    "atanh": "arctanh",
-    "bitwise_invert": "bitwise_not",
-    "equal": "eq",
-    "not_equal": "ne",
-    "less": "lt",
-    "less_equal": "le",
-    "greater": "gt",
-    "greater_equal": "ge",
-}
-_SAME = (
-    *("add", "subtract", "multiply", "divide", "pow", "maximum", "minimum", "copysign"),
-    *("nextafter", "hypot", "atan2", "logaddexp", "logaddexp2", "logical_and", "logical_or"),
-    *("logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "where", "clip"),
-    *("negative", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan"),
-    *("sinh", "cosh", "tanh", "sigmoid", "erf", "isnan", "isinf", "isfinite"),
-)
 
 
 class _Namespace(Renamed):
@@ -116,7 +82,7 @@ def _widened(function: Callable[..., Any], name: str) -> Callable[..., Any]:
 
     def called(*args: Any) -> Tensor:
         dtype = next((x.dtype for x in args if isinstance(x, Tensor) and x.dtype in _WIDER), None)
-        if dtype is None or (dtype == torch.uint64 and name not in (*_MODULAR, *_ORDERED)):
+        if dtype is None or (dtype == torch.uint64 and name not in _MODULAR | _ORDERED):
             result: Tensor = function(*args)
             return result
         turned = dtype == torch.uint64 and name in _ORDERED
@@ -143,8 +109,7 @@ def _absolute(x: Tensor) -> Tensor:
 @functools.cache
 def _ops() -> Mapping[str, Callable[..., Tensor]]:
     by_name: dict[str, Callable[..., Any]] = {
-        **{name: getattr(torch, name) for name in _SAME},
-        **{name: getattr(torch, own) for name, own in _NAMED.items()},
+        **named(torch, "torch"),
         **{name: _of_floats(name) for name in ("floor", "ceil", "round", "trunc")},
         **formulas(_Namespace(torch)),
         "fmax": _of_numbers("fmax", "maximum"),
@@ -161,31 +126,26 @@ def _prod(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
     return x
 
 
-def _place(name: str) -> Callable[[Tensor, tuple[int, ...], bool], Tensor]:
+def _place(name: str) -> Reduction:
     """The position of the first minimum or maximum, in C order over all the axes."""
     function = getattr(torch, name)
 
     def position(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
         if x.dtype == torch.bool:
             x = x.to(torch.uint8)
-        kept = [axis for axis in range(x.ndim) if axis not in axes]
-        rows = [x.shape[axis] for axis in kept]
-        count = math.prod(x.shape[axis] for axis in axes)
-        flat = x.permute(*kept, *axes).reshape(*rows, count)
-        result: Tensor = function(flat, -1)
-        if keep:
-            result = result.reshape([1 if k in axes else n for k, n in enumerate(x.shape)])
-        return result
+        rows, kept = in_rows(torch.permute, x, axes)
+        result: Tensor = function(rows, -1)
+        return result.reshape(kept) if keep else result
 
     return position
 
 
-def _truth(name: str) -> Callable[[Tensor, tuple[int, ...], bool], Tensor]:
+def _truth(name: str) -> Reduction:
     function = getattr(torch, name)
     return lambda x, axes, keep: function(x, axes, keepdim=keep)
 
 
-_REDUCTIONS: Mapping[str, Callable[[Tensor, tuple[int, ...], bool], Tensor]] = {
+_REDUCTIONS: Mapping[str, Reduction] = {
     name: _widened(function, name)
     for name, function in {
         "sum": lambda x, axes, keep: torch.sum(x, axes, keepdim=keep, dtype=x.dtype),
@@ -200,10 +160,8 @@ _REDUCTIONS: Mapping[str, Callable[[Tensor, tuple[int, ...], bool], Tensor]] = {
 }
 
 
-class Torch:
-    """PyTorch as a library for `replay`; numbers are created on one device."""
-
-    reductions = _REDUCTIONS
+class Torch(ByRow):
+    """PyTorch as the library of an evaluation; numbers are created on one device."""
 
     def __init__(self, device: Any) -> None:
         self._device = device
@@ -212,6 +170,11 @@ class Torch:
     def ops(self) -> Mapping[str, Callable[..., Tensor]]:
         """For each op of the table but "cast", a function of tensors of one dtype."""
         return _ops()
+
+    @property
+    def reductions(self) -> Mapping[str, Reduction]:
+        """For each reduction a function of a tensor, its axes, and keepdims."""
+        return _REDUCTIONS
 
     def number(self, value: Any) -> Tensor:
         """A tensor without axes."""
@@ -231,9 +194,9 @@ class Torch:
 
     def laid(self, array: Tensor, axes: Axes, shape: tuple[int, ...]) -> Tensor:
         """A view with stride 0 where it stretches."""
-        sizes = tuple(array.shape)
-        if axes != (*range(len(shape) - len(sizes), len(shape)),):
-            array = array.reshape(aligned(axes, sizes, len(shape)))
+        if axes != (*range(len(shape) - len(axes), len(shape)),):
+            places = places_of(axes, len(shape))
+            array = array.reshape([1 if axis is None else array.shape[axis] for axis in places])
         return array if tuple(array.shape) == shape else array.expand(shape)
 
     def turned(self, array: Tensor, axes: Axes, shape: tuple[int, ...]) -> Tensor:

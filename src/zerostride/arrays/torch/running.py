@@ -9,7 +9,7 @@ RECORDED   the same where a gradient may be asked for: an `autograd.Function` wh
 OP         while PyTorch traces (torch.compile, torch.export, fake tensors): one op of PyTorch's,
            `zerostride::run`, whose results' shapes are known without values
 OWN        on another device, under torch.func, forward-mode gradients and torch.jit.trace, of
-           subclasses and of complex numbers with gradients: PyTorch's functions (`replay`)
+           subclasses and of complex numbers with gradients: PyTorch's functions (`ops`)
 =========  =====================================================================================
 """
 
@@ -25,8 +25,9 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
+from ...fusion.evaluate import evaluate
+from ...fusion.trace.graph import Node
 from ..programs import LibraryProgram
-from ..replay import replay
 from .data import as_torch, from_numpy, to_numpy
 from .ops import Torch
 
@@ -139,7 +140,7 @@ def own(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
         raise TypeError(f"operands are on {names}; move them to one device with x.to(device)")
     nodes = program.graph.nodes
     try:
-        results = replay(program.graph, values, Torch(device))
+        results = evaluate(program.graph, values, Torch(device))
     except (NotImplementedError, RuntimeError) as error:
         if isinstance(error, NotImplementedError) or _LACKS.search(str(error)):
             raise TypeError(
@@ -197,23 +198,13 @@ def pulled(
     cotangents: Sequence[Tensor | None],
     wanted: Sequence[bool],
 ) -> list[Tensor | None]:
-    """The gradients of a program's operands, for cotangents of its results; None where it is 0.
-
-    Args:
-        program: the forward one.
-        values: its operands.
-        cotangents: for each result a tensor of its shape and dtype, or None for 0.
-        wanted: the operands whose gradients are asked for.
-    """
-    gradients = program.gradients(tuple(map(bool, wanted)))
-    if gradients.program is None or all(cotangent is None for cotangent in cotangents):
+    """As :meth:`LibraryProgram.pulled`; None for each where all cotangents are 0."""
+    if all(cotangent is None for cotangent in cotangents):
         return [None] * len(values)
-    like = next(value for value in values if isinstance(value, Tensor))
-    filled = [
-        torch.zeros((), dtype=as_torch(np.dtype(node.dtype)), device=like.device).expand(node.shape)
-        if cotangent is None
-        else cotangent
-        for node, cotangent in zip(program.outputs, cotangents, strict=True)
-    ]
-    results = run(gradients.program, (*values, *filled))
-    return [None if place is None else results[place] for place in gradients.places]
+    device = next(value.device for value in values if isinstance(value, Tensor))
+
+    def zeros(node: Node) -> Tensor:
+        dtype = as_torch(np.dtype(node.dtype))
+        return torch.zeros((), dtype=dtype, device=device).expand(node.shape)
+
+    return program.pulled(values, cotangents, wanted, run, zeros)

@@ -22,7 +22,7 @@ from ...errors import BroadcastError, Reason
 from ...fusion import reductions
 from ...fusion.calls import sort
 from ...ops import Op
-from ..model import Fusion, Options
+from ..model import FusedCall, Fusion, Options
 from ..packing import leaves, zipped
 from ..programs import stand_in
 from .names import Names, check
@@ -64,8 +64,7 @@ class Named:
         def compute(*data: Any) -> Any:
             return _run(op, data, None, None, None, None, options.dtype, None)
 
-        attributed = operands[len(operands) - 2 :] if op.name == "where" else operands
-        return _with_attributes(_applied(compute, operands), attributed)
+        return _with_attributes(_applied(compute, operands), operands[op.conditions :])
 
     def broadcast(self, data: Any, plan: Plan, copy: bool, out: Any) -> Any:
         """Refused: the new axes would have no names."""
@@ -124,15 +123,9 @@ class Named:
 
         return x.reduce(reduced, dim=dims, keepdims=keepdims)
 
-    def fused(
-        self,
-        function: Fusion,
-        operands: Sequence[Any],
-        settings: Mapping[str, Any],
-        out: Any,
-        progress: Any,
-    ) -> Any:
+    def fused(self, call: FusedCall) -> Any:
         """A call of a fused function; each result has all dimensions."""
+        function, operands, settings, out, progress = call
         _refuse_out(out)
         named = [name for name, value in settings.items() if _is_named(value)]
         rest = {name: value for name, value in settings.items() if name not in named}
@@ -169,9 +162,7 @@ class Named:
             hint="reduce the result by name, or " + _TAKE_DATA,
         ) from error
 
-    def vjp(
-        self, function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
-    ) -> tuple[Any, Callable[..., Any]]:
+    def vjp(self, call: FusedCall) -> tuple[Any, Callable[..., Any]]:
         """Refused: cotangents have positions, not names."""
         _refuse("vjp", _TAKE_DATA)
 

@@ -19,7 +19,18 @@ import numpy as np
 from ...compute.functions import equal, where
 from ...compute.special import is_float
 from ...core.strict_mode import unrestricted
-from ..trace.graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, arguments
+from ..trace.graph import (
+    Apply,
+    Axes,
+    Constant,
+    Graph,
+    Input,
+    Node,
+    Reduce,
+    View,
+    arguments,
+    places_of,
+)
 from ..trace.tracing import Operand, Tracer
 from ..trace.value import Value
 from .stabilizer import unmoved
@@ -182,7 +193,7 @@ class _Adjoint:
             return wide(dtype).type(np.dtype(dtype).type(source.value))
         axes, rank = node.axes[place], len(node.shape)
         if axes != (*range(rank - len(axes), rank),):  # not where NumPy's rule places them
-            value = self.tracer.view(value, _places(axes, rank))
+            value = self.tracer.view(value, places_of(axes, rank))
         return self._computed(value, dtype)
 
     def _computed(self, value: Value, dtype: str) -> Value:
@@ -288,12 +299,3 @@ def _is_of_squares(nodes: Sequence[Node], k: int) -> bool:
 
 def _is_over_a_number(nodes: Sequence[Node], node: Apply) -> bool:
     return node.op == "divide" and isinstance(nodes[node.args[1]], Constant)
-
-
-def _places(axes: Axes, rank: int) -> Axes:
-    """For each axis of the result the argument's axis that lands there."""
-    places: list[int | None] = [None] * rank
-    for axis, to in enumerate(axes):
-        if to is not None:
-            places[to] = axis
-    return tuple(places)

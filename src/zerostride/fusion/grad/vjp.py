@@ -6,11 +6,12 @@ values that it needs; the adjoints of broadcasts are sums in the same passes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...compute.reference import as_operand
 from ...compute.special import cast, is_float
@@ -18,6 +19,7 @@ from ...errors import BroadcastError, Reason
 from ..calls import Call, Compiled, run
 from ..run import Ready, ready, run_into
 from ..trace.graph import Graph, Node
+from ..trace.structure import Structure
 from ..trace.tracing import Operand, operand_of
 from .graph import backward
 
@@ -70,10 +72,14 @@ class Pullback:
         array([2., 2., 2.])
         """
         forward = self.compiled.graph
-        leaves = self.compiled.structure.unpack(cotangents, "a cotangent")
+        nodes = [forward.nodes[k] for k in forward.outputs]
         arrays = [
-            _cotangent(leaf, forward.nodes[k], position)
-            for position, (k, leaf) in enumerate(zip(forward.outputs, leaves, strict=True))
+            np.broadcast_to(np.zeros((), node.dtype), node.shape) if array is None else array
+            for node, array in zip(
+                nodes,
+                cotangents_of(cotangents, self.compiled.structure, nodes, _array_of, _cast),
+                strict=True,
+            )
         ]
         results: Sequence[Any] = ()
         if self.gradients.ready is not None:
@@ -110,40 +116,80 @@ def gradients_of(compiled: Compiled, call: Call) -> Gradients:
 
 
 def _gradients(compiled: Compiled, operands: Sequence[Operand], count: int) -> Gradients:
-    for node in compiled.graph.nodes:
-        dtype = np.dtype(node.dtype)
-        if dtype.kind not in "biu" and not is_float(dtype):
-            raise TypeError(
-                f"gradients are of real numbers, and the function computes with {dtype}"
-            )
+    check_real(compiled.graph)
     all_operands = [*operands, *map(operand_of, compiled.captured)]
     backward_pass = backward(compiled.graph, all_operands, count)
     prepared = ready(backward_pass.graph) if backward_pass.graph.outputs else None
     return Gradients(prepared, backward_pass.places, tuple(operands[:count]))
 
 
-def _cotangent(cotangent: Any, node: Node, position: int) -> Any:
-    """A cotangent as an array of its result's shape and dtype."""
-    dtype = np.dtype(node.dtype)
-    if cotangent is None:
-        return np.broadcast_to(np.zeros((), dtype), node.shape)
-    if not is_float(dtype):
+def cotangents_of(
+    packed: Any,
+    structure: Structure,
+    nodes: Sequence[Node],
+    array_of: Callable[[Any], Any],
+    cast: Callable[[Any, str], Any],
+) -> list[Any]:
+    """The cotangents of results, each of its result's shape and dtype; None for 0.
+
+    Args:
+        packed: the cotangents, packed as the results.
+        structure: how these are packed.
+        nodes: of the results.
+        array_of: makes an array of what a caller gave, in the library that computes.
+        cast: converts an array to a dtype by NumPy's name; a TypeError where it is complex.
+
+    Raises:
+        BroadcastError: a cotangent has another shape than its result.
+        TypeError: cotangents are packed otherwise, are complex, or are of results without one.
+    """
+    cotangents = structure.unpack(packed, "a cotangent")
+    return [
+        None if cotangent is None else _cotangent(cotangent, node, k, array_of, cast)
+        for k, (cotangent, node) in enumerate(zip(cotangents, nodes, strict=True))
+    ]
+
+
+def _cotangent(
+    cotangent: Any,
+    node: Node,
+    k: int,
+    array_of: Callable[[Any], Any],
+    cast: Callable[[Any, str], Any],
+) -> Any:
+    if not is_float(np.dtype(node.dtype)):
         raise TypeError(
-            f"result {position} is of {dtype}, which has no gradient: its cotangent is None"
+            f"result {k} is of {node.dtype}, which has no gradient: its cotangent is None"
         )
-    array = np.asarray(as_operand(cotangent))
-    if array.shape != node.shape:
+    array = array_of(cotangent)
+    shape = tuple(array.shape)
+    if shape != node.shape:
         raise BroadcastError(
-            f"the cotangent of result {position} has shape {array.shape}; the result has "
-            f"{node.shape}",
+            f"the cotangent of result {k} has shape {shape}; the result has {node.shape}",
             reason=Reason.EXTENT_MISMATCH,
         )
-    if array.dtype == dtype and array.dtype.isnative:
-        return array
     try:
-        return np.asarray(cast(array, dtype))
+        return cast(array, node.dtype)
     except TypeError as error:
-        raise TypeError(f"the cotangent of result {position}: {error}") from None
+        raise TypeError(f"the cotangent of result {k}: {error}") from None
+
+
+def _array_of(cotangent: Any) -> NDArray[Any]:
+    return np.asarray(as_operand(cotangent))
+
+
+def _cast(array: NDArray[Any], dtype: str) -> NDArray[Any]:
+    return array if array.dtype == dtype and array.dtype.isnative else cast(array, np.dtype(dtype))
+
+
+def check_real(graph: Graph) -> None:
+    """Refuses gradients of a graph that computes with complex numbers, or with objects."""
+    for node in graph.nodes:
+        dtype = np.dtype(node.dtype)
+        if dtype.kind not in "biu" and not is_float(dtype):
+            raise TypeError(
+                f"gradients are of real numbers, and the function computes with {dtype}"
+            )
 
 
 def _zero(operand: Operand) -> Any:

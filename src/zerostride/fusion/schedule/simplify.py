@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...compute.special import HALVES
-from ..trace.graph import Apply, Constant, Graph, Node, Reduce, View, arguments
+from ..trace.graph import Apply, Constant, Graph, Node, Reduce, arguments, pruned, rewired
 from .phases import fold_dtype
 
 
@@ -25,12 +25,12 @@ def simplified(graph: Graph) -> Graph:
     nodes: list[Node] = []
     number: list[int] = []  # of each node of the graph, in `nodes`
     for node in graph.nodes:
-        new = _renumbered(node, number)
+        new = rewired(node, number)
         if isinstance(new, Reduce) and _is_single(nodes, new):
             new = _of_single(nodes, new)
         nodes.append(new)
         number.append(len(nodes) - 1)
-    return _pruned(Graph(tuple(nodes), tuple(number[k] for k in graph.outputs), graph.inputs))
+    return pruned(Graph(tuple(nodes), (), graph.inputs), [number[k] for k in graph.outputs])
 
 
 def _is_single(nodes: Sequence[Node], node: Node) -> bool:
@@ -83,7 +83,7 @@ def in_two_steps(graph: Graph) -> Graph:
         inside = 0
         for arg in arguments(node):
             inside |= under[arg]
-        new = _renumbered(node, number)
+        new = rewired(node, number)
         if isinstance(new, Reduce) and isinstance(node, Reduce):
             shape = graph.nodes[node.arg].shape
             alike = reductions.setdefault(shape, {})
@@ -121,22 +121,3 @@ def _folded(nodes: Sequence[Node], node: Reduce, over: tuple[int, ...]) -> Reduc
     extents = enumerate(nodes[node.arg].shape)
     shape = tuple(1 if axis in over else extent for axis, extent in extents)
     return replace(node, over=over, keepdims=True, shape=shape, dtype=fold_dtype(node))
-
-
-def _pruned(graph: Graph) -> Graph:
-    """The graph without the nodes that no output needs."""
-    needed = set(graph.outputs)
-    for k in range(len(graph.nodes) - 1, -1, -1):
-        if k in needed:
-            needed.update(arguments(graph.nodes[k]))
-    number = {k: new for new, k in enumerate(sorted(needed))}
-    nodes = tuple(_renumbered(graph.nodes[k], number) for k in number)
-    return Graph(nodes, tuple(number[k] for k in graph.outputs), graph.inputs)
-
-
-def _renumbered(node: Node, number: Mapping[int, int] | Sequence[int]) -> Node:
-    if isinstance(node, Apply):
-        return replace(node, args=tuple(number[arg] for arg in node.args))
-    if isinstance(node, Reduce | View):
-        return replace(node, arg=number[node.arg])
-    return node

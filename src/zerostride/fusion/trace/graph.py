@@ -7,8 +7,8 @@ and no blocks, and does not depend on the engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 #: A result axis for each axis of an argument; None for an axis of extent 1 that the rule dropped.
@@ -133,6 +133,58 @@ def arguments(node: Node) -> tuple[int, ...]:
     if isinstance(node, Reduce | View):
         return (node.arg,)
     return ()
+
+
+def places_of(axes: Axes, rank: int) -> Axes:
+    """For each axis of a result of this rank the argument's axis that lands there, or None.
+
+    >>> places_of((2, None, 0), 3)
+    (2, None, 0)
+    >>> places_of((1,), 3)
+    (None, 0, None)
+    """
+    places: list[int | None] = [None] * rank
+    for axis, to in enumerate(axes):
+        if to is not None:
+            places[to] = axis
+    return tuple(places)
+
+
+def rewired(node: Node, number: Mapping[int, int] | Sequence[int]) -> Node:
+    """A node that reads the nodes of other numbers.
+
+    Args:
+        node: the node.
+        number: for each node that it reads the number of the node to read.
+    """
+    if isinstance(node, Apply):
+        return replace(node, args=tuple(number[arg] for arg in node.args))
+    if isinstance(node, Reduce | View):
+        return replace(node, arg=number[node.arg])
+    return node
+
+
+def needed_by(
+    nodes: Sequence[Node], wanted: Iterable[int], sources: Collection[int] = ()
+) -> set[int]:
+    """The nodes that the wanted nodes need, themselves included, back to the sources."""
+    needed = {*wanted}
+    for k in range(len(nodes) - 1, -1, -1):
+        if k in needed and k not in sources:
+            needed.update(arguments(nodes[k]))
+    return needed
+
+
+def pruned(graph: Graph, outputs: Sequence[int]) -> Graph:
+    """The graph of some nodes as outputs, without the nodes that these do not need.
+
+    >>> x, y = Input(0, (2,), "float32"), Input(1, (2,), "float32")
+    >>> pruned(Graph((x, y), (0, 1), 2), (1,)).nodes == (y,)
+    True
+    """
+    number = {k: new for new, k in enumerate(sorted(needed_by(graph.nodes, outputs)))}
+    nodes = tuple(rewired(graph.nodes[k], number) for k in number)
+    return Graph(nodes, tuple(number[k] for k in outputs), graph.inputs)
 
 
 def results_of(graph: Graph, value_of: Callable[[Node, Sequence[Any]], Any]) -> list[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,7 +27,7 @@ from .constants import (
     is_pythons,
     number_of,
 )
-from .graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, arguments
+from .graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, needed_by, rewired
 from .integers import PYTHON
 from .operands import ALONE, Operand, is_numeric, operand_of
 from .source import current_place
@@ -392,20 +392,19 @@ class Tracer:
     def finish(self, outputs: Sequence[int]) -> tuple[Graph, tuple[Captured, ...], frozenset[int]]:
         """The graph of the nodes that outputs need, the captured arrays, and the nodes that
         Python's operators compute from Python's numbers."""
-        needed: set[int] = set()
-        ahead = list(outputs)
-        while ahead:
-            k = ahead.pop()
-            if k not in needed:
-                needed.add(k)
-                ahead.extend(arguments(self.nodes[k]))
+        needed = needed_by(self.nodes, outputs)
         number = {k: n for n, k in enumerate(sorted(needed))}
         read = [node for k, node in enumerate(self.nodes) if k in needed]
         inputs = {node.index for node in read if isinstance(node, Input)}
         first = len(self._operands)
         kept = [k for k in range(len(self._captured)) if first + k in inputs]
         places = {first + k: first + n for n, k in enumerate(kept)}
-        nodes = tuple(_renumbered(node, number, places) for node in read)
+        nodes = tuple(
+            replace(node, index=places.get(node.index, node.index))
+            if isinstance(node, Input)
+            else rewired(node, number)
+            for node in read
+        )
         graph = Graph(nodes, tuple(number[k] for k in outputs), first + len(kept))
         weak = frozenset(number[k] for k in needed & self._weak)
         return graph, tuple(self._captured[k].settled() for k in kept), weak
@@ -426,20 +425,6 @@ def _is_constant(dtype: np.dtype[Any]) -> bool:
 def _rises(axes: Axes) -> bool:
     named = [axis for axis in axes if axis is not None]
     return named == sorted(named)
-
-
-def _renumbered(node: Node, number: Mapping[int, int], places: Mapping[int, int]) -> Node:
-    if isinstance(node, Input):
-        return Input(places.get(node.index, node.index), node.shape, node.dtype, node.weak)
-    if isinstance(node, Apply):
-        args = tuple(number[arg] for arg in node.args)
-        return Apply(node.op, args, node.axes, node.compute, node.shape, node.dtype)
-    if isinstance(node, View):
-        return View(number[node.arg], node.axes, node.shape, node.dtype)
-    if isinstance(node, Reduce):
-        arg = number[node.arg]
-        return Reduce(node.op, arg, node.over, node.keepdims, node.compute, node.shape, node.dtype)
-    return node
 
 
 def _check_castable(source: np.dtype[Any], target: np.dtype[Any]) -> None:
