@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -167,41 +167,21 @@ def elementwise(op: Op) -> Elementwise:
     return bind(op, function)
 
 
-add = elementwise(OPS["add"])
-subtract = elementwise(OPS["subtract"])
-multiply = elementwise(OPS["multiply"])
-divide = elementwise(OPS["divide"])
-floor_divide = elementwise(OPS["floor_divide"])
-remainder = elementwise(OPS["remainder"])
-fmod = elementwise(OPS["fmod"])
-pow = elementwise(OPS["pow"])
-power = pow
-maximum = elementwise(OPS["maximum"])
-minimum = elementwise(OPS["minimum"])
-fmax = elementwise(OPS["fmax"])
-fmin = elementwise(OPS["fmin"])
-heaviside = elementwise(OPS["heaviside"])
-copysign = elementwise(OPS["copysign"])
-nextafter = elementwise(OPS["nextafter"])
-hypot = elementwise(OPS["hypot"])
-atan2 = elementwise(OPS["atan2"])
-logaddexp = elementwise(OPS["logaddexp"])
-logaddexp2 = elementwise(OPS["logaddexp2"])
-squared_difference = elementwise(OPS["squared_difference"])
-equal = elementwise(OPS["equal"])
-not_equal = elementwise(OPS["not_equal"])
-less = elementwise(OPS["less"])
-less_equal = elementwise(OPS["less_equal"])
-greater = elementwise(OPS["greater"])
-greater_equal = elementwise(OPS["greater_equal"])
-logical_and = elementwise(OPS["logical_and"])
-logical_or = elementwise(OPS["logical_or"])
-logical_xor = elementwise(OPS["logical_xor"])
-bitwise_and = elementwise(OPS["bitwise_and"])
-bitwise_or = elementwise(OPS["bitwise_or"])
-bitwise_xor = elementwise(OPS["bitwise_xor"])
-bitwise_left_shift = elementwise(OPS["bitwise_left_shift"])
-bitwise_right_shift = elementwise(OPS["bitwise_right_shift"])
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Elementwise:
+        """The function of any op of two operands."""
+        ...
+
+
+globals().update(
+    {
+        op.name: elementwise(op)
+        for op in OPS.values()
+        if op.tensors == op.operands == 2 and op.name != "prelu"
+    }
+)
+power = globals()["pow"]
 
 
 def where(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ops import OPS
-from .special import SPECIAL, cast, clip, is_float, join, relu
+from .special import SPECIAL, by_formula, cast, clip, join, relu
 
 Kernel = Callable[..., Any]
 Array = NDArray[Any]
@@ -31,16 +31,6 @@ def prelu(x: Any, slope: Any) -> Any:
     factor = np.asarray(slope, result.dtype)
     negative = np.less(result, np.zeros((), result.dtype))  # a zero of a timedelta's own unit
     return np.multiply(result, factor, out=result, where=negative)
-
-
-def squared_difference(x: Any, y: Any) -> Any:
-    """The square of the difference; 16-bit floats are computed in float32 and rounded once."""
-    dtype = join(x, y)
-    if is_float(dtype) and dtype.itemsize < 4:
-        wide = [np.asarray(value).astype(dtype).astype(np.float32) for value in (x, y)]
-        return squared_difference(*wide).astype(dtype)
-    difference = np.subtract(x, y)
-    return np.multiply(difference, difference)
 
 
 # Variants: what engines compute instead. Their operands are arrays of one dtype.
@@ -232,13 +222,13 @@ _ON_BOOLS: Mapping[str, Kernel] = {
 #: The function of each op without an engine, by the op's name.
 KERNELS: Mapping[str, Kernel] = MappingProxyType(
     {
+        **{op.name: by_formula(op.name) for op in OPS.values() if op.formula is not None},
         **{op.name: getattr(np, op.numpy) for op in OPS.values() if op.numpy},
         **SPECIAL,
         "clip": clip,
         # Takes the dtype as its second argument.
         "cast": cast,
         "prelu": prelu,
-        "squared_difference": squared_difference,
     }
 )
 

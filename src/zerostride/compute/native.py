@@ -29,7 +29,7 @@ from . import reference
 from .kernels import KERNELS
 from .outputs import as_target
 from .semantics import WEAK, cast, values_of, variant
-from .special import HALVES, keeps_kind
+from .special import EXACT_IN_16_BITS, HALVES, keeps_kind
 
 try:
     from . import _native as _native
@@ -40,10 +40,6 @@ except ImportError as error:  # installed without a compiler, or for another Pyt
     _WHY = str(error)
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-#: Dtypes that convert to a 16-bit float without rounding.
-_EXACT_IN_16_BITS = frozenset({"bool", "int8", "uint8"})
-#: Ops whose 16-bit results are not those of float32 rounded.
-_OF_BITS = frozenset({"nextafter"})
 #: The dtypes of Python numbers without an array.
 _NUMBERS = {
     "int": np.dtype(np.int64),
@@ -166,7 +162,7 @@ def resolve(op: Op, kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...
         return None  # the reference raises the error
     if dtypes is None or any(map(rounds_first, kinds, dtypes)):
         return None
-    if op.name in _OF_BITS and dtypes[-1] in HALVES:
+    if "width" in op.facts and dtypes[-1] in HALVES:
         return None
     return dtypes
 
@@ -216,7 +212,7 @@ def _of_function(
 
 def rounds_first(kind: str, to: str) -> bool:
     """Whether an array's values are rounded to 16 bits before anything is computed."""
-    return to in HALVES and kind not in _TYPES and kind != to and kind not in _EXACT_IN_16_BITS
+    return to in HALVES and kind not in _TYPES and kind != to and kind not in EXACT_IN_16_BITS
 
 
 def _no_negative_power(op: Op, kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...] | None:

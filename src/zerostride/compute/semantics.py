@@ -17,7 +17,7 @@ import numpy as np
 
 from ..core.plan import Plan
 from ..errors import BroadcastError, Reason
-from ..ops import Op, column_of
+from ..ops import OPS, Op, column_of
 from .kernels import KERNELS, VARIANTS, Kernel
 from .special import is_added_float, keeps_kind
 
@@ -137,8 +137,8 @@ def select(
 
 
 def values_of(op: Op, operands: Sequence[Any]) -> Sequence[Any]:
-    """The operands that are values: all but the condition of `where`."""
-    return operands[1:] if op.name == "where" else operands
+    """The operands that are values: all but conditions."""
+    return operands[op.conditions :]
 
 
 def variant(op: Op, engine: str, dtype: str) -> str | None:
@@ -175,7 +175,7 @@ def own_kinds(name: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
     >>> own_kinds("add", ("float16", "float"))  # NumPy keeps that; ("bfloat16", "float") it widens
     ('float16', 'float')
     """
-    first = name == "where"
+    first = OPS[name].conditions
     values = kinds[first:]
     arrays = [np.dtype(kind) for kind in values if kind not in ("int", "float", "complex")]
     if "float" not in values or "complex" in values or not arrays:

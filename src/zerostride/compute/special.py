@@ -10,6 +10,7 @@ in float32 for 16 bits. Complex numbers are refused.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -17,6 +18,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..ops import OPS
 
 Array = NDArray[Any]
 Kernel = Callable[..., Any]
@@ -26,6 +29,8 @@ _WEAK = (bool, int, float, complex)
 _CUSTOM_FLOATS = ("bfloat", "float")
 #: Floats of 16 bits: their values are computed, and held between ops, as float32.
 HALVES = frozenset({"float16", "bfloat16"})
+#: Dtypes that convert to a 16-bit float without rounding.
+EXACT_IN_16_BITS = frozenset({"bool", "int8", "uint8"})
 
 
 def working(dtype: str) -> str:
@@ -251,11 +256,6 @@ def _mish(x: Array) -> Array:
     return np.where(x >= 0, x * positive, np.where(np.isneginf(x), -0.0, x * negative))
 
 
-def _swish(x: Array, alpha: Array) -> Array:
-    factor = _sigmoid(alpha * x)
-    return np.where((factor == 0) & np.isinf(x), -0.0, x * factor)
-
-
 def _gelu(x: Array) -> Array:
     """x times (1 + erf(x / sqrt(2))) / 2, without loss of digits where x is far below 0."""
     _double_only(x)
@@ -265,13 +265,37 @@ def _gelu(x: Array) -> Array:
     return np.where(np.isneginf(x), -0.0, x * factor)
 
 
-def _gelu_tanh(x: Array) -> Array:
-    # (1 + tanh(y)) / 2 is sigmoid(2 y).
-    factor = _sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
-    return np.where(np.isneginf(x), -0.0, x * factor)
+class NumPy:
+    """NumPy's functions as formulas (`ops.formulas`) name them."""
+
+    sigmoid = staticmethod(_sigmoid)
+
+    def __getattr__(self, name: str) -> Kernel:
+        function: Kernel = getattr(np, name)
+        return function
+
+    def cast_like(self, x: Any, like: Any) -> Any:
+        """An array in another's dtype."""
+        return np.asarray(x).astype(like.dtype)
+
+    def is_real_float(self, x: Any) -> bool:
+        """Whether an array is of real floats."""
+        return is_float(x.dtype)
+
+    def is_signed(self, x: Any) -> bool:
+        """Whether an array is of signed integers."""
+        return bool(x.dtype.kind == "i")
+
+    def bits(self, x: Any) -> int:
+        """The width of an array's dtype."""
+        return 8 * int(x.dtype.itemsize)
 
 
-# Piecewise linear and exponential functions.
+def formula(name: str) -> Kernel:
+    """An op by its formula, in NumPy's functions."""
+    function = OPS[name].formula
+    assert function is not None
+    return functools.partial(function, NumPy())
 
 
 def relu(x: Any) -> Any:
@@ -283,82 +307,43 @@ def relu(x: Any) -> Any:
     return np.where(values <= zero, zero, values)
 
 
-def _leaky_relu(x: Array, alpha: Array) -> Array:
-    return np.where(x < 0, alpha * x, x)
-
-
-def _thresholded_relu(x: Array, alpha: Array) -> Array:
-    return np.where(x > alpha, x, np.zeros((), x.dtype))
-
-
-def _elu(x: Array, alpha: Array) -> Array:
-    return np.where(x <= 0, alpha * np.expm1(np.where(x <= 0, x, 0)), x)
-
-
-def _selu(x: Array, alpha: Array, gamma: Array) -> Array:
-    return np.asarray(gamma * _elu(x, alpha))
-
-
-def _celu(x: Array, alpha: Array) -> Array:
-    return np.where(x <= 0, alpha * np.expm1(np.where(x <= 0, x, 0) / alpha), x)
-
-
-def _hard_sigmoid(x: Array, alpha: Array, beta: Array) -> Array:
-    return np.asarray(np.clip(alpha * x + beta, 0, 1))
-
-
-def _hard_swish(x: Array) -> Array:
-    factor = np.clip(x / 6 + x.dtype.type(0.5), 0, 1)
-    return np.where(np.isneginf(x), -0.0, x * factor)
-
-
-def _shrink(x: Array, bias: Array, lambd: Array) -> Array:
-    inside = np.zeros((), x.dtype)
-    return np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, inside))
-
-
-def _softsign(x: Array) -> Array:
-    return np.where(np.isinf(x), np.sign(x), x / (1 + np.abs(x)))
-
-
-def _rsqrt(x: Array) -> Array:
-    return np.asarray(1 / np.sqrt(x))
-
-
-def _reciprocal(x: Array) -> Array:
-    return np.asarray(1 / x)
-
-
 _TRANSCENDENTAL: Mapping[str, Kernel] = {
-    "celu": _celu,
-    "elu": _elu,
     "erf": _erf,
     "gelu": _gelu,
-    "gelu_tanh": _gelu_tanh,
     "mish": _mish,
-    "rsqrt": _rsqrt,
-    "selu": _selu,
     "sigmoid": _sigmoid,
     "softplus": _softplus,
-    "swish": _swish,
+    **{name: formula(name) for name in ("celu", "elu", "gelu_tanh", "rsqrt", "selu", "swish")},
 }
-_ARITHMETIC: Mapping[str, Kernel] = {
-    "hard_sigmoid": _hard_sigmoid,
-    "hard_swish": _hard_swish,
-    "leaky_relu": _leaky_relu,
-    "reciprocal": _reciprocal,
-    "shrink": _shrink,
-    "softsign": _softsign,
-    "thresholded_relu": _thresholded_relu,
-}
+#: Ops of one tensor whose formulas are computed as written.
+_ARITHMETIC = (
+    *("hard_sigmoid", "hard_swish", "leaky_relu", "reciprocal", "shrink", "softsign"),
+    "thresholded_relu",
+)
 #: By the names of the op table.
 SPECIAL: Mapping[str, Kernel] = MappingProxyType(
     {
         "relu": relu,
         **{name: _computed(function, wide=True) for name, function in _TRANSCENDENTAL.items()},
-        **{name: _computed(function, wide=False) for name, function in _ARITHMETIC.items()},
+        **{name: _computed(formula(name), wide=False) for name in _ARITHMETIC},
     }
 )
+
+
+def by_formula(name: str) -> Kernel:
+    """An op of several tensors by its formula; 16-bit floats in float32, rounded once."""
+    function = formula(name)
+
+    def kernel(*operands: Any) -> Any:
+        dtype = join(*operands)
+        short = is_float(dtype) and dtype.itemsize < 4
+        arrays = [np.asarray(value, dtype) for value in operands]
+        if short:
+            arrays = [array.astype(np.float32) for array in arrays]
+        result = np.asarray(function(*arrays))
+        return result.astype(dtype) if short and result.dtype == np.float32 else result
+
+    return kernel
 
 
 # Other dtypes, and limits.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -207,59 +207,21 @@ def _parameters(op: Op, values_by_place: tuple[Any, ...], named: Mapping[str, An
     return [values[name] for name in names]
 
 
-negative = unary(OPS["negative"])
-positive = unary(OPS["positive"])
-abs = unary(OPS["abs"])
-sign = unary(OPS["sign"])
-sqrt = unary(OPS["sqrt"])
-rsqrt = unary(OPS["rsqrt"])
-reciprocal = unary(OPS["reciprocal"])
-square = unary(OPS["square"])
-exp = unary(OPS["exp"])
-expm1 = unary(OPS["expm1"])
-log = unary(OPS["log"])
-log1p = unary(OPS["log1p"])
-log2 = unary(OPS["log2"])
-log10 = unary(OPS["log10"])
-sin = unary(OPS["sin"])
-cos = unary(OPS["cos"])
-tan = unary(OPS["tan"])
-asin = unary(OPS["asin"])
-acos = unary(OPS["acos"])
-atan = unary(OPS["atan"])
-sinh = unary(OPS["sinh"])
-cosh = unary(OPS["cosh"])
-tanh = unary(OPS["tanh"])
-asinh = unary(OPS["asinh"])
-acosh = unary(OPS["acosh"])
-atanh = unary(OPS["atanh"])
-sigmoid = unary(OPS["sigmoid"])
-erf = unary(OPS["erf"])
-floor = unary(OPS["floor"])
-ceil = unary(OPS["ceil"])
-round = unary(OPS["round"])
-trunc = unary(OPS["trunc"])
-isnan = unary(OPS["isnan"])
-isinf = unary(OPS["isinf"])
-isfinite = unary(OPS["isfinite"])
-logical_not = unary(OPS["logical_not"])
-bitwise_invert = unary(OPS["bitwise_invert"])
-relu = unary(OPS["relu"])
-gelu = unary(OPS["gelu"])
-gelu_tanh = unary(OPS["gelu_tanh"])
-softplus = unary(OPS["softplus"])
-softsign = unary(OPS["softsign"])
-mish = unary(OPS["mish"])
-hard_swish = unary(OPS["hard_swish"])
-leaky_relu = activation(OPS["leaky_relu"])
-thresholded_relu = activation(OPS["thresholded_relu"])
-elu = activation(OPS["elu"])
-selu = activation(OPS["selu"])
-celu = activation(OPS["celu"])
-swish = activation(OPS["swish"])
-hard_sigmoid = activation(OPS["hard_sigmoid"])
-shrink = activation(OPS["shrink"])
-silu = swish
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Activation:
+        """The function of any op of one tensor."""
+        ...
+
+
+globals().update(
+    {
+        op.name: activation(op) if op.parameters else unary(op)
+        for op in OPS.values()
+        if op.tensors == 1 and op.name != "cast"
+    }
+)
+silu = globals()["swish"]
 
 
 def clip(

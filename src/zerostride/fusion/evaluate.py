@@ -14,9 +14,10 @@ import numpy as np
 
 from ..compute.semantics import WEAK
 from ..compute.special import HALVES, is_float, working
-from ..ops import OPS
+from ..ops import ops_with
 from .trace.graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, results_of
 
+_OF_WIDTH = ops_with("width")
 #: Values by their nodes' numbers.
 Held = Sequence[Any] | Mapping[int, Any]
 
@@ -139,7 +140,7 @@ def _applied(node: Apply, args: Sequence[tuple[Node, Any]], library: Library) ->
         rounded = _converted(value, source.dtype, node.compute[0], library)
         result = library.cast(library.cast(rounded, node.dtype), working(node.dtype))
         return library.laid(result, node.axes[0], node.shape)
-    bits = node.op in OPS and "width" in OPS[node.op].facts
+    bits = node.op in _OF_WIDTH
     values = [
         _converted(value, source.dtype, dtype, library, bits=bits)
         for (source, value), dtype in zip(args, node.compute, strict=False)

@@ -19,6 +19,7 @@ import numpy as np
 from ...compute.functions import equal, where
 from ...compute.special import is_float
 from ...core.strict_mode import unrestricted
+from ...ops import ops_with
 from ..trace.graph import (
     Apply,
     Axes,
@@ -36,6 +37,7 @@ from ..trace.value import Value
 from .stabilizer import unmoved
 from .table import RULES
 
+_SQUARES = ops_with("square")
 #: Reductions that have a derivative.
 _REDUCTIONS = frozenset({"sum", "prod", "min", "max"})
 
@@ -294,7 +296,7 @@ def _is_of_squares(nodes: Sequence[Node], k: int) -> bool:
     if not isinstance(term, Apply):
         return False
     product = term.op == "multiply" and term.args[0] == term.args[1]
-    return term.op in ("square", "squared_difference") or (product and len({*term.axes}) == 1)
+    return term.op in _SQUARES or (product and len({*term.axes}) == 1)
 
 
 def _is_over_a_number(nodes: Sequence[Node], node: Apply) -> bool:

@@ -73,6 +73,7 @@ from ...compute.unary import (
     square,
     tanh,
 )
+from ...ops.formulas import GELU_CUBIC, GELU_TWICE
 
 #: Gives the cotangent of one argument from (g, y, *arguments); None is 0, as rule or as cotangent.
 Rule = Callable[..., Any] | None
@@ -80,8 +81,6 @@ Rule = Callable[..., Any] | None
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 _ONE_OVER_ROOT_2PI = 1 / math.sqrt(2 * math.pi)
-#: Factors in gelu's approximation: sigmoid(_TWICE * (x + _CUBIC x**3)).
-_TWICE, _CUBIC = 2 * math.sqrt(2 / math.pi), 0.044715
 
 
 def _pow_by_base(g: Any, y: Any, a: Any, b: Any) -> Any:
@@ -133,8 +132,8 @@ def _gelu(g: Any, y: Any, x: Any) -> Any:
 
 def _gelu_tanh(g: Any, y: Any, x: Any) -> Any:
     squared = square(x)
-    factor = sigmoid(x * (squared * (_TWICE * _CUBIC) + _TWICE))
-    slope = squared * (3 * _TWICE * _CUBIC) + _TWICE
+    factor = sigmoid(x * (squared * (GELU_TWICE * GELU_CUBIC) + GELU_TWICE))
+    slope = squared * (3 * GELU_TWICE * GELU_CUBIC) + GELU_TWICE
     return g * (factor + x * slope * (factor * (1 - factor)))
 
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from ...compute.special import HALVES, cast, working
+from ...compute.special import EXACT_IN_16_BITS, HALVES, cast, working
+from ...ops import ops_with
 from ..trace.graph import Apply, Constant, Graph, Input, Node, Number, Reduce, View, arguments
 from .batch import batched, find_group
 from .materialize import Kept, keep
@@ -25,8 +26,6 @@ from .program import Literal, Load, Phase, Program, Step, Store, Walk
 from .repeated import hold_repeated
 from .simplify import in_two_steps, simplified
 
-#: Dtypes whose values are 16-bit floats without rounding.
-_EXACT_IN_16_BITS = frozenset({"bool", "int8", "uint8"})
 #: The engine's dtypes.
 DTYPES = frozenset(
     {
@@ -34,9 +33,7 @@ DTYPES = frozenset(
         *("float16", "bfloat16", "float32", "float64"),
     }
 )
-#: Ops of a number's bits, which need its own width.
-_OF_BITS = frozenset({"nextafter"})
-
+_OF_WIDTH = ops_with("width")
 #: The equivalent reductions of truth values.
 _OF_BOOLS: Mapping[str, str] = {"min": "all", "max": "any"}
 
@@ -158,7 +155,7 @@ def _check_op(nodes: Sequence[Node], node: Apply, kernels: Kernels | None) -> No
     if node.op == "cast":
         return
     operand = node.compute[len(node.args) - 1]
-    if node.op in _OF_BITS and operand in HALVES:
+    if node.op in _OF_WIDTH and operand in HALVES:
         raise LoweringError(f"{node.op} of {operand} is no float32's rounded")
     if kernels is not None and (node.op, working(operand)) not in kernels:
         raise LoweringError(f"the engine has no {node.op} of {operand}")
@@ -286,7 +283,7 @@ class Emission:
             return self._convert(args[0], working(node.dtype))
         if node.op == "cast":
             source = node.compute[0]
-            rounded = node.dtype in HALVES and source not in _EXACT_IN_16_BITS
+            rounded = node.dtype in HALVES and source not in EXACT_IN_16_BITS
             if rounded and not self._is_stored_as(node.args[0], node.dtype):
                 return self._rounded(args[0], node.dtype)
             return self._convert(args[0], working(node.dtype))
@@ -321,7 +318,7 @@ class Emission:
         weak = isinstance(node, Input | Constant) and node.weak
         if isinstance(node, Constant) and weak:
             return self._literal(node.value, dtype)
-        wider = weak or (node.dtype != dtype and node.dtype not in _EXACT_IN_16_BITS)
+        wider = weak or (node.dtype != dtype and node.dtype not in EXACT_IN_16_BITS)
         if dtype in HALVES and wider:
             return self._rounded(value, dtype)
         return self._convert(value, working(dtype))

@@ -10,28 +10,18 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 
 from ...compute.special import HALVES, working
+from ...ops import OPS
 from ..trace.graph import Apply, Graph, Input, Node, Reduce, View, arguments
 from .program import Slot, Walk
 
 #: Bytes of an element, for dtypes whose names do not end in their bits.
 _BYTES = {"bool": 1, "bfloat16": 2}
 
-#: Time of an op relative to an addition, on rows in the caches. Other ops take 1; loading and
-#: storing a temporary take 2 to 3.
-COSTS: Mapping[str, int] = {
-    "positive": 0,
-    **dict.fromkeys(("divide", "sqrt", "reciprocal", "remainder", "fmod", "floor_divide"), 3),
-    **dict.fromkeys(("exp", "log", "log2", "log10", "expm1", "log1p", "sigmoid", "rsqrt"), 6),
-    **dict.fromkeys(("sin", "cos", "tanh", "elu", "selu", "celu", "swish"), 8),
-    **dict.fromkeys(("tan", "asin", "acos", "atan", "sinh", "cosh", "erf", "hypot"), 10),
-    **dict.fromkeys(("asinh", "acosh", "atanh", "gelu", "gelu_tanh", "softplus", "mish"), 12),
-    **dict.fromkeys(("pow", "atan2", "logaddexp", "logaddexp2"), 16),
-}
 #: The least cost of a value that is stored rather than recomputed.
 DEAR = 6
 #: The most bytes of a whole temporary: second caches hold little more.
@@ -231,14 +221,14 @@ def cone(
 
 
 def costs(nodes: Sequence[Node]) -> list[int]:
-    """The cost of each node (`COSTS`), along the longest path to it from loaded values."""
+    """The cost of each node (`Op.cost`), along the longest path to it from loaded values."""
     work = [0] * len(nodes)
     for k, node in enumerate(nodes):
         if isinstance(node, Apply):
             before = max(work[arg] for arg in node.args)
             # Loads convert for free; a cast to the same dtype only stretches a value.
             free = node.op == "cast" and (not before or nodes[node.args[0]].dtype == node.dtype)
-            work[k] = before if free else before + COSTS.get(node.op, 1)
+            work[k] = before if free else before + OPS[node.op].cost
         elif isinstance(node, View):
             work[k] = work[node.arg]
     return work

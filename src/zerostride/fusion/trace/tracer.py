@@ -11,7 +11,7 @@ import numpy as np
 
 from ...compute import native, reference
 from ...compute.semantics import WEAK, own_kinds
-from ...compute.special import is_added_float, keeps_kind
+from ...compute.special import HALVES, is_added_float, keeps_kind
 from ...engines.planning import plan
 from ...errors import TraceError
 from ...ops import OPS, Op
@@ -32,17 +32,6 @@ from .integers import PYTHON
 from .operands import ALONE, Operand, is_numeric, operand_of
 from .source import current_place
 from .value import Value, name_of
-
-_OF_TRUTHS = frozenset({"logical_and", "logical_or", "logical_xor", "logical_not"})
-#: Ops that take truth values or numbers, and keep which they are.
-_OF_BOTH = frozenset(
-    {
-        *("where", "cast", "positive", "maximum", "minimum", "fmax", "fmin", "clip", "equal"),
-        *("not_equal", "less", "less_equal", "greater", "greater_equal"),
-        *(name for name in OPS if name.startswith(("logical_", "bitwise_", "is"))),
-    }
-)
-_HALVES = frozenset({"float16", "bfloat16"})
 
 
 @functools.lru_cache(1024)
@@ -197,9 +186,9 @@ class Tracer:
         values = [self.lift(arg) for arg in args]
         if weak and name in PYTHON and all(map(is_pythons, values)):
             return self._of_pythons(name, values)
-        if self.dtype is not None and dtype is None and name not in _OF_BOTH:
+        if self.dtype is not None and dtype is None and "truths" not in op.facts:
             values = [self.counted(value) for value in values]
-        truths = values[:1] if name == "where" else values if name in _OF_TRUTHS else ()
+        truths = values if "logical" in op.facts else values[: op.conditions]
         values[: len(truths)] = [
             self.apply("not_equal", (truth, 0)) if truth.dtype.kind == "c" else truth
             for truth in truths
@@ -266,7 +255,7 @@ class Tracer:
             resolved = _promoted(op.name, met, dtype)
             if resolved is None:
                 assert dtype is not None
-                kept = op.name == "where"
+                kept = op.conditions
                 values = [
                     *values[:kept],
                     *(self._narrowed(value, dtype) for value in values[kept:]),
@@ -318,7 +307,7 @@ class Tracer:
         """A value in another dtype, as by `zerostride.cast`."""
         node = self.nodes[value.node]
         rounded = isinstance(node, Input) or (isinstance(node, Apply) and node.op == "cast")
-        if not value.weak and value.dtype == dtype and (rounded or dtype.name not in _HALVES):
+        if not value.weak and value.dtype == dtype and (rounded or dtype.name not in HALVES):
             return value.again()
         _check_castable(value.dtype, dtype)
         dtypes = (name_of(value.dtype), dtype.name)
@@ -334,7 +323,7 @@ class Tracer:
         if shape == value.shape:
             return value.again(view=True)
         # "cast" to its own dtype would round 16-bit floats.
-        name = "positive" if name_of(value.dtype) in _HALVES else "cast"
+        name = "positive" if name_of(value.dtype) in HALVES else "cast"
         node = self._apply(name, [value], (axes,), (name_of(value.dtype),) * 2, shape)
         return self.add(node, view=True)
 
