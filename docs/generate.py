@@ -9,10 +9,12 @@ from pathlib import Path
 
 import zerostride as zs
 from zerostride import errors
+from zerostride.compute import functions, limits, unary
 from zerostride.core.alignment import Rule
 from zerostride.core.rules import RULES
 from zerostride.engines import ENGINES, Engine
 from zerostride.models.reasons import REASONS
+from zerostride.ops import find_op
 
 DOCS = Path(__file__).parent
 MADE = "<!-- Made by docs/generate.py from the tables; edit those. -->\n\n"
@@ -25,6 +27,12 @@ PLACES = {
     **dict.fromkeys(("plan", "plan_to", "supports"), "engines.planning"),
     "backend": "compute.native",
     **{name: "errors" for name in zs.__all__ if name in vars(errors)},
+}
+
+#: The public functions that are made of rows alone, and their types.
+MADE_OF_ROWS = {
+    **dict.fromkeys(functions.FUNCTIONS, "Elementwise"),
+    **{name: "Activation" if find_op(name).parameters else "Unary" for name in unary.FUNCTIONS},
 }
 
 #: Shapes that show a rule best, with its attributes.
@@ -161,22 +169,43 @@ def reasons_page() -> str:
 def stub() -> str:
     """`zerostride/__init__.pyi`: every public name, and the module that has it."""
     parts = ["# Made by docs/generate.py: what type checkers read of `zerostride/__init__.py`.\n"]
-    modules: dict[str, list[str]] = {}
+    modules: dict[str, list[str]] = {
+        "compute.functions": ["Elementwise"],
+        "compute.unary": ["Activation", "Unary"],
+    }
     for name in zs.__all__:
         home = zs._LATER.get(name) or PLACES[name]
-        modules.setdefault(home, []).append(name)
+        if name not in MADE_OF_ROWS:
+            modules.setdefault(home, []).append(name)
     for home, names in sorted(modules.items()):
         listed = "".join(f"    {name} as {name},\n" for name in sorted(names))
         parts.append(f"from .{home} import (\n{listed})\n")
-    parts.append("\nfrom .system.version import __version__ as __version__\n\n__all__ = [\n")
+    parts.append("\nfrom .system.version import __version__ as __version__\n\n")
+    parts += [f"{name}: {kind}\n" for name, kind in sorted(MADE_OF_ROWS.items())]
+    parts.append("\n__all__ = [\n")
     parts += [f'    "{name}",\n' for name in sorted(zs.__all__)]
     return "".join(parts) + "]\n"
+
+
+def header() -> str:
+    """`native/limits.h`: the numbers that the engine shares with the package."""
+    lines = [
+        f"constexpr int k{name.title().replace('_', '')} = {value};\n"
+        for name, value in vars(limits).items()
+        if name.isupper()
+    ]
+    return (
+        "// Made by docs/generate.py from src/zerostride/compute/limits.py, which says what they "
+        f"are.\n#pragma once\n\nnamespace zs::limits {{\n\n{''.join(lines)}\n"
+        "}  // namespace zs::limits\n"
+    )
 
 
 def pages() -> dict[Path, str]:
     """Every made file with its content."""
     return {
         DOCS.parent / "src" / "zerostride" / "__init__.pyi": stub(),
+        DOCS.parent / "native" / "limits.h": header(),
         DOCS / "rules.md": rules_page(),
         DOCS / "engines.md": engines_page(),
         DOCS / "reasons.md": reasons_page(),

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 
+#include "limits.h"
+
 namespace zs {
 
 constexpr int kMaxAxes = 64;
 // Inputs and outputs together: a single op has at most four, a fused program more.
-constexpr int kMaxOperands = 32;
+constexpr int kMaxOperands = limits::kMostOperands;
 constexpr int kMaxAsked = 4;
 
 // How an operand's elements lie inside a row of a block.

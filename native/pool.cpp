@@ -18,13 +18,13 @@
 #include <sys/syscall.h>
 #endif
 
+#include "limits.h"
 #include "sizes.h"
 
 namespace zs {
 namespace {
 
-// More than the processors of any machine that this was written for; a seat count has 16 bits.
-constexpr int kMaxThreads = 4096;
+constexpr int kMaxThreads = limits::kMostThreads;  // a seat count has 16 bits
 
 // How long a worker without work spins before it sleeps, and a caller before it sleeps until the
 // last worker has returned. Measured on a virtual machine with 2 processors: a spinning worker takes a

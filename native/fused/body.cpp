@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "../limits.h"
 #include "../sizes.h"
 #include "machines.h"
 
@@ -11,9 +12,9 @@ namespace {
 
 // Elements of a block, and the bytes that all of its rows may take: they stay in a first cache of
 // 32 KB and more.
-constexpr std::int64_t kMostBlock = 1024;
-constexpr std::int64_t kLeastBlock = 256;
-constexpr std::int64_t kBlockBytes = 24 << 10;
+constexpr std::int64_t kMostBlock = limits::kMostBlock;
+constexpr std::int64_t kLeastBlock = limits::kLeastBlock;
+constexpr std::int64_t kBlockBytes = limits::kBlockBytes;
 constexpr int kNowhere = -1;
 
 Row convert(const Isa& isa, DType from, DType to) {

@@ -8,6 +8,7 @@
 // divided. A processor divides a vector in ten cycles and more; this takes five.
 #pragma once
 
+#include "limits.h"
 #include "types.h"
 #include "vmath/base.h"
 
@@ -19,14 +20,18 @@ template <>
 struct QuickRange<float> {
   // Of dividends and divisors: the least, and the bits up to the largest. Quotients are from 2^-124
   // to 2^124, and what is left of a dividend has its last place at 2^-148.
-  static constexpr uint32_t kLeast = (127u - 100) << 23, kSpan = 200u << 23;
-  static constexpr uint32_t kLeastDivisor = (127u - 24) << 23, kDivisorSpan = 48u << 23;
+  static constexpr uint32_t kMost = limits::kQuickDividends, kMostDivisor = limits::kQuickDivisors;
+  static constexpr uint32_t kLeast = (127 - kMost) << 23, kSpan = (2 * kMost) << 23;
+  static constexpr uint32_t kLeastDivisor = (127 - kMostDivisor) << 23;
+  static constexpr uint32_t kDivisorSpan = (2 * kMostDivisor) << 23;
 };
 template <>
 struct QuickRange<double> {
-  static constexpr uint64_t kLeast = uint64_t{1023 - 900} << 52, kSpan = uint64_t{1800} << 52;
-  static constexpr uint64_t kLeastDivisor = uint64_t{1023 - 100} << 52;
-  static constexpr uint64_t kDivisorSpan = uint64_t{200} << 52;
+  static constexpr uint64_t kMost = limits::kQuickWideDividends;
+  static constexpr uint64_t kMostDivisor = limits::kQuickWideDivisors;
+  static constexpr uint64_t kLeast = (1023 - kMost) << 52, kSpan = (2 * kMost) << 52;
+  static constexpr uint64_t kLeastDivisor = (1023 - kMostDivisor) << 52;
+  static constexpr uint64_t kDivisorSpan = (2 * kMostDivisor) << 52;
 };
 
 template <class T>

@@ -1,42 +1,8 @@
 # Made by docs/generate.py: what type checkers read of `zerostride/__init__.py`.
 from .compute.functions import (
-    add as add,
-    atan2 as atan2,
-    bitwise_and as bitwise_and,
-    bitwise_left_shift as bitwise_left_shift,
-    bitwise_or as bitwise_or,
-    bitwise_right_shift as bitwise_right_shift,
-    bitwise_xor as bitwise_xor,
+    Elementwise as Elementwise,
     broadcast as broadcast,
-    copysign as copysign,
-    divide as divide,
-    equal as equal,
-    floor_divide as floor_divide,
-    fmax as fmax,
-    fmin as fmin,
-    fmod as fmod,
-    greater as greater,
-    greater_equal as greater_equal,
-    heaviside as heaviside,
-    hypot as hypot,
-    less as less,
-    less_equal as less_equal,
-    logaddexp as logaddexp,
-    logaddexp2 as logaddexp2,
-    logical_and as logical_and,
-    logical_or as logical_or,
-    logical_xor as logical_xor,
-    maximum as maximum,
-    minimum as minimum,
-    multiply as multiply,
-    nextafter as nextafter,
-    not_equal as not_equal,
-    pow as pow,
-    power as power,
     prelu as prelu,
-    remainder as remainder,
-    squared_difference as squared_difference,
-    subtract as subtract,
     where as where,
 )
 from .compute.native import (
@@ -45,61 +11,10 @@ from .compute.native import (
     set_num_threads as set_num_threads,
 )
 from .compute.unary import (
-    abs as abs,
-    acos as acos,
-    acosh as acosh,
-    asin as asin,
-    asinh as asinh,
-    atan as atan,
-    atanh as atanh,
-    bitwise_invert as bitwise_invert,
+    Activation as Activation,
+    Unary as Unary,
     cast as cast,
-    ceil as ceil,
-    celu as celu,
     clip as clip,
-    cos as cos,
-    cosh as cosh,
-    elu as elu,
-    erf as erf,
-    exp as exp,
-    expm1 as expm1,
-    floor as floor,
-    gelu as gelu,
-    gelu_tanh as gelu_tanh,
-    hard_sigmoid as hard_sigmoid,
-    hard_swish as hard_swish,
-    isfinite as isfinite,
-    isinf as isinf,
-    isnan as isnan,
-    leaky_relu as leaky_relu,
-    log as log,
-    log10 as log10,
-    log1p as log1p,
-    log2 as log2,
-    logical_not as logical_not,
-    mish as mish,
-    negative as negative,
-    positive as positive,
-    reciprocal as reciprocal,
-    relu as relu,
-    round as round,
-    rsqrt as rsqrt,
-    selu as selu,
-    shrink as shrink,
-    sigmoid as sigmoid,
-    sign as sign,
-    silu as silu,
-    sin as sin,
-    sinh as sinh,
-    softplus as softplus,
-    softsign as softsign,
-    sqrt as sqrt,
-    square as square,
-    swish as swish,
-    tan as tan,
-    tanh as tanh,
-    thresholded_relu as thresholded_relu,
-    trunc as trunc,
 )
 from .core.plan import (
     Plan as Plan,
@@ -173,6 +88,95 @@ from .sizes.dim import (
 )
 
 from .system.version import __version__ as __version__
+
+abs: Unary
+acos: Unary
+acosh: Unary
+add: Elementwise
+asin: Unary
+asinh: Unary
+atan: Unary
+atan2: Elementwise
+atanh: Unary
+bitwise_and: Elementwise
+bitwise_invert: Unary
+bitwise_left_shift: Elementwise
+bitwise_or: Elementwise
+bitwise_right_shift: Elementwise
+bitwise_xor: Elementwise
+ceil: Unary
+celu: Activation
+copysign: Elementwise
+cos: Unary
+cosh: Unary
+divide: Elementwise
+elu: Activation
+equal: Elementwise
+erf: Unary
+exp: Unary
+expm1: Unary
+floor: Unary
+floor_divide: Elementwise
+fmax: Elementwise
+fmin: Elementwise
+fmod: Elementwise
+gelu: Unary
+gelu_tanh: Unary
+greater: Elementwise
+greater_equal: Elementwise
+hard_sigmoid: Activation
+hard_swish: Unary
+heaviside: Elementwise
+hypot: Elementwise
+isfinite: Unary
+isinf: Unary
+isnan: Unary
+leaky_relu: Activation
+less: Elementwise
+less_equal: Elementwise
+log: Unary
+log10: Unary
+log1p: Unary
+log2: Unary
+logaddexp: Elementwise
+logaddexp2: Elementwise
+logical_and: Elementwise
+logical_not: Unary
+logical_or: Elementwise
+logical_xor: Elementwise
+maximum: Elementwise
+minimum: Elementwise
+mish: Unary
+multiply: Elementwise
+negative: Unary
+nextafter: Elementwise
+not_equal: Elementwise
+positive: Unary
+pow: Elementwise
+power: Elementwise
+reciprocal: Unary
+relu: Unary
+remainder: Elementwise
+round: Unary
+rsqrt: Unary
+selu: Activation
+shrink: Activation
+sigmoid: Unary
+sign: Unary
+silu: Activation
+sin: Unary
+sinh: Unary
+softplus: Unary
+softsign: Unary
+sqrt: Unary
+square: Unary
+squared_difference: Elementwise
+subtract: Elementwise
+swish: Activation
+tan: Unary
+tanh: Unary
+thresholded_relu: Activation
+trunc: Unary
 
 __all__ = [
     "BroadcastError",

@@ -168,20 +168,20 @@ def elementwise(op: Op) -> Elementwise:
 
 
 if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Elementwise:
+    # A written type is not read by modules of one import circle.
+    def __getattr__(name):  # type: ignore[no-untyped-def]
         """The function of any op of two operands."""
         ...
 
 
-globals().update(
-    {
-        op.name: elementwise(op)
-        for op in OPS.values()
-        if op.tensors == op.operands == 2 and op.name != "prelu"
-    }
-)
-power = globals()["pow"]
+#: The functions that are made of rows alone.
+FUNCTIONS: dict[str, Elementwise] = {
+    op.name: elementwise(op)
+    for op in OPS.values()
+    if op.tensors == op.operands == 2 and op.name != "prelu"
+}
+FUNCTIONS["power"] = FUNCTIONS["pow"]
+globals().update(FUNCTIONS)
 
 
 def where(

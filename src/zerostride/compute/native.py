@@ -27,6 +27,7 @@ from ..engines.planning import plan
 from ..ops import OPS, Op
 from . import reference
 from .kernels import KERNELS
+from .limits import MOST_THREADS
 from .outputs import as_target
 from .semantics import WEAK, cast, values_of, variant
 from .special import EXACT_IN_16_BITS, HALVES, keeps_kind
@@ -49,8 +50,6 @@ _NUMBERS = {
 _TYPES: dict[str, type[complex]] = {"int": int, "float": float, "complex": complex}
 #: A result's bytes are counted in 63 bits.
 _MOST_BYTES = sys.maxsize
-#: The largest number of threads that a call may use.
-_MOST_THREADS = 4096
 
 
 def _choose() -> bool:
@@ -85,10 +84,10 @@ def _check_environment() -> None:
         )
     threads = os.environ.get("ZEROSTRIDE_NUM_THREADS")
     digits = (threads or "").strip().lstrip("0")
-    asked = int(digits) if digits.isdecimal() and len(digits) <= len(str(_MOST_THREADS)) else 0
+    asked = int(digits) if digits.isdecimal() and len(digits) <= len(str(MOST_THREADS)) else 0
     if threads and asked != _native.num_threads():
         warnings.warn(
-            f"ZEROSTRIDE_NUM_THREADS={threads!r} is no positive number up to {_MOST_THREADS}; "
+            f"ZEROSTRIDE_NUM_THREADS={threads!r} is no positive number up to {MOST_THREADS}; "
             f"using {_native.num_threads()} threads",
             RuntimeWarning,
             stacklevel=2,
@@ -126,8 +125,8 @@ def set_num_threads(count: int) -> None:
     if isinstance(count, bool) or not hasattr(count, "__index__"):
         raise TypeError(f"a number of threads is an integer, not {count!r}")
     wanted = count.__index__()
-    if not 1 <= wanted <= _MOST_THREADS:
-        raise ValueError(f"{wanted} threads; 1 to {_MOST_THREADS}")
+    if not 1 <= wanted <= MOST_THREADS:
+        raise ValueError(f"{wanted} threads; 1 to {MOST_THREADS}")
     if _IN_USE:
         _native.set_num_threads(wanted)
 

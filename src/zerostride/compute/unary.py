@@ -208,20 +208,20 @@ def _parameters(op: Op, values_by_place: tuple[Any, ...], named: Mapping[str, An
 
 
 if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Activation:
+    # A written type is not read by modules of one import circle.
+    def __getattr__(name):  # type: ignore[no-untyped-def]
         """The function of any op of one tensor."""
         ...
 
 
-globals().update(
-    {
-        op.name: activation(op) if op.parameters else unary(op)
-        for op in OPS.values()
-        if op.tensors == 1 and op.name != "cast"
-    }
-)
-silu = globals()["swish"]
+#: The functions that are made of rows alone.
+FUNCTIONS: dict[str, Unary | Activation] = {
+    op.name: activation(op) if op.parameters else unary(op)
+    for op in OPS.values()
+    if op.tensors == 1 and op.name != "cast"
+}
+FUNCTIONS["silu"] = FUNCTIONS["swish"]
+globals().update(FUNCTIONS)
 
 
 def clip(

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from ...compute.limits import BLOCK_BYTES, LEAST_BLOCK, MOST_BLOCK
 from ..schedule.program import Phase, Step
 from .loops import LINE, METADATA, NONTEMPORAL, Turns
 from .ops import byte, convert
@@ -32,10 +33,6 @@ from .vmath import emitters
 #: Addresses of a kernel's forms (0 if missing) by op and dtype, as `_native.kernel_forms`.
 Forms = Callable[[str, str], Sequence[int]]
 
-#: As in native/fused/body.cpp: elements of a block, and bytes of all of its rows.
-_MOST_BLOCK = 1024
-_LEAST_BLOCK = 256
-_BLOCK_BYTES = 24 << 10
 #: Bytes of the smallest vector that is stored past the caches.
 _LEAST_PAST = 16
 #: A single loop stores no intermediate values, so a row is one block.
@@ -223,8 +220,8 @@ class _Writer:
         rows = [k for k in range(len(self.body.phase.loads)) if not self.body.uniform[k]]
         between = [value for piece in self.pieces for value in self._leaves(piece)]
         element = sum(BYTES[self.body.dtype(value)] for value in [*rows, *between])
-        fits = _BLOCK_BYTES // max(element, 1) // LINE * LINE
-        return min(max(fits, _LEAST_BLOCK), _MOST_BLOCK)
+        fits = BLOCK_BYTES // max(element, 1) // LINE * LINE
+        return min(max(fits, LEAST_BLOCK), MOST_BLOCK)
 
     @staticmethod
     def _leaves(piece: Loop | KernelCall) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from ...compute import limits
 from ..trace.graph import Number
 
 #: LLVM's scalar types. A "mask" is a comparison's result; a "bool" is a byte, true unless 0.
@@ -341,7 +342,10 @@ class Value:
 
 
 #: Largest absolute exponents of dividends and divisors whose quotients take the quick way.
-_QUICK = {"float32": (100, 24), "float64": (900, 100)}
+_QUICK = {
+    "float32": (limits.QUICK_DIVIDENDS, limits.QUICK_DIVISORS),
+    "float64": (limits.QUICK_WIDE_DIVIDENDS, limits.QUICK_WIDE_DIVISORS),
+}
 _BIAS = {"float32": 127, "float64": 1023}
 
 

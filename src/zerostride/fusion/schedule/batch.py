@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from .phases import MOST_OPERANDS, WHOLE_BYTES, itemsize
+from ...compute.limits import MOST_OPERANDS
+from .phases import WHOLE_BYTES, itemsize
 from .program import Load, Phase, Program, Slot, Step, Store, Walk
 
 #: A phase over a box so many times smaller than the largest costs little, batched or not.

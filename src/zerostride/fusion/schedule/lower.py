@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from ...compute.limits import MOST_OPERANDS
 from ...compute.special import EXACT_IN_16_BITS, HALVES, cast, working
 from ...ops import ops_with
 from ..trace.graph import Apply, Constant, Graph, Input, Node, Number, Reduce, View, arguments
 from .batch import batched, find_group
 from .materialize import Kept, keep
-from .phases import MOST_OPERANDS, Pass, Schedule, Sink, fold_dtype, root, schedule
+from .phases import Pass, Schedule, Sink, fold_dtype, root, schedule
 from .program import Literal, Load, Phase, Program, Step, Store, Walk
 from .repeated import hold_repeated
 from .simplify import in_two_steps, simplified

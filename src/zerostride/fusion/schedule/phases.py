@@ -32,9 +32,6 @@ _HOIST_RATIO = 8
 #: … and it saves this many additions (some microseconds; another phase takes one).
 _HOIST_WORK = 1 << 15
 
-#: The most arrays that a phase loads and stores (native/nest.h).
-MOST_OPERANDS = 32
-
 
 @dataclass(frozen=True, slots=True)
 class Sink:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ...compute.limits import MOST_OPERANDS
 from ...compute.special import HALVES, working
 from ..trace.graph import Apply, Node, View, arguments
-from .phases import MOST_OPERANDS, Pass, Schedule, Sink, cone, costs, root, temporary
+from .phases import Pass, Schedule, Sink, cone, costs, root, temporary
 
 #: The most phases that compute a value before it, or a value that depends on it, is stored.
 #: Networks' blocks and losses with their gradients have fewer phases.
