@@ -188,7 +188,7 @@ def stub() -> str:
 
 
 def header() -> str:
-    """`native/limits.h`: the numbers that the engine shares with the package."""
+    """`native/shared_limits.h`: the numbers that the engine shares with the package."""
     lines = [
         f"constexpr int k{name.title().replace('_', '')} = {value};\n"
         for name, value in vars(limits).items()
@@ -205,7 +205,7 @@ def pages() -> dict[Path, str]:
     """Every made file with its content."""
     return {
         DOCS.parent / "src" / "zerostride" / "__init__.pyi": stub(),
-        DOCS.parent / "native" / "limits.h": header(),
+        DOCS.parent / "native" / "shared_limits.h": header(),
         DOCS / "rules.md": rules_page(),
         DOCS / "engines.md": engines_page(),
         DOCS / "reasons.md": reasons_page(),

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "limits.h"
+#include "shared_limits.h"
 
 namespace zs {
 

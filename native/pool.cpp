@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #endif
 
-#include "limits.h"
+#include "shared_limits.h"
 #include "sizes.h"
 
 namespace zs {

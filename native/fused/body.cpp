@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "../limits.h"
+#include "../shared_limits.h"
 #include "../sizes.h"
 #include "machines.h"
 

@@ -8,7 +8,7 @@
 // divided. A processor divides a vector in ten cycles and more; this takes five.
 #pragma once
 
-#include "limits.h"
+#include "shared_limits.h"
 #include "types.h"
 #include "vmath/base.h"
 

@@ -1,6 +1,6 @@
 """Numbers that the native engine shares with the programs that this package writes for it.
 
-`docs/generate.py` writes them into `native/limits.h`.
+`docs/generate.py` writes them into `native/shared_limits.h`.
 """
 
 from __future__ import annotations
