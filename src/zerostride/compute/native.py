@@ -26,7 +26,7 @@ from ..core.strict_mode import FAULTS, HOLDERS, IN_FORCE
 from ..engines.planning import plan
 from ..ops import OPS, Op
 from . import reference
-from .kernels import KERNELS
+from .kernels import KERNELS, VARIANTS
 from .limits import MOST_THREADS
 from .outputs import as_target
 from .semantics import WEAK, cast, values_of, variant
@@ -228,25 +228,17 @@ def _under_engine(op: Op, engine: str, kinds: tuple[str, ...]) -> str | None:
         return None
     (kind,) = values
     name = None if kind in _TYPES else variant(op, engine, kind)
-    return op.name if name == "" else None if name is None else _VARIANTS.get(name)
+    return op.name if name == "" else None if name is None else _variants().get(name)
 
 
-#: Functions of `compute.kernels.VARIANTS` that have a kernel, and the kernel's name.
-_VARIANTS = {
-    **{
-        name: name
-        for name in (
-            *("truncated_divide", "integer_pow", "pow_six_bits"),
-            *("floor_of_quotient", "floor_of_float64_quotient", "fmod_of_quotient"),
-            *("remainder_of_quotient", "nearest_remainder", "larger_or_second"),
-            *("smaller_or_second", "clamped_left_shift", "clamped_right_shift"),
-            *("wrapped_left_shift", "wrapped_right_shift"),
-        )
-    },
-    "checked_floor_divide": "floor_divide",
-    "checked_remainder": "remainder",
-    "checked_fmod": "fmod",
-}
+@functools.cache
+def _variants() -> dict[str, str]:
+    """The functions of `compute.kernels.VARIANTS` that have a kernel, and the kernel's name."""
+    kernels = {name for name, _ in _native.kernels()}
+    named = {name: name.removeprefix("checked_") for name in VARIANTS}
+    return {name: kernel for name, kernel in named.items() if kernel in kernels}
+
+
 #: Kernels of these that refuse to divide integers by zero.
 _DIVIDES = frozenset({"truncated_divide", "floor_divide", "remainder", "fmod"})
 _RESOLVERS = {"pow": _no_negative_power}

@@ -267,61 +267,74 @@ def _group(
     chunks_of: Mapping[int, Chunks],
 ) -> Group:
     """The graph of some targets, with each node once for each of its labellings."""
-    nodes = stage.nodes
-    # From the targets down: the labellings with which each node is read.
-    asked: dict[int, dict[Labels, None]] = {}
     axes = tuple(naming.of(target.of) for target in targets)
-    wanted: list[tuple[int, Labels]] = []
-    for target, labels in zip(targets, axes, strict=True):
-        own = tuple(None if a in target.over else label for a, label in enumerate(labels))
-        wanted += [(k, own) for k in target.nodes]
-    for k, own in wanted:
-        asked.setdefault(k, {})[own] = None
-    for k in range(len(nodes) - 1, -1, -1):
-        if k not in stage.sources:
-            for labels in asked.get(k, ()):
-                for arg, of_arg in _handed(nodes, k, labels, naming):
-                    asked.setdefault(arg, {})[of_arg] = None
-    # From the sources up: the nodes, renumbered.
-    group_nodes: list[Node] = []
-    made_labels: list[Labels] = []
-    number: dict[tuple[int, Labels], int] = {}
-    sources: list[tuple[int, Labels]] = []
-    extents: dict[int, int] = {}
-    for k in sorted(asked):
-        node = nodes[k]
-        for labels in asked[k]:
-            for label, extent in zip(labels, node.shape, strict=True):
-                if label is not None:
-                    extents[label] = extent
-            new: Node = node
-            if k in stage.sources:
-                weak = isinstance(node, Input) and node.weak
-                new = Input(len(sources), node.shape, node.dtype, weak)
-                sources.append((k, labels))
-            elif isinstance(node, Apply):
-                handed = _handed(nodes, k, labels, naming)
-                new = replace(node, args=tuple(number[key] for key in handed))
-            elif isinstance(node, Reduce | View):
-                ((arg, of_arg),) = _handed(nodes, k, labels, naming)
-                new = replace(node, arg=number[arg, of_arg])
-            number[k, labels] = len(group_nodes)
-            group_nodes.append(new)
-            made_labels.append(labels)
-    for target, labels in zip(targets, axes, strict=True):
-        for axis, label in enumerate(labels):
-            if label is not None:
-                extents[label] = nodes[target.of].shape[axis]
-    whole = _folded_inside(stage, asked, naming)
+    wanted = [
+        (k, tuple(None if axis in target.over else label for axis, label in enumerate(labels)))
+        for target, labels in zip(targets, axes, strict=True)
+        for k in target.nodes
+    ]
+    asked = _labellings(stage, wanted, naming)
+    sources = [key for key in asked if key[0] in stage.sources]
+    extents = _extents(stage.nodes, [*asked, *zip((x.of for x in targets), axes, strict=True)])
+    number = {key: place for place, key in enumerate(asked)}
+    nodes = _relabelled(stage, asked, naming)
+    whole = _folded_inside(stage, {k for k, _ in asked}, naming)
     return Group(
         tuple(targets),
-        Graph(tuple(group_nodes), tuple(number[key] for key in wanted), len(sources)),
-        tuple(made_labels),
+        Graph(nodes, tuple(number[key] for key in wanted), len(sources)),
+        tuple(labels for _, labels in asked),
         tuple(sources),
         axes,
         _chunks_by_label(sources, chunks_of, extents, whole),
         extents,
     )
+
+
+#: A node with the labels of its axes.
+_Key = tuple[int, Labels]
+
+
+def _labellings(stage: Stage, wanted: Sequence[_Key], naming: Classes | Fresh) -> list[_Key]:
+    """The nodes that some nodes need, each with all labels with which it is read; rising."""
+    asked: dict[int, dict[Labels, None]] = {}
+    for k, labels in wanted:
+        asked.setdefault(k, {})[labels] = None
+    for k in range(len(stage.nodes) - 1, -1, -1):
+        if k not in stage.sources:
+            for labels in asked.get(k, ()):
+                for arg, of_arg in _handed(stage.nodes, k, labels, naming):
+                    asked.setdefault(arg, {})[of_arg] = None
+    return [(k, labels) for k in sorted(asked) for labels in asked[k]]
+
+
+def _relabelled(stage: Stage, asked: Sequence[_Key], naming: Classes | Fresh) -> tuple[Node, ...]:
+    """A node for each labelling; sources become inputs, in order."""
+    number = {key: place for place, key in enumerate(asked)}
+    inputs = itertools.count()
+    nodes: list[Node] = []
+    for k, labels in asked:
+        node = stage.nodes[k]
+        if k in stage.sources:
+            weak = isinstance(node, Input) and node.weak
+            nodes.append(Input(next(inputs), node.shape, node.dtype, weak))
+            continue
+        args = [number[key] for key in _handed(stage.nodes, k, labels, naming)]
+        if isinstance(node, Apply):
+            node = replace(node, args=tuple(args))
+        elif isinstance(node, Reduce | View):
+            node = replace(node, arg=args[0])
+        nodes.append(node)
+    return tuple(nodes)
+
+
+def _extents(nodes: Sequence[Node], labelled: Sequence[_Key]) -> dict[int, int]:
+    """The extent of each label; that of the last axis that has it."""
+    return {
+        label: extent
+        for k, labels in labelled
+        for label, extent in zip(labels, nodes[k].shape, strict=True)
+        if label is not None
+    }
 
 
 def _handed(
@@ -345,7 +358,7 @@ def _handed(
     return arguments
 
 
-def _folded_inside(stage: Stage, asked: Mapping[int, object], naming: Classes | Fresh) -> set[int]:
+def _folded_inside(stage: Stage, asked: set[int], naming: Classes | Fresh) -> set[int]:
     """The labels of axes that are folded within a task, which needs their whole extents."""
     folded: set[int] = set()
     for k in asked:

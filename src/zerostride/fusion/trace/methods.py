@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,6 +28,59 @@ _WITHOUT = {
     "dim": "write axis=, and keepdims= where they stay",
     "keepdim": "write keepdims=",
 }
+
+
+# Reductions, with the parameters of NumPy's methods.
+
+
+def _typed(name: str) -> Callable[..., Value]:
+    def method(
+        self: Methods,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        **more: Any,
+    ) -> Value:
+        return self.reduced(name, out, more, axis=axis, keepdims=keepdims, dtype=dtype)
+
+    return method
+
+
+def _spread(name: str) -> Callable[..., Value]:
+    def method(
+        self: Methods,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        correction: float | None = None,
+        **more: Any,
+    ) -> Value:
+        ddof = ddof if correction is None else correction
+        return self.reduced(name, out, more, axis=axis, keepdims=keepdims, dtype=dtype, ddof=ddof)
+
+    return method
+
+
+def _chosen(name: str) -> Callable[..., Value]:
+    def method(
+        self: Methods, axis: Any = None, out: Any = None, keepdims: bool = False, **more: Any
+    ) -> Value:
+        return self.reduced(name, out, more, axis=axis, keepdims=keepdims)
+
+    return method
+
+
+def _place(name: str) -> Callable[..., Value]:
+    def method(
+        self: Methods, axis: Any = None, out: Any = None, *, keepdims: bool = False
+    ) -> Value:
+        return self.reduced(name, out, axis=axis, keepdims=keepdims)
+
+    return method
 
 
 class Methods:
@@ -178,92 +231,10 @@ class Methods:
         whole = self.tracer.apply("round", (scaled,))
         return self.tracer.apply("divide" if places > 0 else "multiply", (whole, by))
 
-    def sum(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        **more: Any,
-    ) -> Value:
-        """The sum over axes; see `zerostride.sum`."""
-        return self.reduced("sum", out, more, axis=axis, keepdims=keepdims, dtype=dtype)
-
-    def prod(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        **more: Any,
-    ) -> Value:
-        """The product over axes; see `zerostride.prod`."""
-        return self.reduced("prod", out, more, axis=axis, keepdims=keepdims, dtype=dtype)
-
-    def mean(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        **more: Any,
-    ) -> Value:
-        """The mean over axes; see `zerostride.mean`."""
-        return self.reduced("mean", out, more, axis=axis, keepdims=keepdims, dtype=dtype)
-
-    def var(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        ddof: float = 0,
-        keepdims: bool = False,
-        *,
-        correction: float | None = None,
-        **more: Any,
-    ) -> Value:
-        """The variance over axes, taken from the mean in a second pass."""
-        ddof = ddof if correction is None else correction
-        return self.reduced("var", out, more, axis=axis, keepdims=keepdims, dtype=dtype, ddof=ddof)
-
-    def std(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        ddof: float = 0,
-        keepdims: bool = False,
-        *,
-        correction: float | None = None,
-        **more: Any,
-    ) -> Value:
-        """The root of the variance."""
-        ddof = ddof if correction is None else correction
-        return self.reduced("std", out, more, axis=axis, keepdims=keepdims, dtype=dtype, ddof=ddof)
-
-    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False, **more: Any) -> Value:
-        """The greatest over axes; see `zerostride.max`."""
-        return self.reduced("max", out, more, axis=axis, keepdims=keepdims)
-
-    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False, **more: Any) -> Value:
-        """The least over axes; see `zerostride.min`."""
-        return self.reduced("min", out, more, axis=axis, keepdims=keepdims)
-
-    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, **more: Any) -> Value:
-        """Whether any is true; see `zerostride.any`."""
-        return self.reduced("any", out, more, axis=axis, keepdims=keepdims)
-
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, **more: Any) -> Value:
-        """Whether all are true; see `zerostride.all`."""
-        return self.reduced("all", out, more, axis=axis, keepdims=keepdims)
-
-    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Value:
-        """Where the first of the greatest is; see `zerostride.argmax`."""
-        return self.reduced("argmax", out, axis=axis, keepdims=keepdims)
-
-    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Value:
-        """Where the first of the least is; see `zerostride.argmin`."""
-        return self.reduced("argmin", out, axis=axis, keepdims=keepdims)
+    sum, prod, mean = _typed("sum"), _typed("prod"), _typed("mean")
+    var, std = _spread("var"), _spread("std")
+    max, min, any, all = _chosen("max"), _chosen("min"), _chosen("any"), _chosen("all")
+    argmax, argmin = _place("argmax"), _place("argmin")
 
     def reduced(
         self, name: str, out: Any, more: Mapping[str, Any] = _NOTHING, **options: Any
