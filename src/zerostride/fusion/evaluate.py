@@ -155,6 +155,8 @@ def _applied(node: Apply, args: Sequence[tuple[Node, Any]], library: Library) ->
 def _reduced(node: Reduce, value: Any, library: Library) -> Any:
     dtype = working(node.dtype)
     if not node.over:
+        if node.op.startswith("arg"):
+            return library.laid(library.number(np.int64(0)), (), node.shape)
         return library.cast(value, dtype)
     if node.op in ("sum", "prod") and not is_float(np.dtype(node.compute)):
         value = library.cast(value, dtype)
