@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from zerostride.engines import find_engine
-from zerostride.errors import BroadcastError
-from zerostride.runtimes.probe.case import BadInput, Case, Recorded, read_cases
+from zerostride.errors import BadInput, BroadcastError
+from zerostride.runtimes.probe.case import Case, Recorded, read_cases
 from zerostride.runtimes.probe.catalogue import CATALOGUE
 from zerostride.runtimes.probe.command import (
     MakeCases,

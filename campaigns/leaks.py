@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +13,8 @@ import click
 import numpy as np
 
 import zerostride as zs
-from zerostride.runtimes.verify.process import Process
-from zerostride.runtimes.verify.task import Form, Task
+from zerostride.runtimes.process import Process
+from zerostride.runtimes.task import Form, Task
 
 #: Names, shapes and programs come round again after so many calls: caches are full by then.
 _ROUND = 300
@@ -36,9 +35,8 @@ def _symbols(k: int) -> None:
 
 
 def _child(k: int) -> None:
-    process = Process("numpy", sys.executable, 60.0)
-    process.carry_out(Task(Form.OP, "add"), [_X, _Y])
-    process.stop()
+    with Process("numpy") as process:
+        process.ask(Task(Form.OP, "add"), [_X, _Y])
 
 
 #: What is done over and over, and how many calls are one look at the memory.

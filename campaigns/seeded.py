@@ -28,7 +28,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from zerostride.compute import native
-from zerostride.runtimes.probe.case import BadInput
+from zerostride.errors import BadInput
 from zerostride.system import children
 
 #: Cases of a block: what is drawn in one does not depend on others.

@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 from rich.table import Table
 
-from zerostride.runtimes.probe.case import BadInput
+from zerostride.errors import BadInput
 
 from ..seeded import SHOWN, conclude, print_wide
 from . import draw as arrays_draw

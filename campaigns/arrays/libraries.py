@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from zerostride.runtimes.probe.case import BadInput
+from zerostride.errors import BadInput
 
 Array = NDArray[Any]
 

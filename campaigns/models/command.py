@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from zerostride.errors import BadInput
 from zerostride.models.findings import Outcome, Verdict
-from zerostride.runtimes.probe.case import BadInput
 from zerostride.system import children
 
 from .measure import AGAINST, Pair, files_in, light_models, measure, targets

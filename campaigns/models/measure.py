@@ -19,10 +19,9 @@ from typing import Any, TypeVar
 
 import zerostride as zs
 from zerostride.engines.table import ENGINES
-from zerostride.errors import EngineVersionWarning, ZerostrideError
+from zerostride.errors import BadInput, EngineVersionWarning, ZerostrideError
 from zerostride.models.findings import Check, Finding, Outcome, Report, Verdict
 from zerostride.models.formats import FORMATS, format_of, read_model
-from zerostride.runtimes.probe.case import BadInput
 
 #: What an engine says against a verdict of `same`.
 AGAINST = frozenset({Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED})

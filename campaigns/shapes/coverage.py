@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from zerostride.errors import BadInput
 from zerostride.models.flow import flow
-from zerostride.runtimes.probe.case import BadInput
 from zerostride.sizes.condition import Condition
 from zerostride.sizes.dim import Dim, dim
 from zerostride.system import children

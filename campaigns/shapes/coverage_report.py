@@ -10,7 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from zerostride.runtimes.probe.case import BadInput
+from zerostride.errors import BadInput
 
 from .coverage import Coverage, cover, installed, zerostride_needs
 

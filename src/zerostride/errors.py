@@ -69,6 +69,10 @@ class ZerostrideError(Exception):
     """Base of errors about files and input: one clear line, no traceback for users."""
 
 
+class BadInput(ZerostrideError):  # noqa: N818 - said to a person, not raised at a caller
+    """The command line has an unusable argument; the message is one line."""
+
+
 class ModelError(ZerostrideError, ValueError):
     """A model file that cannot be read. It says which file, what is wrong, and what to do."""
 

@@ -13,7 +13,7 @@ from campaigns.arrays.draw import cases
 from campaigns.arrays.judge import judged
 from campaigns.arrays.libraries import ROWS, installed
 
-from zerostride.runtimes.probe.case import BadInput
+from zerostride.errors import BadInput
 
 strict = pytest.importorskip("array_api_strict", reason="array_api_strict is not installed")
 HERE, ELSEWHERE = ROWS["array_api_strict"], ROWS["array_api_strict elsewhere"]

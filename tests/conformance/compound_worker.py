@@ -45,7 +45,7 @@ def _scaled(attrs: Mapping[str, Any], x: Arrays) -> Any:
 
 
 def load_numpy() -> Run:
-    from zerostride.runtimes.verify.runners.written_out import normalisations
+    from zerostride.runtimes.runners.written_out import normalisations
 
     return _by_function(
         {
@@ -119,7 +119,7 @@ def load_tensorflow() -> Run:
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import tensorflow as tf
 
-    from zerostride.runtimes.verify.runners.written_out import normalisations
+    from zerostride.runtimes.runners.written_out import normalisations
 
     def batch_norm(attrs: Mapping[str, Any], x: Arrays) -> Any:
         data, scale, bias, mean, variance = map(tf.constant, x)
@@ -162,7 +162,7 @@ def load_tensorflow() -> Run:
 def load_jax() -> Run:
     import jax.numpy as jnp
 
-    from zerostride.runtimes.verify.runners.written_out import normalisations
+    from zerostride.runtimes.runners.written_out import normalisations
 
     table = _by_function(
         {
@@ -209,8 +209,8 @@ def load_paddle() -> Run:
 
 
 def load_litert() -> Run:
-    from zerostride.runtimes.verify.runners import load_runner
-    from zerostride.runtimes.verify.task import Form, Task
+    from zerostride.runtimes.runners import load_runner
+    from zerostride.runtimes.task import Form, Task
 
     runner = load_runner("litert")
 

@@ -9,7 +9,7 @@ import pytest
 from child import Child
 from ncnn_net import Net
 
-from zerostride.runtimes.verify.process import engines_kept
+from zerostride.runtimes.process import engines_kept
 
 
 @pytest.fixture(scope="session", autouse=True)

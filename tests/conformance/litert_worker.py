@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from zerostride.runtimes.probe.runners import load_runner
+from zerostride.runtimes.runners import load_runner
 
 FUNCTIONS = {
     "ADD": np.add,
@@ -57,7 +57,7 @@ def ask(runner, op, shapes, dtype, attributes):
     """What the engine does, as a key of ANSWERS."""
     operands = [operand(op, k, tuple(shape), dtype) for k, shape in enumerate(shapes)]
     try:
-        got = runner.ops[op](attributes, operands, ())
+        got = runner.call(op, attributes, operands, ())
     except runner.refusals:
         return 2
     try:

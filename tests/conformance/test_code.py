@@ -23,7 +23,7 @@ import zerostride as zs
 from zerostride.core.rules import RULES
 from zerostride.core.symbolic import symbols
 from zerostride.derive.code import code
-from zerostride.runtimes.probe.isolation import interpreter_for
+from zerostride.runtimes.process import interpreter_for
 
 pytestmark = pytest.mark.conformance
 

@@ -13,8 +13,8 @@ import pytest
 from zerostride.runtimes.probe.catalogue import CATALOGUE
 from zerostride.runtimes.probe.conformance import Judged, run_engine
 from zerostride.runtimes.probe.generate import generate
-from zerostride.runtimes.probe.isolation import Missing, Worker, interpreter_for
 from zerostride.runtimes.probe.ladder import ladder
+from zerostride.runtimes.process import Missing, Process, interpreter_for
 
 pytestmark = pytest.mark.conformance
 
@@ -25,8 +25,8 @@ CASES = int(os.environ.get("ZEROSTRIDE_CONFORMANCE_CASES", "600"))
 @pytest.mark.parametrize("engine", CATALOGUE)
 def test_engine_agrees(engine: str) -> None:
     try:
-        with Worker(engine, interpreter_for(engine)) as worker:
-            report = run_engine(worker, [*ladder(engine), *generate(engine, CASES, 17)])
+        with Process(engine, interpreter_for(engine)) as process:
+            report = run_engine(process, [*ladder(engine), *generate(engine, CASES, 17)])
     except Missing as missing:
         pytest.skip(f"{engine} is not installed: {missing}")
     assert not report.findings, "\n".join(

@@ -24,7 +24,7 @@ from zerostride.errors import Reason
 from zerostride.models.transport.compound_engines import CARRIERS
 from zerostride.models.transport.element_types import UNFIT
 from zerostride.ops import OPS
-from zerostride.runtimes.probe.isolation import interpreter_for
+from zerostride.runtimes.process import interpreter_for
 
 pytestmark = pytest.mark.conformance
 

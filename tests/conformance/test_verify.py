@@ -18,9 +18,9 @@ from verified import one_op, verified
 import zerostride as zs
 from zerostride.errors import ModelError, ZerostrideError
 from zerostride.models.findings import Check, Finding, Outcome, Report, Verdict
+from zerostride.runtimes.process import running
 from zerostride.runtimes.verify.checks import surprises
 from zerostride.runtimes.verify.compare import compare, tolerance
-from zerostride.runtimes.verify.process import start
 
 onnx = pytest.importorskip("onnx", reason="writes the models")
 
@@ -345,7 +345,8 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_the_command_says_what_differs(tmp_path: Path) -> None:
     try:
-        start("ncnn", 20).stop()
+        with running("ncnn", 20):
+            pass
     except ZerostrideError as error:
         pytest.skip(str(error))
     status, out, _ = call(one_op(tmp_path, "Add", (5, 5), (5,)), "--engine", "ncnn")

@@ -11,8 +11,8 @@ import pytest
 from verified import one_op, verified
 
 from zerostride.models.findings import Outcome
-from zerostride.runtimes.verify import checks
-from zerostride.runtimes.verify.runners import MODULES
+from zerostride.runtimes.runners import RUNNERS
+from zerostride.runtimes.verify import site_checks
 
 onnx = pytest.importorskip("onnx", reason="writes the models")
 
@@ -25,7 +25,7 @@ def own_cache(tmp_path: Path, monkeypatch: Any) -> None:
     warnings.simplefilter("ignore")
 
 
-@pytest.mark.parametrize("engine", list(MODULES))
+@pytest.mark.parametrize("engine", list(RUNNERS))
 def test_a_clip_with_a_lower_bound_alone(engine: str, tmp_path: Path) -> None:
     report = verified(one_op(tmp_path, "Clip", (2, 3), ()), engine)
     outcomes = {check.outcome for check in report.checks}
@@ -66,7 +66,7 @@ def test_the_work_of_one_call_is_bounded(tmp_path: Path, monkeypatch: Any) -> No
     opsets = [onnx.helper.make_opsetid("", 17)]
     path = tmp_path / "m.onnx"
     onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
-    monkeypatch.setattr(checks, "MOST_WORK", 3 * checks.ASKING)
+    monkeypatch.setattr(site_checks, "MOST_WORK", 3 * site_checks.ASKING)
     for _ in range(2):  # kept answers count, too
         outcomes = [check.outcome for check in verified(path, "numpy").checks]
         assert outcomes == [Outcome.AGREES] * 2 + [Outcome.NOT_RUN] * 3

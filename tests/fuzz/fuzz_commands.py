@@ -27,7 +27,7 @@ from zerostride.errors import EngineVersionWarning
 from zerostride.models.execute import execute
 from zerostride.models.execute.random_inputs import random_inputs
 from zerostride.models.formats import read_model
-from zerostride.runtimes.verify.process import engines_kept
+from zerostride.runtimes.process import engines_kept
 
 #: A verification asks a child process, which takes the time of many audits.
 VERIFY_EVERY = 25

@@ -20,8 +20,8 @@ from campaigns.models.measure import (
     wrong_same,
 )
 
+from zerostride.errors import BadInput
 from zerostride.models.findings import Check, Finding, Outcome, Verdict
-from zerostride.runtimes.probe.case import BadInput
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FINDING = Finding("a", "Add", (), None, None, Verdict.SAME, "same_plan", "means the same")

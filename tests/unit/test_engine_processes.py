@@ -11,11 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from zerostride.runtimes.probe.case import Answer, Case
-from zerostride.runtimes.probe.isolation import NoWorker, Worker
-from zerostride.runtimes.verify import process as process_module
-from zerostride.runtimes.verify.process import Process
-from zerostride.runtimes.verify.task import Form, Task
+from zerostride.runtimes import process as process_module
+from zerostride.runtimes.process import NotStarted, Process
+from zerostride.runtimes.task import Form, ReplyKind, Task
 
 resource = pytest.importorskip("resource", reason="limits of a process are POSIX's")
 
@@ -30,21 +28,21 @@ def test_a_worker_that_is_stopped_is_given_up_and_asked_again(count: int) -> Non
         assert process._process is not None
         process._process.send_signal(signal.SIGSTOP)
         begin = time.monotonic()
-        once = process._once(task, operands)
+        once = process.ask(task, operands, again=False)
         assert time.monotonic() - begin < 10
-        assert (str(once.answer), once.message) == ("crashed", "no answer in 2 s")
-        process.case_seconds = 60
-        assert process.carry_out(task, operands).answer == "result"
+        assert (str(once.kind), once.message) == ("crashed", "no answer in 2 s")
+        process.seconds = 60
+        assert process.ask(task, operands).kind == "result"
         process._process.send_signal(signal.SIGSTOP)
-        process.case_seconds = 8
-        assert process.carry_out(task, [np.ones(2)] * 2).answer == "result"
+        process.seconds = 8
+        assert process.ask(task, [np.ones(2)] * 2).kind == "result"
     finally:
         process.stop()
 
 
 @pytest.mark.parametrize(("seconds", "loading"), [(0.5, 60), (20, 120), (300, 240), (1e9, 240)])
 def test_loading_takes_a_few_times_as_long_as_an_answer(seconds: float, loading: float) -> None:
-    assert Process("numpy", sys.executable, seconds).start_seconds == loading
+    assert Process("numpy", sys.executable, seconds).loading_seconds == loading
 
 
 def test_an_engine_that_does_not_load_is_given_up(
@@ -55,7 +53,7 @@ def test_an_engine_that_does_not_load_is_given_up(
     python.write_text("#!/bin/sh\nexec sleep 100\n")
     python.chmod(0o755)
     begin = time.monotonic()
-    with pytest.raises(NoWorker, match=r"does not start \(not loaded after 0\.6 s\)"):
+    with pytest.raises(NotStarted, match=r"does not start \(not loaded after 0\.6 s\)"):
         Process("numpy", str(python), 0.1).start()
     assert time.monotonic() - begin < 30
 
@@ -66,9 +64,9 @@ def test_a_worker_is_asked_where_very_many_files_are_open() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (1200, hard))
     opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1040)]
     try:
-        with Worker("numpy", sys.executable) as worker:
-            case = Case("numpy", "subtract", (2, 3), (3,))
-            assert worker.ask(case).answer is Answer.RESULT
+        with Process("numpy") as process:
+            task = Task(Form.OP, "subtract")
+            assert process.ask(task, [np.ones((2, 3)), np.ones(3)]).kind is ReplyKind.RESULT
     finally:
         for one in opened:
             os.close(one)

@@ -18,18 +18,19 @@ from campaigns.__main__ import main
 
 import zerostride as zs
 from zerostride.core.plan import Plan
-from zerostride.errors import Reason
+from zerostride.errors import BadInput, Reason
 from zerostride.runtimes.probe.__main__ import probe
-from zerostride.runtimes.probe.case import Answer, BadInput, Case, EngineOutcome, read_cases
-from zerostride.runtimes.probe.catalogue import CATALOGUE, Form, row_of
+from zerostride.runtimes.probe.case import Case, read_cases
+from zerostride.runtimes.probe.catalogue import CATALOGUE, ShapeRoles, row_of
 from zerostride.runtimes.probe.command import run_command
-from zerostride.runtimes.probe.conformance import Judged, judge, run_engine
+from zerostride.runtimes.probe.conformance import Judged, ask, judge, run_engine
 from zerostride.runtimes.probe.generate import generate
-from zerostride.runtimes.probe.isolation import Missing, NoWorker, Worker, interpreter_for
 from zerostride.runtimes.probe.kinds import KINDS
 from zerostride.runtimes.probe.ladder import ladder
 from zerostride.runtimes.probe.predict import expected_values, predict, shapes_of
-from zerostride.runtimes.probe.runners import RUNNERS
+from zerostride.runtimes.process import Missing, NotStarted, Process, interpreter_for
+from zerostride.runtimes.runners import RUNNERS
+from zerostride.runtimes.task import Form, Reply, ReplyKind, Task
 
 MOVES: tuple[Callable[[Any], Any], ...] = (
     np.transpose,
@@ -40,10 +41,10 @@ MOVES: tuple[Callable[[Any], Any], ...] = (
 CASE = Case("numpy", "subtract", (2, 3), (3,))
 
 
-def right_answer(case: Case) -> EngineOutcome:
-    made = predict(case)
-    assert isinstance(made, Plan)
-    return EngineOutcome(Answer.RESULT, made.shape, expected_values(case, made))
+def right_answer(case: Case) -> Reply:
+    plan = predict(case)
+    assert isinstance(plan, Plan)
+    return Reply(ReplyKind.RESULT, arrays=tuple(expected_values(case, plan)))
 
 
 def test_the_right_answer_is_equal() -> None:
@@ -52,31 +53,36 @@ def test_the_right_answer_is_equal() -> None:
 
 @pytest.mark.parametrize("element", range(6))
 def test_one_wrong_element_is_a_disagreement(element: int) -> None:
-    right = right_answer(CASE)
-    assert right.values is not None
-    values = right.values.copy()
-    values[0, element] += 1
-    wrong = EngineOutcome(Answer.RESULT, right.shape, values)
+    array = right_answer(CASE).arrays[0].copy()
+    array.reshape(-1)[element] += 1
+    wrong = Reply(ReplyKind.RESULT, arrays=(array,))
     assert judge(CASE, predict(CASE), wrong) is Judged.DISAGREE
 
 
 def test_the_right_values_in_another_shape_are_a_disagreement() -> None:
-    right = right_answer(CASE)
-    assert judge(CASE, predict(CASE), EngineOutcome(Answer.RESULT, (3, 2), right.values)) is (
-        Judged.DISAGREE
-    )
+    (right,) = right_answer(CASE).arrays
+    turned = Reply(ReplyKind.RESULT, arrays=(right.reshape(3, 2),))
+    assert judge(CASE, predict(CASE), turned) is Judged.DISAGREE
 
 
-@pytest.mark.parametrize("answer", [Answer.REFUSED, Answer.CRASHED, Answer.BROKEN])
-def test_no_answer_to_a_valid_plan_is_a_disagreement(answer: Answer) -> None:
-    assert judge(CASE, predict(CASE), EngineOutcome(answer)) is Judged.DISAGREE
+def test_results_of_too_few_passes_are_a_disagreement() -> None:
+    case = Case("numpy", "where", (2,), (2,), (2,))
+    right = right_answer(case)
+    assert judge(case, predict(case), right) is Judged.EQUAL
+    fewer = Reply(ReplyKind.RESULT, arrays=right.arrays[:-1])
+    assert judge(case, predict(case), fewer) is Judged.DISAGREE
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ReplyKind if kind is not ReplyKind.RESULT])
+def test_no_answer_to_a_valid_plan_is_a_disagreement(kind: ReplyKind) -> None:
+    assert judge(CASE, predict(CASE), Reply(kind)) is Judged.DISAGREE
 
 
 def test_a_result_where_a_refusal_is_predicted_is_a_disagreement() -> None:
     case = Case("numpy", "subtract", (2,), (3,))
-    result = EngineOutcome(Answer.RESULT, (3,), np.zeros((1, 3)))
+    result = Reply(ReplyKind.RESULT, arrays=(np.zeros(3),))
     assert judge(case, predict(case), result) is Judged.DISAGREE
-    assert judge(case, predict(case), EngineOutcome(Answer.REFUSED)) is Judged.REFUSE
+    assert judge(case, predict(case), Reply(ReplyKind.REFUSED)) is Judged.REFUSE
 
 
 def test_a_refusal_where_a_silent_error_is_predicted_is_a_disagreement() -> None:
@@ -84,8 +90,8 @@ def test_a_refusal_where_a_silent_error_is_predicted_is_a_disagreement() -> None
     predicted = predict(case)
     assert isinstance(predicted, zs.BroadcastError)
     assert predicted.silent
-    assert judge(case, predicted, EngineOutcome(Answer.REFUSED)) is Judged.DISAGREE
-    assert judge(case, predicted, EngineOutcome(Answer.CRASHED)) is Judged.SILENT
+    assert judge(case, predicted, Reply(ReplyKind.REFUSED)) is Judged.DISAGREE
+    assert judge(case, predicted, Reply(ReplyKind.CRASHED)) is Judged.SILENT
 
 
 def test_a_silent_error_that_gives_numpys_answer_is_a_disagreement() -> None:
@@ -102,19 +108,17 @@ def test_operands_tell_every_misplacement_apart(name: str) -> None:
     else:
         shapes = [(4, 4)] if name == "broadcast" else [(4, 4), (4, 4)]
     passes = kind.operands(shapes, "float64")
-    right = np.stack([np.asarray(kind.function(*operands), np.float64) for operands in passes])
+    right = [np.asarray(kind.function(*operands), np.float64) for operands in passes]
     assert kind.matches(right, right)
     for k in range(len(shapes)):
         for move in MOVES:
-            moved = np.stack(
-                [
-                    np.asarray(
-                        kind.function(*(move(x) if j == k else x for j, x in enumerate(operands))),
-                        np.float64,
-                    )
-                    for operands in passes
-                ]
-            )
+            moved = [
+                np.asarray(
+                    kind.function(*(move(x) if j == k else x for j, x in enumerate(operands))),
+                    np.float64,
+                )
+                for operands in passes
+            ]
             assert not kind.matches(moved, right)
 
 
@@ -149,7 +153,7 @@ def test_generated_cases_are_seeded_and_of_every_mood(engine: str) -> None:
     for case in cases:
         row = row_of(case)
         assert all(np.prod(s) <= KINDS[row.kind].limit for s in shapes_of(case, row))
-        if row.form is not Form.TO:
+        if row.roles is not ShapeRoles.TO:
             assert min((*case.a, *case.b), default=0) >= 0
 
 
@@ -162,30 +166,32 @@ def test_the_ladder_climbs_to_the_highest_rank() -> None:
 
 
 def test_numpy_in_a_worker_agrees() -> None:
-    with Worker("numpy", sys.executable) as worker:
-        assert worker.version == np.__version__
-        report = run_engine(worker, [*ladder("numpy"), *generate("numpy", 500, 1)])
+    with Process("numpy") as process:
+        assert process.version == np.__version__
+        report = run_engine(process, [*ladder("numpy"), *generate("numpy", 500, 1)])
     assert not report.findings
     assert report.count(Judged.EQUAL) > 500
     assert report.count(Judged.REFUSE) > 50
 
 
 def test_a_worker_that_dies_is_an_outcome_and_the_next_case_runs() -> None:
-    with Worker("numpy", sys.executable) as worker:
-        assert worker._process is not None
-        worker._process.kill()
-        assert worker.ask(CASE) == EngineOutcome(Answer.CRASHED, message="SIGKILL")
-        assert worker.ask(CASE).answer is Answer.RESULT
+    with Process("numpy") as process:
+        assert process._process is not None
+        process._process.kill()
+        reply = ask(process, CASE, again=False)
+        assert reply == Reply(ReplyKind.CRASHED, "the engine's process ended: SIGKILL")
+        assert ask(process, CASE).kind is ReplyKind.RESULT
 
 
 def test_a_worker_that_is_too_late_is_an_outcome() -> None:
-    with Worker("numpy", sys.executable, case_seconds=0.0) as worker:
-        assert worker.ask(CASE).answer is Answer.CRASHED
+    with Process("numpy", seconds=0.0) as process:
+        assert ask(process, CASE).kind is ReplyKind.CRASHED
 
 
-def test_a_case_without_a_runner_is_broken_not_refused() -> None:
-    with Worker("numpy", sys.executable) as worker:
-        assert worker.ask(Case("numpy", "no such op", (), ())).answer is Answer.BROKEN
+def test_a_call_without_a_function_is_broken_not_refused() -> None:
+    with Process("numpy") as process:
+        reply = process.ask(Task(Form.CALL, "no such op"), [np.ones(2)] * 2)
+    assert reply.kind is ReplyKind.BROKEN
 
 
 def test_a_missing_engine_is_reported_by_name(
@@ -195,14 +201,14 @@ def test_a_missing_engine_is_reported_by_name(
     (tmp_path / "torch.py").write_text("raise ImportError('no torch here')")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(Missing, match="no torch here"):
-        Worker("torch", sys.executable).start()
+        Process("torch").start()
     assert main(["conformance", "--engine", "torch", "--cases", "5"]) == 2
     assert "not run: torch: not installed: no torch here" in capsys.readouterr().out
 
 
 def test_a_worker_that_cannot_start_says_why() -> None:
-    with pytest.raises(NoWorker, match="numpy does not start"):
-        Worker("numpy", "/bin/false").start()
+    with pytest.raises(NotStarted, match="numpy does not start"):
+        Process("numpy", "/bin/false").start()
 
 
 def test_a_worker_sees_nothing_that_lies_beside_zerostride(tmp_path: Path) -> None:
@@ -215,8 +221,8 @@ def test_a_worker_sees_nothing_that_lies_beside_zerostride(tmp_path: Path) -> No
         "sys.meta_path[:] = [f for f in sys.meta_path if isinstance(f, type)]\n"
         "import neighbour, zerostride\n"
         "assert zerostride.__file__.startswith(sys.argv[1]), zerostride.__file__\n"
-        "from zerostride.runtimes.probe.isolation import Worker\n"
-        "worker = Worker('numpy', sys.argv[2]); worker.module = 'neighbour'; worker.start()\n"
+        "from zerostride.runtimes.process import Process\n"
+        "child = Process('numpy', sys.argv[2]); child.module = 'neighbour'; child.start()\n"
     )
     folder, name = os.path.split(sys.executable)
     other = os.path.join(folder, "..", os.path.basename(folder), name)  # another by its name alone

@@ -1,7 +1,8 @@
-"""The real engines, each run in its own process.
+"""The real engines: the one way to run an op, a node or a model file on them, in a child process.
 
-`probe` runs generated cases of single ops on an engine and compares the values with predictions
-(`zerostride engines --measure`). `verify` runs the nodes of a model, or the whole model. Engines
-are imported only in child processes, so a crash is a result.
-In: cases, models. Out: the engine's results.
+`task` is the question and the answer, `runners` has one module an engine, `child` is the process
+that loads one of them, `process` starts and asks it, `files` gives any tensors of a model file.
+`probe` runs generated cases of single ops and compares them with predictions (`zerostride engines
+--measure`); `verify` runs the broadcasts of a model, or the whole model.
+In: cases, models. Out: the engine's results; a crash, a refusal and a timeout are results, too.
 """

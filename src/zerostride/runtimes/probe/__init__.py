@@ -1,9 +1,7 @@
-"""Runs the real engines and compares them with zerostride's predictions, by value.
-
-Every engine runs in its own process, so a crash is an outcome and does not end the run. The heavy
-packages are imported only there. An engine that is not installed is reported by name.
+"""Runs single ops on the real engines and compares them with zerostride's predictions, by value.
 
 Reading order: `case` (the data), `kinds` (the functions, and the operands that prove where every
-element went), `catalogue` (the ops of each engine), `runners` (one module an engine), `isolation`
-(the child processes), `conformance` (the comparison).
+element went), `catalogue` (the ops of each engine), `conformance` (the comparison). An engine that
+is not installed is reported by name.
+In: cases. Out: what agrees, and every disagreement.
 """

@@ -1,25 +1,16 @@
-"""One question to an engine and its answer, as plain data that processes exchange."""
+"""One question to an engine, and verified cases of a file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from ...errors import BadInput
 
-from ...errors import ZerostrideError
-
-Array = NDArray[Any]
 Shape = tuple[int, ...]
-
-
-class BadInput(ZerostrideError):  # noqa: N818 - said to a person, not raised at a caller
-    """The command line has an unusable argument; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,38 +64,6 @@ def _shape(sizes: Iterable[Any]) -> Shape:
     return tuple(int(size) for size in sizes)
 
 
-class Answer(StrEnum):
-    """The outcome of a case on an engine."""
-
-    RESULT = "result"
-    REFUSED = "refused"  # it refused, in any way of the engine
-    CRASHED = "crashed"  # the process died, or did not answer in time
-    BROKEN = "broken"  # the runner failed: a bug here, not the engine's answer
-
-
-@dataclass(frozen=True, slots=True)
-class EngineOutcome:
-    """An engine's answer.
-
-    Attributes:
-        answer: see :class:`Answer`.
-        shape: the result's shape; None without one.
-        values: the elements of the result, one row a pass over the case; None without.
-        message: the engine's message, or how its process ended.
-    """
-
-    answer: Answer
-    shape: Shape | None = None
-    values: Array | None = None
-    message: str = ""
-
-    def describe(self) -> str:
-        """A phrase for messages."""
-        if self.answer is Answer.RESULT:
-            return f"gave {self.shape}"
-        return f"{self.answer.value}: {self.message}" if self.message else self.answer.value
-
-
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """A verified case of a cases file: the case, its result, and where the axes landed.
@@ -151,15 +110,3 @@ def read_cases(path: str | Path) -> Iterator[Recorded]:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             detail = f"lacks {error}" if isinstance(error, KeyError) else str(error)
             raise BadInput(f"{path}:{number} is not a case: {detail}") from error
-
-
-def as_values(results: Sequence[Array]) -> tuple[Shape, Array]:
-    """The shape that the passes' results share, and their elements, one row a pass.
-
-    Raises ValueError where they differ in shape. Rows, because a stack of arrays of the highest
-    rank would have one axis too many.
-    """
-    shape = results[0].shape
-    if any(result.shape != shape for result in results):
-        raise ValueError(f"results of one case differ in shape: {[r.shape for r in results]}")
-    return shape, np.array([np.asarray(r, np.float64).reshape(-1) for r in results])

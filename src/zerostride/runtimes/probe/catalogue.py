@@ -1,7 +1,7 @@
 """The ops that are tested on each engine, one row an op.
 
-A row names the kind (the function), the form (the meaning of the shapes), the attributes to draw,
-and the `op` of zerostride's prediction. The engine's runner has the code.
+A row names the kind (the function), the roles of the shapes, the attributes to draw, and the `op`
+of zerostride's prediction. The engine's runner has the code.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from .case import BadInput, Case
+from ...errors import BadInput
+from .case import Case
 
 
-class Form(StrEnum):
+class ShapeRoles(StrEnum):
     """The meaning of a case's shapes."""
 
     BINARY = "binary"  # two operands
@@ -47,7 +48,7 @@ class CatalogueRow:
     Attributes:
         op: the op as the engine calls it.
         kind: a name of `kinds.KINDS`.
-        form: what the shapes are.
+        roles: what the shapes are.
         draw: how cases are drawn.
         max_rank: the highest rank that is drawn; one more than the engine carries, where that does
             not crash the engine.
@@ -59,7 +60,7 @@ class CatalogueRow:
 
     op: str
     kind: str
-    form: Form = Form.BINARY
+    roles: ShapeRoles = ShapeRoles.BINARY
     draw: Draw = Draw.RIGHT
     max_rank: int = 6
     ask: str | None = None
@@ -86,44 +87,56 @@ CATALOGUE: Mapping[str, tuple[CatalogueRow, ...]] = MappingProxyType(
         "numpy": (
             CatalogueRow("add", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
             CatalogueRow("subtract", "subtract", max_rank=_NUMPY_RANK, dtypes=_BOTH),
-            CatalogueRow("broadcast_to", "broadcast", Form.TO, max_rank=_NUMPY_RANK, dtypes=_BOTH),
-            CatalogueRow("where", "where", Form.WHERE, ask="where"),
+            CatalogueRow(
+                "broadcast_to", "broadcast", ShapeRoles.TO, max_rank=_NUMPY_RANK, dtypes=_BOTH
+            ),
+            CatalogueRow("where", "where", ShapeRoles.WHERE, ask="where"),
         ),
         "torch": (
             CatalogueRow("add", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
             CatalogueRow("sub", "subtract", max_rank=_NUMPY_RANK, dtypes=_BOTH),
-            CatalogueRow("expand", "broadcast", Form.TO, Draw.KEEPS, max_rank=_NUMPY_RANK),
-            CatalogueRow("broadcast_to", "broadcast", Form.TO, Draw.KEEPS, max_rank=_NUMPY_RANK),
-            CatalogueRow("where", "where", Form.WHERE, ask="where", weight=2),
-            CatalogueRow("prelu", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
+            CatalogueRow("expand", "broadcast", ShapeRoles.TO, Draw.KEEPS, max_rank=_NUMPY_RANK),
+            CatalogueRow(
+                "broadcast_to", "broadcast", ShapeRoles.TO, Draw.KEEPS, max_rank=_NUMPY_RANK
+            ),
+            CatalogueRow("where", "where", ShapeRoles.WHERE, ask="where", weight=2),
+            CatalogueRow("prelu", "prelu", ShapeRoles.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
         ),
         "tensorflow": (
             CatalogueRow("add", "add", max_rank=12, dtypes=_BOTH),
             CatalogueRow("subtract", "subtract", max_rank=12, dtypes=_BOTH),
             CatalogueRow("greater", "greater", max_rank=12, weight=2),
-            CatalogueRow("broadcast_to", "broadcast", Form.TO, Draw.KEEPS, max_rank=12),
-            CatalogueRow("where", "where", Form.WHERE, ask="where", max_rank=10, weight=2),
+            CatalogueRow("broadcast_to", "broadcast", ShapeRoles.TO, Draw.KEEPS, max_rank=12),
+            CatalogueRow("where", "where", ShapeRoles.WHERE, ask="where", max_rank=10, weight=2),
         ),
         "jax": (
             CatalogueRow("add", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
             CatalogueRow("subtract", "subtract", max_rank=_NUMPY_RANK),
-            CatalogueRow("broadcast_to", "broadcast", Form.TO, max_rank=_NUMPY_RANK),
-            CatalogueRow("broadcast_in_dim", "broadcast", Form.TO, Draw.IN_DIM, max_rank=12),
+            CatalogueRow("broadcast_to", "broadcast", ShapeRoles.TO, max_rank=_NUMPY_RANK),
+            CatalogueRow("broadcast_in_dim", "broadcast", ShapeRoles.TO, Draw.IN_DIM, max_rank=12),
             CatalogueRow("lax.add", "add", draw=Draw.EQUAL_RANKS, max_rank=12, ask="lax.add"),
         ),
         "onnxruntime": (
             CatalogueRow("Add-7", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
             CatalogueRow("Add-14", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
             CatalogueRow("Sub-14", "subtract", max_rank=_NUMPY_RANK),
-            CatalogueRow("Expand-13", "broadcast", Form.TO, max_rank=_NUMPY_RANK),
-            CatalogueRow("PRelu-16", "prelu", Form.PRELU, Draw.CHANNEL, max_rank=12, ask="prelu"),
-            CatalogueRow("Where-16", "where", Form.WHERE, ask="where", weight=2),
+            CatalogueRow("Expand-13", "broadcast", ShapeRoles.TO, max_rank=_NUMPY_RANK),
+            CatalogueRow(
+                "PRelu-16", "prelu", ShapeRoles.PRELU, Draw.CHANNEL, max_rank=12, ask="prelu"
+            ),
+            CatalogueRow("Where-16", "where", ShapeRoles.WHERE, ask="where", weight=2),
         ),
         "openvino": (
             CatalogueRow("Add", "add", draw=Draw.NONE_RULE, max_rank=33, weight=2),
             CatalogueRow("Add", "add", draw=Draw.NUMPY_RULE, max_rank=33),
             CatalogueRow(
-                "Subtract", "subtract", Form.BINARY, Draw.NUMPY_RULE, 33, ask="subtract", weight=2
+                "Subtract",
+                "subtract",
+                ShapeRoles.BINARY,
+                Draw.NUMPY_RULE,
+                33,
+                ask="subtract",
+                weight=2,
             ),
             CatalogueRow("Add", "add", draw=Draw.PDPD, max_rank=12, weight=6),
             CatalogueRow("Subtract", "subtract", draw=Draw.PDPD, ask="subtract", weight=2),
@@ -131,9 +144,9 @@ CATALOGUE: Mapping[str, tuple[CatalogueRow, ...]] = MappingProxyType(
             CatalogueRow("Divide", "divide", draw=Draw.PDPD, ask="divide", weight=1),
             CatalogueRow("Greater", "greater", draw=Draw.PDPD, ask="greater", weight=1),
             CatalogueRow(
-                "Broadcast-3", "broadcast", Form.TO, Draw.BROADCAST_3, max_rank=12, weight=8
+                "Broadcast-3", "broadcast", ShapeRoles.TO, Draw.BROADCAST_3, max_rank=12, weight=8
             ),
-            CatalogueRow("PRelu", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
+            CatalogueRow("PRelu", "prelu", ShapeRoles.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
         ),
         "paddle": (
             CatalogueRow("elementwise_add", "add", draw=Draw.PADDLE_AXIS, dtypes=_BOTH, weight=6),
@@ -141,13 +154,15 @@ CATALOGUE: Mapping[str, tuple[CatalogueRow, ...]] = MappingProxyType(
             CatalogueRow("elementwise_max", "maximum", draw=Draw.PADDLE_AXIS),
             CatalogueRow("add", "add", max_rank=9, ask="add", weight=2),
             CatalogueRow("subtract", "subtract", max_rank=9, weight=2),
-            CatalogueRow("expand", "broadcast", Form.TO, Draw.KEEPS, max_rank=9, weight=3),
-            CatalogueRow("broadcast_to", "broadcast", Form.TO, Draw.KEEPS, max_rank=9, weight=3),
+            CatalogueRow("expand", "broadcast", ShapeRoles.TO, Draw.KEEPS, max_rank=9, weight=3),
             CatalogueRow(
-                "expand_v2", "broadcast", Form.TO, Draw.KEEPS, max_rank=9, ask="expand_v2"
+                "broadcast_to", "broadcast", ShapeRoles.TO, Draw.KEEPS, max_rank=9, weight=3
             ),
-            CatalogueRow("prelu", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
-            CatalogueRow("where", "where", Form.WHERE, max_rank=10, ask="where", weight=2),
+            CatalogueRow(
+                "expand_v2", "broadcast", ShapeRoles.TO, Draw.KEEPS, max_rank=9, ask="expand_v2"
+            ),
+            CatalogueRow("prelu", "prelu", ShapeRoles.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
+            CatalogueRow("where", "where", ShapeRoles.WHERE, max_rank=10, ask="where", weight=2),
         ),
         "ncnn": (
             *(
@@ -161,13 +176,13 @@ CATALOGUE: Mapping[str, tuple[CatalogueRow, ...]] = MappingProxyType(
                 )
                 for number, kind in enumerate(_NCNN_KINDS)
             ),
-            CatalogueRow("PReLU", "prelu", Form.PRELU, Draw.CHANNEL, max_rank=4, ask="prelu"),
+            CatalogueRow("PReLU", "prelu", ShapeRoles.PRELU, Draw.CHANNEL, max_rank=4, ask="prelu"),
         ),
         "mnn": (
             CatalogueRow("Add", "add", max_rank=9),
             CatalogueRow("Subtract", "subtract", max_rank=9),
-            CatalogueRow("BroadcastTo(op)", "broadcast", Form.TO, max_rank=9, weight=3),
-            CatalogueRow("PReLU", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=1),
+            CatalogueRow("BroadcastTo(op)", "broadcast", ShapeRoles.TO, max_rank=9, weight=3),
+            CatalogueRow("PReLU", "prelu", ShapeRoles.PRELU, Draw.CHANNEL, ask="prelu", weight=1),
         ),
         "litert": (
             *(
@@ -202,10 +217,14 @@ CATALOGUE: Mapping[str, tuple[CatalogueRow, ...]] = MappingProxyType(
             CatalogueRow(
                 "LOGICAL_AND", "logical_and", ask="logical_and", dtypes=("bool",), weight=1
             ),
-            CatalogueRow("SELECT_V2", "where", Form.WHERE, max_rank=10, ask="where", weight=3),
-            CatalogueRow("PRELU", "prelu", Form.PRELU, Draw.CHANNEL, 12, ask="prelu", weight=2),
             CatalogueRow(
-                "BROADCAST_TO", "broadcast", Form.TO, Draw.KEEPS, 12, dtypes=_BOTH, weight=4
+                "SELECT_V2", "where", ShapeRoles.WHERE, max_rank=10, ask="where", weight=3
+            ),
+            CatalogueRow(
+                "PRELU", "prelu", ShapeRoles.PRELU, Draw.CHANNEL, 12, ask="prelu", weight=2
+            ),
+            CatalogueRow(
+                "BROADCAST_TO", "broadcast", ShapeRoles.TO, Draw.KEEPS, 12, dtypes=_BOTH, weight=4
             ),
         ),
     }

@@ -16,10 +16,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ...engines import find_engine
-from .case import BadInput, Case
+from ...errors import BadInput
+from ..process import Missing, Process, interpreter_for
+from .case import Case
 from .catalogue import rows_of
 from .conformance import EngineReport, run_engine
-from .isolation import Missing, Worker, interpreter_for
 from .report import agrees, print_reports, reports_to_json
 
 #: Columns of text where there is no terminal to ask.
@@ -87,10 +88,10 @@ def _run(engine: str, make: MakeCases, chosen: dict[str, str], quiet: bool) -> E
         return prepared
     try:
         with (
-            Worker(engine, interpreter_for(engine, chosen)) as worker,
+            Process(engine, interpreter_for(engine, chosen)) as process,
             _progress(engine, len(cases), quiet) as advance,
         ):
-            report = run_engine(worker, cases, advance)
+            report = run_engine(process, cases, advance)
     except Missing as error:
         prepared.missing = f"not installed: {error}"
         return prepared

@@ -14,12 +14,13 @@ from enum import StrEnum
 from typing import Any
 
 from ...core.plan import Plan
-from ...errors import BroadcastError, Reason
-from .case import Answer, BadInput, Case, EngineOutcome, Recorded
-from .catalogue import row_of
-from .isolation import Worker, ask_all
+from ...errors import BadInput, BroadcastError, Reason
+from ..process import Process
+from ..task import Array, Form, Reply, ReplyKind, Task
+from .case import Case, Recorded
+from .catalogue import ShapeRoles, row_of
 from .kinds import KINDS
-from .predict import expected_values, numpy_result, predict, striking
+from .predict import expected_values, numpy_result, predict, shapes_of, striking
 
 
 class Judged(StrEnum):
@@ -35,8 +36,8 @@ class Judged(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """A case with its verdict, the prediction and the outcome."""
+class JudgedCase:
+    """A case with its verdict, the prediction and the engine's answer in words."""
 
     case: Case
     verdict: Judged
@@ -68,7 +69,7 @@ class EngineReport:
     counts: Counter[tuple[str, Judged]] = field(default_factory=Counter)
     distinct: int = 0
     unmodelled: Counter[str] = field(default_factory=Counter)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[JudgedCase] = field(default_factory=list)
 
     @property
     def cases(self) -> int:
@@ -83,7 +84,7 @@ class EngineReport:
         """The ops, in order of first occurrence."""
         return list(dict.fromkeys(op for op, _ in self.counts))
 
-    def add(self, finding: Finding) -> None:
+    def add(self, finding: JudgedCase) -> None:
         """Counts a case; keeps it if it is a disagreement."""
         self.counts[label(finding.case), finding.verdict] += 1
         if finding.verdict is Judged.DISAGREE:
@@ -112,29 +113,27 @@ def label(case: Case) -> str:
     return f"{case.op} {rule}" if rule else case.op
 
 
-def judge(case: Case, predicted: Plan | BroadcastError, outcome: EngineOutcome) -> Judged:
+def judge(case: Case, predicted: Plan | BroadcastError, answer: Reply) -> Judged:
     """The comparison. Never an agreement by default."""
-    if outcome.answer is Answer.BROKEN:
+    if answer.kind in (ReplyKind.BROKEN, ReplyKind.ABSENT):
         return Judged.DISAGREE
     if isinstance(predicted, Plan):
-        return _judge_plan(case, predicted, outcome)
+        return _judge_plan(case, predicted, answer)
     if predicted.silent:
-        return _judge_silent(case, predicted, outcome)
-    if outcome.answer is Answer.REFUSED:
+        return _judge_silent(case, predicted, answer)
+    if answer.kind is ReplyKind.REFUSED:
         return Judged.REFUSE
-    if outcome.answer is Answer.RESULT and predicted.reason == Reason.TRANSPOSES:
+    if answer.kind is ReplyKind.RESULT and predicted.reason == Reason.TRANSPOSES:
         return Judged.DECLINED
     return Judged.DISAGREE
 
 
-def _judge_plan(case: Case, plan: Plan, outcome: EngineOutcome) -> Judged:
-    if outcome.answer is not Answer.RESULT:
+def _judge_plan(case: Case, plan: Plan, answer: Reply) -> Judged:
+    if answer.kind is not ReplyKind.RESULT:
         # An op that crashes on some shapes may refuse to compile on similar shapes.
         divergence = striking(case, plan, frozenset({Reason.CRASH}))
         return Judged.CRASH if divergence else Judged.DISAGREE
-    assert outcome.values is not None
-    kind = KINDS[row_of(case).kind]
-    if outcome.shape == plan.shape and kind.matches(outcome.values, expected_values(case, plan)):
+    if KINDS[row_of(case).kind].matches(answer.arrays, expected_values(case, plan)):
         return Judged.EQUAL
     divergence = striking(case, plan, frozenset({Reason.WRONG_RESULT}))
     return Judged.WRONG if divergence else Judged.DISAGREE
@@ -145,22 +144,19 @@ def _judge_plan(case: Case, plan: Plan, outcome: EngineOutcome) -> Judged:
 UNDEFINED = frozenset({Reason.OVERRUN})
 
 
-def _judge_silent(case: Case, predicted: BroadcastError, outcome: EngineOutcome) -> Judged:
+def _judge_silent(case: Case, predicted: BroadcastError, answer: Reply) -> Judged:
     """A disagreement if the engine refuses or gives NumPy's answer.
 
     An empty result proves nothing. NumPy's answer is wrong under pdpd and under a mapping.
     """
     if predicted.reason in UNDEFINED:
         return Judged.SILENT
-    if outcome.answer is Answer.REFUSED:
+    if answer.kind is ReplyKind.REFUSED:
         return Judged.DISAGREE
-    if outcome.answer is Answer.RESULT:
+    own = "axes_mapping" not in case.attrs and case.attrs.get("auto_broadcast") != "pdpd"
+    if answer.kind is ReplyKind.RESULT and own and answer.arrays[0].size:
         sane = numpy_result(case)
-        assert outcome.values is not None
-        kind = KINDS[row_of(case).kind]
-        own = "axes_mapping" not in case.attrs and case.attrs.get("auto_broadcast") != "pdpd"
-        proves = own and outcome.values.size > 0 and sane is not None and outcome.shape == sane[0]
-        if proves and sane and kind.matches(outcome.values, sane[1]):
+        if sane is not None and KINDS[row_of(case).kind].matches(answer.arrays, sane):
             return Judged.DISAGREE
     return Judged.SILENT
 
@@ -183,36 +179,44 @@ def contradicts(recorded: Recorded, predicted: Plan | BroadcastError) -> bool:
     return recorded.aligned()[: len(predicted.aligned)] != predicted.aligned
 
 
-def run_engine(
-    worker: Worker, cases: Sequence[Case], advance: Callable[[], None] = lambda: None
-) -> EngineReport:
-    """Runs the cases on a started worker and judges each.
+def ask(process: Process, case: Case, *, again: bool = True) -> Reply:
+    """The engine's answer to a case: a result for each pass of its kind, one after the other.
 
-    Cases that are predicted to go wrong silently run last: they may ruin the worker's memory.
+    `again` is that of :meth:`Process.ask`.
     """
-    report = EngineReport(worker.engine, worker.version, distinct=len(set(map(str, cases))))
+    row = row_of(case)
+    target = case.b if row.roles is ShapeRoles.TO else ()
+    task = Task(Form.CALL, case.op, case.attrs, target)
+    results: list[Array] = []
+    for operands in KINDS[row.kind].operands(shapes_of(case, row), case.dtype):
+        answer = process.ask(task, operands, again=again)
+        if answer.kind is not ReplyKind.RESULT:
+            return answer
+        results += answer.arrays
+    return Reply(ReplyKind.RESULT, arrays=tuple(results))
+
+
+def run_engine(
+    process: Process, cases: Sequence[Case], advance: Callable[[], None] = lambda: None
+) -> EngineReport:
+    """Runs the cases on a started engine and judges each.
+
+    Cases that are predicted to go wrong silently run last, and once: they may ruin the child's
+    memory.
+    """
+    report = EngineReport(process.engine, process.version, distinct=len(set(map(str, cases))))
     predictions = [(case, predict(case)) for case in cases]
-    careful = [pair for pair in predictions if not _is_silent(pair[1])]
-    for (case, predicted), (_, outcome) in zip(
-        careful, ask_all(worker, (case for case, _ in careful)), strict=True
-    ):
-        report.add(_finding(case, predicted, outcome))
+    for case, predicted in sorted(predictions, key=lambda pair: _is_silent(pair[1])):
+        answer = ask(process, case, again=not _is_silent(predicted))
+        verdict = judge(case, predicted, answer)
+        words = (describe(predicted), answer.describe()) if verdict is Judged.DISAGREE else ("", "")
+        report.add(JudgedCase(case, verdict, *words))
         advance()
-    for case, predicted in predictions:
-        if _is_silent(predicted):
-            report.add(_finding(case, predicted, worker.ask(case)))
-            advance()
     return report
 
 
 def _is_silent(predicted: Plan | BroadcastError) -> bool:
     return isinstance(predicted, BroadcastError) and predicted.silent
-
-
-def _finding(case: Case, predicted: Plan | BroadcastError, outcome: EngineOutcome) -> Finding:
-    verdict = judge(case, predicted, outcome)
-    expected = describe(predicted) if verdict is Judged.DISAGREE else ""
-    return Finding(case, verdict, expected, outcome.describe() if expected else "")
 
 
 def check_recorded(report: EngineReport, recorded: Iterable[Recorded]) -> list[Case]:
@@ -228,7 +232,9 @@ def check_recorded(report: EngineReport, recorded: Iterable[Recorded]) -> list[C
         predicted = predict(each.case)
         if contradicts(each, predicted) and not _beyond(predicted):
             record = f"line {each.line} of the file: {each.result}"
-            report.findings.append(Finding(each.case, Judged.DISAGREE, describe(predicted), record))
+            report.findings.append(
+                JudgedCase(each.case, Judged.DISAGREE, describe(predicted), record)
+            )
     return kept
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .case import Case, Shape
-from .catalogue import CatalogueRow, Draw, Form, rows_of
+from .catalogue import CatalogueRow, Draw, ShapeRoles, rows_of
 from .kinds import KINDS
 
 #: Ranks that most cases have; the rest go up to the row's highest.
@@ -53,7 +53,7 @@ def draw_case(rng: random.Random, engine: str, row: CatalogueRow) -> Case:
 
 
 def _fits(row: CatalogueRow, shapes: Sequence[Shape]) -> bool:
-    operands = shapes[:1] if row.form is Form.TO else shapes
+    operands = shapes[:1] if row.roles is ShapeRoles.TO else shapes
     if any(math.prod(shape) > KINDS[row.kind].limit for shape in operands):
         return False
     return _right_aligned_elements(shapes) <= MOST_ELEMENTS
@@ -134,9 +134,9 @@ Drawn = tuple[list[Shape], dict[str, Any]]
 
 
 def _right(rng: random.Random, row: CatalogueRow) -> Drawn:
-    if row.form is Form.TO:
+    if row.roles is ShapeRoles.TO:
         return list(_data_and_target(rng, row)), {}
-    return _several(rng, row, 3 if row.form is Form.WHERE else 2, _suffix), {}
+    return _several(rng, row, 3 if row.roles is ShapeRoles.WHERE else 2, _suffix), {}
 
 
 def _data_and_target(rng: random.Random, row: CatalogueRow) -> tuple[Shape, Shape]:

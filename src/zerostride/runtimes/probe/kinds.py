@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from .case import Array, Shape
+from ..task import Array
+from .case import Shape
 
 #: Operands of one pass, flat.
 Flat = tuple[Array, ...]
@@ -32,7 +33,7 @@ CURVED_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ProbeKind:
     """The function of an op.
 
     Attributes:
@@ -60,13 +61,14 @@ class Kind:
             for flats in self.recipe(counts)
         ]
 
-    def matches(self, got: Array, expected: Array) -> bool:
-        """Whether an engine's elements, one row a pass, are the expected ones."""
-        if got.shape != expected.shape:
-            return False
-        if self.tolerance == 0.0:
-            return bool(np.array_equal(got, expected))
-        return bool(np.allclose(got, expected, rtol=self.tolerance, atol=0.0))
+    def matches(self, results: Sequence[Array], expected: Sequence[Array]) -> bool:
+        """Whether an engine's results, one a pass, are the expected ones."""
+        return len(results) == len(expected) and all(map(self._equal, results, expected))
+
+    def _equal(self, result: Array, expected: Array) -> bool:
+        if self.tolerance == 0.0 or result.shape != expected.shape:
+            return bool(np.array_equal(result, expected))
+        return bool(np.allclose(result, expected, rtol=self.tolerance, atol=0.0))
 
 
 def index_from(start: int, count: int) -> Array:
@@ -164,23 +166,23 @@ _LEFT = _held(_same, 1024.0, 1024.0, lambda index: 520.0 + index)
 _NEAREST = _held(_same, 1024.0, 1024.0, lambda index: 690.0 + index)
 
 _FORWARD = (
-    Kind("add", np.add, _summed, SUM_LIMIT),
-    Kind("subtract", np.subtract, _summed, SUM_LIMIT),
-    Kind("multiply", np.multiply, _SIMPLE, SUM_LIMIT),
-    Kind("divide", np.divide, _SIMPLE, tolerance=CURVED_TOLERANCE),
-    Kind("maximum", np.maximum, _held(_same, -1.0, -1.0, _same), SUM_LIMIT),
-    Kind("minimum", np.minimum, _held(_negative, 1.0, 1.0, _negative), SUM_LIMIT),
+    ProbeKind("add", np.add, _summed, SUM_LIMIT),
+    ProbeKind("subtract", np.subtract, _summed, SUM_LIMIT),
+    ProbeKind("multiply", np.multiply, _SIMPLE, SUM_LIMIT),
+    ProbeKind("divide", np.divide, _SIMPLE, tolerance=CURVED_TOLERANCE),
+    ProbeKind("maximum", np.maximum, _held(_same, -1.0, -1.0, _same), SUM_LIMIT),
+    ProbeKind("minimum", np.minimum, _held(_negative, 1.0, 1.0, _negative), SUM_LIMIT),
     # 2 ** (index / 16) rises by 4 % a step and ends at 65,536.
-    Kind(
+    ProbeKind(
         "pow",
         np.power,
         _held(_same, 2.0, 2.0, lambda index: index / 16),
         tolerance=CURVED_TOLERANCE,
     ),
-    Kind("atan2", np.arctan2, _held(_same, 128.0, 128.0, _same), tolerance=CURVED_TOLERANCE),
-    Kind("fmod", np.fmod, _LEFT),
+    ProbeKind("atan2", np.arctan2, _held(_same, 128.0, 128.0, _same), tolerance=CURVED_TOLERANCE),
+    ProbeKind("fmod", np.fmod, _LEFT),
     # log(e^x + 1) for x up to 32.
-    Kind(
+    ProbeKind(
         "logaddexp",
         np.logaddexp,
         _held(lambda index: index / 8, 0.0, 0.0, lambda index: index / 8),
@@ -188,29 +190,29 @@ _FORWARD = (
     ),
     # (2^17 + 0.5) // y falls at every step up to y = 256. No quotient is whole, because ncnn's
     # division is not exact: its 1 // 1 is 0.
-    Kind(
+    ProbeKind(
         "floor_divide",
         np.floor_divide,
         _held(lambda index: index + 0.5, 1.0, 2.0**17 + 0.5, _same),
     ),
-    Kind("remainder", _ieee_remainder, _NEAREST),
-    Kind("greater", np.greater, _predicate),
-    Kind("logical_and", np.logical_and, _truths),
-    Kind("squared_difference", _squared_difference, _held(_same, 0.0, 0.0, _same)),
-    Kind("prelu", _prelu, _held(_negative, 1.0, -1.0, _same), SUM_LIMIT),
-    Kind("where", np.where, _chosen),
-    Kind("broadcast", lambda data: data, _single, 1 << 16),
+    ProbeKind("remainder", _ieee_remainder, _NEAREST),
+    ProbeKind("greater", np.greater, _predicate),
+    ProbeKind("logical_and", np.logical_and, _truths),
+    ProbeKind("squared_difference", _squared_difference, _held(_same, 0.0, 0.0, _same)),
+    ProbeKind("prelu", _prelu, _held(_negative, 1.0, -1.0, _same), SUM_LIMIT),
+    ProbeKind("where", np.where, _chosen),
+    ProbeKind("broadcast", lambda data: data, _single, 1 << 16),
 )
 
 
-def _reversed(kind: Kind) -> Kind:
+def _reversed(kind: ProbeKind) -> ProbeKind:
     def function(x: Array, y: Array) -> Any:
         return kind.function(y, x)
 
-    return Kind("r" + kind.name, function, _swapped(kind.recipe), kind.limit, kind.tolerance)
+    return ProbeKind("r" + kind.name, function, _swapped(kind.recipe), kind.limit, kind.tolerance)
 
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
+KINDS: Mapping[str, ProbeKind] = MappingProxyType(
     {kind.name: kind for kind in _FORWARD}
     | {
         kind.name: kind

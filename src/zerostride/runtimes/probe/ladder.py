@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .case import Case, Shape
-from .catalogue import CatalogueRow, Draw, Form, rows_of
+from .catalogue import CatalogueRow, Draw, ShapeRoles, rows_of
 
 
 def ladder(engine: str) -> Iterator[Case]:
@@ -25,11 +25,11 @@ def _rungs(row: CatalogueRow, rank: int) -> Iterator[tuple[Shape, ...]]:
     turns = tuple(2 if axis % 2 and axis < 20 else 1 for axis in range(rank))
     others = tuple(2 if not axis % 2 and axis < 20 else 1 for axis in range(rank))
     both = tuple(max(pair) for pair in zip(turns, others, strict=True))
-    if row.form is Form.WHERE:
+    if row.roles is ShapeRoles.WHERE:
         yield from ((first, last, ()), (turns, others, ones))
-    elif row.form is Form.PRELU:
+    elif row.roles is ShapeRoles.PRELU:
         yield from ((last, (3,)), (first, (1,)))
-    elif row.form is Form.TO:
+    elif row.roles is ShapeRoles.TO:
         if row.draw is Draw.IN_DIM:
             yield ones, first
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -12,14 +12,15 @@ from ...engines.planning import plan, plan_to
 from ...engines.table import find_engine
 from ...errors import BroadcastError, Reason
 from ...sizes import Asker
-from .case import Array, Case, Shape, as_values
-from .catalogue import CatalogueRow, Form, row_of
+from ..task import Array
+from .case import Case, Shape
+from .catalogue import CatalogueRow, ShapeRoles, row_of
 from .kinds import KINDS
 
 
 def shapes_of(case: Case, row: CatalogueRow) -> list[Shape]:
     """The shapes of the case's operands, without a target shape."""
-    if row.form is Form.TO:
+    if row.roles is ShapeRoles.TO:
         return [case.a]
     return [case.a, case.b, *(() if case.c is None else (case.c,))]
 
@@ -28,7 +29,7 @@ def predict(case: Case) -> Plan | BroadcastError:
     """The plan that zerostride gives for the case, or its refusal."""
     row, attrs = row_of(case), case.attrs
     try:
-        if row.form is not Form.TO:
+        if row.roles is not ShapeRoles.TO:
             return plan(
                 *shapes_of(case, row),
                 engine=case.engine,
@@ -50,38 +51,29 @@ def predict(case: Case) -> Plan | BroadcastError:
         return error
 
 
-def expected_values(case: Case, plan: Plan) -> Array:
-    """The result of every pass by NumPy over the plan's views, one row a pass."""
+def expected_values(case: Case, plan: Plan) -> list[Array]:
+    """The result of every pass by NumPy over the plan's views."""
+    return _results(case, lambda operands: plan.views(*operands))
+
+
+def numpy_result(case: Case) -> list[Array] | None:
+    """The results that NumPy's own rule would give; None where it refuses."""
     row = row_of(case)
-    kind = KINDS[row.kind]
-    return as_values(
-        [
-            np.asarray(kind.function(*plan.views(*operands)))
-            for operands in kind.operands(shapes_of(case, row), _exact(case, row))
-        ]
-    )[1]
-
-
-def _exact(case: Case, row: CatalogueRow) -> str:
-    """The dtype to compute in: the case's own where results are exact, else a wider one."""
-    return case.dtype if KINDS[row.kind].tolerance == 0.0 else "float64"
-
-
-def numpy_result(case: Case) -> tuple[Shape, Array] | None:
-    """Shape and elements that NumPy's own rule would give; None where it refuses."""
-    row = row_of(case)
-    kind = KINDS[row.kind]
-    shapes: Sequence[Shape] = shapes_of(case, row)
+    target = (case.b,) if row.roles is ShapeRoles.TO else ()
     try:
-        result = np.broadcast_shapes(*shapes, *((case.b,) if row.form is Form.TO else ()))
+        result = np.broadcast_shapes(*shapes_of(case, row), *target)
     except ValueError:
         return None
-    return as_values(
-        [
-            np.asarray(kind.function(*(np.broadcast_to(x, result) for x in operands)))
-            for operands in kind.operands(shapes, _exact(case, row))
-        ]
-    )
+    return _results(case, lambda operands: [np.broadcast_to(x, result) for x in operands])
+
+
+def _results(case: Case, views: Callable[[Sequence[Array]], Iterable[Array]]) -> list[Array]:
+    row = row_of(case)
+    kind = KINDS[row.kind]
+    # The case's own type where results are exact, else a wider one.
+    dtype = case.dtype if kind.tolerance == 0.0 else "float64"
+    passes = kind.operands(shapes_of(case, row), dtype)
+    return [np.asarray(kind.function(*views(operands))) for operands in passes]
 
 
 def striking(case: Case, plan: Plan, effects: frozenset[Reason]) -> Divergence | None:

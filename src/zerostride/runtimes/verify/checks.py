@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import difflib
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ from ...engines.table import find_engine
 from ...engines.versions import warn_if_unmeasured
 from ...errors import ZerostrideError
 from ...models.audit.audited import drops_batch
-from ...models.audit.judge import BATCHLESS
 from ...models.audit.run import audit_graph
 from ...models.findings import Check, Finding, Outcome, Report, Verdict
 from ...models.flow.input_sizes import InputShapes, Sizes
@@ -22,29 +20,13 @@ from ...models.formats import lowered, module_of
 from ...models.formats.onnx.sites import Site
 from ...models.ir.graph import Graph
 from ...models.options import ModelOptions
-from ...models.reasons import Cause
 from ...models.transport.batch import BatchAxes, batch_axes
-from ..probe.isolation import CASE_SECONDS
+from ...sizes.condition import Condition
+from ..process import CASE_SECONDS, MODEL_SECONDS, running
+from ..runners import RUNNERS
 from .cache import Cache
-from .compare import Agreement, compare, tolerance
-from .process import Process, Reply, ReplyKind, leave, start
-from .runners import MODULES
-from .sites import Plain, Skip, fill, prepare
-from .task import key_of
+from .site_checks import Progress, SiteChecks
 from .whole_model import check_whole
-
-Progress = Callable[[int, int], None]
-#: Seconds for a whole model.
-MODEL_SECONDS = 300.0
-#: The limit of one call, in elements of operands and results; each question counts as so many more,
-#: for the cost of a call.
-MOST_WORK = 1 << 35
-ASKING = 1 << 22
-_OF_REPLY = {
-    ReplyKind.REFUSED: Outcome.REFUSED,
-    ReplyKind.CRASHED: Outcome.CRASHED,
-    ReplyKind.ABSENT: Outcome.NOT_RUN,
-}
 
 
 def verify(
@@ -95,35 +77,35 @@ def verify(
         ZerostrideError: the engine is not installed or does not run here, or there is no such node.
         BroadcastError: there is no such engine.
     """
+    # 1. What is asked.
     row = find_engine(engine)
-    if engine not in MODULES:
-        raise ZerostrideError(f"{engine} does not run here; these do: {', '.join(MODULES)}")
+    if engine not in RUNNERS:
+        raise ZerostrideError(f"{engine} does not run here; these do: {', '.join(RUNNERS)}")
     if cases < 1:
         raise ZerostrideError(f"cases={cases}; it is 1 or more")
     warn_if_unmeasured(engine)
+    whole = whole or against is not None
+    # 2. What the audit says of it.
     options = ModelOptions("none", batch_axis, facts, sizes, input_shapes)
     graph = options.read(model)
     report = audit_graph(graph, row, options)
-    whole = whole or against is not None
     findings = report.findings
     if node is not None and not whole:
         findings = tuple(finding for finding in findings if finding.node == node)
-    process = start(engine, timeout or (MODEL_SECONDS if whole else CASE_SECONDS), pythons)
-    try:
+    # 3. What the engine does.
+    seconds = timeout or (MODEL_SECONDS if whole else CASE_SECONDS)
+    with running(engine, seconds, pythons) as process:
         if whole:
-            checks, notes = check_whole(graph, Path(against or model), process, seed, batch_axis)
+            file = Path(against or model)
+            checks, notes = check_whole(graph, file, process, seed, batch_axis)
         else:
-            graph = resolved(graph, options.premises())[0]
-            keeper = Cache(engine, process.version, on=cache)
-            run = _Run(process, keeper, seed, cases, MOST_WORK)
-            batch = BatchAxes()
-            if drops_batch(graph, engine):
-                batch = batch_axes(lowered(graph), batch_axis)
-            checks = run.all(_sites(graph, node), findings, graph, batch, progress)
-            notes = ()
-            keeper.trim()
-    finally:
-        leave(process)
+            graph, batch = _sized(graph, engine, options.premises(), batch_axis)
+            sites = _sites(graph, node)
+            answers = Cache(engine, process.version, on=cache)
+            asked = SiteChecks(graph, batch, process, answers, seed, cases)
+            checks, notes = list(asked.run(sites, findings, progress)), ()
+            answers.trim()
+    # 4. Where the two differ.
     loud = () if whole else surprises(findings, checks)
     return replace(
         report,
@@ -133,6 +115,16 @@ def verify(
         checks=tuple(checks),
         release=process.version or report.release,
     )
+
+
+def _sized(
+    graph: Graph, engine: str, premises: Condition, batch_axis: int | None
+) -> tuple[Graph, BatchAxes]:
+    """The graph with its sizes resolved, and the batch axes that the engine does not have."""
+    graph = resolved(graph, premises)[0]
+    if not drops_batch(graph, engine):
+        return graph, BatchAxes()
+    return graph, batch_axes(lowered(graph), batch_axis)
 
 
 def _sites(graph: Graph, node: str | None) -> list[Site]:
@@ -150,141 +142,28 @@ def _sites(graph: Graph, node: str | None) -> list[Site]:
 
 def surprises(findings: Sequence[Finding], checks: Sequence[Check]) -> tuple[str, ...]:
     """The disagreements of audit and engine; a `same` that differs is the most serious."""
-    bad = (Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED)
-    notes = []
-    for finding, check in zip(findings, checks, strict=True):
-        if finding.verdict is Verdict.SAME and check.outcome in bad:
-            notes.append(
+    pairs = list(zip(findings, checks, strict=True))
+    return (*_wrong_verdicts(pairs), *_needless_verdicts(pairs))
+
+
+def _wrong_verdicts(pairs: Sequence[tuple[Finding, Check]]) -> Iterator[str]:
+    against = (Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED)
+    for finding, check in pairs:
+        if finding.verdict is Verdict.SAME and check.outcome in against:
+            yield (
                 f"WRONG VERDICT: the audit says {finding.node!r} means the same on the engine, "
                 f"which {check.outcome}: {check.detail}; please report it with the model"
             )
-    for finding, check in zip(findings, checks, strict=True):
+
+
+def _needless_verdicts(pairs: Sequence[tuple[Finding, Check]]) -> Iterator[str]:
+    for finding, check in pairs:
         other = finding.verdict in (Verdict.DIFFERENT, Verdict.REFUSED)
         if other and check.outcome is Outcome.AGREES:
-            notes.append(
+            yield (
                 f"the audit says {finding.node!r} is {finding.verdict} ({finding.reason}), and "
                 "with these numbers the engine agrees"
             )
-    return tuple(notes)
-
-
-_USED_UP = "the work that one call may take is used up; check this node alone (node=, --node)"
-
-
-@dataclass(slots=True)
-class _Run:
-    """The checks of one model. Equal tasks run once."""
-
-    process: Process
-    cache: Cache
-    seed: int
-    cases: int
-    left: int
-
-    def all(
-        self,
-        sites: Sequence[Site],
-        findings: Sequence[Finding],
-        graph: Graph,
-        batch: BatchAxes,
-        progress: Progress | None,
-    ) -> list[Check]:
-        """A check for each site, in order; `findings` are the audit's of the same sites."""
-        engine = find_engine(self.process.engine)
-        answers: dict[str, tuple[Agreement, bool]] = {}
-        checks = []
-        for done, (site, finding) in enumerate(zip(sites, findings, strict=True)):
-            try:
-                if finding.reason == Cause.FOLDED:
-                    raise Skip(finding.message)
-                plain = prepare(site, engine, batch, graph)
-                checks.append(self._check(plain, answers))
-            except Skip as reason:
-                checks.append(_check_of(site, Agreement(Outcome.NOT_RUN, str(reason), 0, 0.0)))
-            except MemoryError as error:
-                detail = f"its operands do not fit into memory: {error}"
-                checks.append(_check_of(site, Agreement(Outcome.NOT_RUN, detail, 0, 0.0)))
-            if progress is not None:
-                progress(done + 1, len(sites))
-        return checks
-
-    def _check(self, plain: Plain, answers: dict[str, tuple[Agreement, bool]]) -> Check:
-        key = self._key(plain)
-        if key not in answers:
-            # Cached answers count too, so the limit does not depend on earlier calls.
-            self._spend(plain)
-            kept = self.cache.get(key)
-            answers[key] = (
-                (kept, True) if kept is not None else (self._carry_out(plain, key), False)
-            )
-        answer, cached = answers[key]
-        if plain.note:
-            answer = replace(answer, detail="; ".join(filter(None, (answer.detail, plain.note))))
-        return _check_of(plain.site, answer, self.process.version, cached=cached)
-
-    def _spend(self, plain: Plain) -> None:
-        """Counts a question; Skip if it exceeds the limit."""
-        results = (value.shape for value in plain.site.node.outputs)
-        sizes = [*plain.shapes, *(shape for shape in results if shape is not None)]
-        whole = [math.prod(n for n in shape if isinstance(n, int)) for shape in sizes]
-        work = self.cases * (ASKING + sum(whole))
-        if work > self.left:
-            raise Skip(_USED_UP)
-        self.left -= work
-
-    def _key(self, plain: Plain) -> str:
-        """Everything that the operands, the task and the meaning depend on."""
-        site = plain.site
-        rule = (site.rule.name, sorted((k, repr(v)) for k, v in site.attributes.items()))
-        meant = [
-            rule,
-            site.stands_for,
-            plain.shapes,
-            plain.dtypes,
-            plain.engine_shapes,
-            plain.result,
-        ]
-        attributes = sorted((k, repr(v)) for k, v in site.node.attributes.items())
-        head = key_of(plain.task, ())
-        return repr((head, meant, attributes, site.node.version, self.seed, self.cases))
-
-    def _carry_out(self, plain: Plain, key: str) -> Agreement:
-        """The first case that does not agree; if all agree, the sum of their elements."""
-        elements, error = 0, 0.0
-        for case in range(self.cases):
-            arrays, expected = fill(plain, self.seed + case)
-            reply = self.process.carry_out(plain.task, arrays)
-            answer = self._judged(plain, reply, expected)
-            if answer.outcome is not Outcome.AGREES:
-                break
-            elements, error = elements + answer.elements, max(error, answer.error)
-            answer = replace(answer, elements=elements, error=error)
-        self.cache.put(key, answer)
-        return answer
-
-    def _judged(self, plain: Plain, reply: Reply, expected: Any) -> Agreement:
-        if reply.answer is not ReplyKind.RESULT:
-            return Agreement(_OF_REPLY[reply.answer], reply.message, 0, 0.0)
-        engine = self.process.engine
-        source = plain.site.node.domain
-        most = tolerance(engine, plain.op, expected.dtype, compound=plain.compound, source=source)
-        return compare(expected, reply.arrays[0], most, any_rank=engine in BATCHLESS)
-
-
-def _check_of(
-    site: Site, answer: Agreement, release: str = "", *, cached: bool = False
-) -> Check:  # fmt: skip
-    return Check(
-        site.node.path,
-        site.node.op,
-        tuple((part.name, part.shape) for part in site.operands),
-        answer.outcome,
-        answer.detail,
-        answer.elements,
-        answer.error,
-        release,
-        cached,
-    )
 
 
 __all__ = ["surprises", "verify"]

@@ -10,10 +10,11 @@ import numpy as np
 
 from ...compute.semantics import DTYPES
 from ...models.findings import Outcome
-from .task import Array
+from ..runners import RUNNERS
+from ..task import Array, Reply, ReplyKind
 
 #: The tolerance of a single operation, in units in the last place: libraries differ in the last
-#: bits of powers and quotients; ncnn divides by an approximate reciprocal.
+#: bits of powers and quotients.
 ULPS = 8
 _LOOSE: Mapping[str, int] = MappingProxyType(
     {
@@ -26,11 +27,20 @@ COMPOUND_ULPS, MODEL_ULPS = 4096, 65536
 #: Compounds that are computed in single precision, whatever their operands are, by ONNX's documents
 #: (stash_type).
 _SINGLE = frozenset({"GroupNormalization", "LayerNormalization", "RMSNormalization"})
-#: The same for ncnn's approximations.
-NCNN_ULPS = 8192
 #: A larger difference is a disagreement in any type: 4096 units of half precision are 4 times the
 #: number itself, and random operands that are aligned otherwise differ by less.
 WIDEST = 2.0**-4
+
+
+#: The outcomes of replies without a result. A runner's own fault says nothing about the engine.
+_WITHOUT_RESULT: Mapping[ReplyKind, Outcome] = MappingProxyType(
+    {
+        ReplyKind.REFUSED: Outcome.REFUSED,
+        ReplyKind.CRASHED: Outcome.CRASHED,
+        ReplyKind.ABSENT: Outcome.NOT_RUN,
+        ReplyKind.BROKEN: Outcome.NOT_RUN,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +48,16 @@ class Agreement:
     """The comparison of two results, with the fields of a :class:`~..models.findings.Check`."""
 
     outcome: Outcome
-    detail: str
-    elements: int
-    error: float
+    detail: str = ""
+    elements: int = 0
+    error: float = 0.0
+
+
+def without_result(reply: Reply) -> Agreement | None:
+    """The comparison of a reply that has no result; None if it has one."""
+    if reply.kind is ReplyKind.RESULT:
+        return None
+    return Agreement(_WITHOUT_RESULT[reply.kind], reply.message)
 
 
 def tolerance(
@@ -67,7 +84,7 @@ def tolerance(
     kinds += [dtype, *([np.dtype(np.float32)] if op in _SINGLE else ())]
     narrow = max(float(np.finfo(kind).eps) for kind in kinds)
     ulps = COMPOUND_ULPS if compound else _LOOSE.get(op, ULPS)
-    return min(narrow * (max(ulps, NCNN_ULPS) if engine == "ncnn" else ulps), WIDEST)
+    return min(narrow * max(ulps, RUNNERS[engine].ulps), WIDEST)
 
 
 def compare(expected: Array, actual: Array, most: float, *, any_rank: bool = False) -> Agreement:
@@ -83,7 +100,7 @@ def compare(expected: Array, actual: Array, most: float, *, any_rank: bool = Fal
         actual = actual.reshape(expected.shape)
     if actual.shape != expected.shape:
         detail = f"its result has the shape {actual.shape}; the model means {expected.shape}"
-        return Agreement(Outcome.DIFFERS, detail, 0, 0.0)
+        return Agreement(Outcome.DIFFERS, detail)
     wide = np.complex128 if "c" in (expected.dtype.kind, actual.dtype.kind) else np.float64
     a, b = expected.astype(wide), actual.astype(wide)
     with np.errstate(all="ignore"):

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from .task import Array
+from ..task import Array
 
 Draw = Callable[[np.random.Generator, tuple[int, ...], int], Array]
 

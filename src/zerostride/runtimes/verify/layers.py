@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 
 from ...models.formats.onnx.sites import Kind, Site
 from ...models.ir.graph import Graph, Value
-from .task import Form, Task
-
-#: Engines that run single layers, by the name of their format.
-FORMATS: Mapping[str, str] = MappingProxyType({"openvino": "openvino"})
-
-
-def is_own(site: Site, engine: str) -> bool:
-    """Whether a site's node is a layer of a file of that engine's own format."""
-    return site.node.domain == engine and engine in FORMATS
+from ..task import Form, Task
 
 
 def layer_task(site: Site) -> tuple[Task, Graph]:
@@ -61,4 +51,4 @@ def _numbers(site: Site) -> dict[int, tuple[int, ...]]:
     return numbers if axes is None else {**numbers, 2: tuple(axes)}
 
 
-__all__ = ["is_own", "layer_task"]
+__all__ = ["layer_task"]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,27 +27,15 @@ from ...models.transport.batch import BatchAxes, Sample, contracted_batch, whole
 from ...models.transport.frontend import FAULTS
 from ...models.transport.ways import NotJudged, transport
 from ...ops import OPS, column_of
+from ..runners import RUNNERS
+from ..task import Array, Form, Task
 from .data import operand
-from .layers import is_own, layer_task
-from .task import Array, Form, Task
+from .layers import layer_task
 
 #: The most elements of a checked result.
 MAX_ELEMENTS = 2**24
 #: The op set of a node whose file has none.
 _OPSET = 21
-#: Engines that run a compound as one ONNX node (MNN through its own converter).
-_NODE_ENGINES = frozenset({"onnxruntime", "openvino", "mnn"})
-#: The element types of engines that have few, and the types that replace others.
-_HOLDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        "ncnn": dict.fromkeys(("float32", "float16", "bfloat16", "float64"), "float32"),
-        "mnn": {
-            **dict.fromkeys(("float32", "float16", "bfloat16"), "float32"),
-            **dict.fromkeys(("int32", "int64"), "int32"),
-            "bool": "bool",
-        },
-    }
-)
 _LOGICAL = ("logical_and", "logical_or", "logical_xor")
 
 
@@ -158,7 +145,7 @@ def prepare(site: Site, engine: Engine, batch: BatchAxes, graph: Graph) -> Plain
         sample = whole(source)
     if lost is not None or sample.across is not None:
         raise Skip(f"it broadcasts across the batch axis, which {engine.name} does not have")
-    if is_own(site, engine.name):
+    if site.node.domain == engine.name and RUNNERS[engine.name].own_layers:
         return _layer(site)
     try:
         side = transport(site, engine)
@@ -210,8 +197,9 @@ def _planned(
     engine_shapes = tuple(tuple(map(int, shape)) for shape in sample.shapes)
     result = tuple(map(int, sample.plan.shape))
     if site.kind is Kind.EXPAND:
-        attributes = {"mode": side.rule.name, "onnx": _as_node(site, engine)}
-        task = Task(Form.TO, "expand", attributes, target=shapes[1])
+        task = Task(Form.TO, "expand", {"mode": side.rule.name}, target=shapes[1])
+        if _as_node(site, engine):
+            task = Task(Form.NODE, "Expand", target=shapes[1])
         kinds, note = _dtypes(site, engine, "expand", 1)
         return Plain(site, task, shapes[:1], engine_shapes[:1], kinds, result, note=note)
     op = side.op or "add"
@@ -222,7 +210,7 @@ def _planned(
         task = Task(Form.NODE, node.op, attributes, opset=node.version)
         return Plain(site, task, shapes, engine_shapes, kinds, result, note=note)
     if side.op not in OPS:
-        form = Form.NODE if engine.name in _NODE_ENGINES else Form.COMPOUND
+        form = Form.NODE if RUNNERS[engine.name].onnx_nodes else Form.COMPOUND
         constant = tuple(part.constant for part in site.operands)
         task = Task(form, site.stands_for, constant=constant, opset=max(_OPSET, node.version))
         return Plain(site, task, shapes, engine_shapes, kinds, result, note=note)
@@ -280,7 +268,7 @@ def _standing(engine: Engine, name: str) -> str:
     Raises:
         Skip: the engine has no such tensors, or NumPy has no such type.
     """
-    holds = _HOLDS.get(engine.name)
+    holds = RUNNERS[engine.name].holds
     if holds is None:
         return _numpy_type(name)
     if name not in holds:
@@ -344,7 +332,7 @@ def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule
     kinds = tuple(_standing(engine, value.dtype or "float32") for value in values)
     attributes = dict(word.attributes)
     missing = [k for k, value in enumerate(word.inputs) if value is None]
-    form = Form.NODE if engine.name in _NODE_ENGINES else Form.COMPOUND
+    form = Form.NODE if RUNNERS[engine.name].onnx_nodes else Form.COMPOUND
     if form is Form.NODE and missing:
         attributes[""] = missing
     turned: tuple[int, ...] = ()

@@ -19,23 +19,12 @@ from ...models.formats import format_of, lowered
 from ...models.ir.graph import Graph, Value
 from ...models.transport.batch import batch_axes
 from ...sizes.condition import ALWAYS
-from .compare import MODEL_ULPS, compare
+from ..files import tensors
+from ..process import MODEL_SECONDS, Process, running
+from ..runners import RUNNERS
+from ..task import Array, ReplyKind
+from .compare import MODEL_ULPS, Agreement, compare, without_result
 from .halves import onnx_with_halves, stores_halves, with_halves
-from .process import Process, ReplyKind, start
-from .task import Array, Form, Task
-
-#: Format to the engines that run its files.
-RUNS: Mapping[str, frozenset[str]] = {
-    "onnx": frozenset({"onnxruntime", "openvino"}),
-    "openvino": frozenset({"openvino"}),
-    "ncnn": frozenset({"ncnn"}),
-    "mnn": frozenset({"mnn"}),
-}
-_OF_REPLY = {
-    ReplyKind.REFUSED: Outcome.REFUSED,
-    ReplyKind.CRASHED: Outcome.CRASHED,
-    ReplyKind.ABSENT: Outcome.NOT_RUN,
-}
 
 
 def check_whole(
@@ -57,38 +46,45 @@ def check_whole(
     Raises:
         ZerostrideError: the engine does not run such files.
     """
-    engine = process.engine
-    form = format_of(file).name
-    if engine not in RUNS.get(form, frozenset()):
+    engine, form = process.engine, format_of(file).name
+    if form not in RUNNERS[engine].files:
+        able = sorted(name for name, row in RUNNERS.items() if form in row.files)
         raise ZerostrideError(
             f"{file}: {engine} does not run files of {form}; "
-            f"{', '.join(sorted(RUNS.get(form, frozenset()))) or 'nothing here'} does"
+            f"{', '.join(able) or 'nothing here'} does"
         )
     if not file.is_file():
         raise ModelError(f"{file}: No such file")
     inputs = random_inputs(graph, seed)
     expected, note = _meant(graph, inputs, itself=engine if str(file) == graph.path else "")
-    names = [value.name for value in graph.outputs]
-    task = Task(Form.FILE, str(file), {"inputs": list(inputs), "outputs": names})
-    arrays = list(inputs.values())
-    if engine in BATCHLESS and form != graph.format:
-        sized = resolved(graph, ALWAYS)[0]
-        axes = batch_axes(lowered(sized), batch_axis)
-        arrays = [_without(inputs[value.name], axes.of(value)) for value in sized.inputs]
-    reply = process.carry_out(task, arrays)
-    if reply.answer is not ReplyKind.RESULT:
-        outcome = _OF_REPLY[reply.answer]
-        return [_check(value, outcome, reply.message, process) for value in graph.outputs], note
-    results = dict(zip(names, reply.arrays, strict=True))
-    if engine in BATCHLESS and form != graph.format:
-        expected = {name: like(array, results[name].shape) for name, array in expected.items()}
+    batchless = engine in BATCHLESS and form != graph.format
+    reply = tensors(
+        process,
+        file,
+        _samples(graph, inputs, batch_axis) if batchless else inputs,
+        [value.name for value in graph.outputs],
+        outputs=True,
+    )
+    missing = without_result(reply)
+    if missing is not None:
+        return [_check(value, missing, process) for value in graph.outputs], note
+    if batchless:
+        arrays = zip(graph.outputs, reply.arrays, strict=True)
+        expected |= {v.name: like(expected[v.name], array.shape) for v, array in arrays}
     checks = [
-        _compared(value, expected[value.name], results[value.name], process)
-        for value in graph.outputs
+        _check(value, _compared(expected[value.name], array, engine), process)
+        for value, array in zip(graph.outputs, reply.arrays, strict=True)
     ]
     if str(file) != graph.path and any(check.outcome is Outcome.DIFFERS for check in checks):
         return _beside_halves(graph, file, inputs, expected, checks, note)
     return checks, note
+
+
+def _samples(graph: Graph, inputs: Mapping[str, Array], batch_axis: int | None) -> dict[str, Array]:
+    """The inputs without their batch axes, in the order of the graph's."""
+    sized = resolved(graph, ALWAYS)[0]
+    axes = batch_axes(lowered(sized), batch_axis)
+    return {v.name: _without(inputs[v.name], axes.of(v)) for v in sized.inputs}
 
 
 def _without(array: Array, axis: int | None) -> Array:
@@ -163,14 +159,12 @@ def _meant(
             f"{graph.path}: zerostride does not execute {ops}; nothing to compare to{hint}"
         )
     names = [value.name for value in graph.outputs]
-    process = start("onnxruntime", 300.0)
-    try:
-        with onnx_with_halves(graph.path) if halves else nullcontext(graph.path) as path:
-            task = Task(Form.FILE, path, {"inputs": list(inputs), "outputs": names})
-            reply = process.carry_out(task, list(inputs.values()))
-    finally:
-        process.stop()
-    if reply.answer is not ReplyKind.RESULT:
+    with (
+        running("onnxruntime", MODEL_SECONDS) as process,
+        onnx_with_halves(graph.path) if halves else nullcontext(graph.path) as path,
+    ):
+        reply = tensors(process, path, inputs, names, outputs=True)
+    if reply.kind is not ReplyKind.RESULT:
         raise ModelError(
             f"{graph.path}: zerostride does not execute {ops}, and ONNX Runtime, asked instead, "
             f"gives no answer: {reply.message}"
@@ -179,29 +173,18 @@ def _meant(
     return dict(zip(names, reply.arrays, strict=True)), (note,)
 
 
-def _compared(value: Value, expected: Array, actual: Array, process: Process) -> Check:
+def _compared(expected: Array, actual: Array, engine: str) -> Agreement:
     kind = expected.dtype if expected.dtype.kind == "f" else np.dtype(np.float32)
     # A double is single on several engines; the input data are of order 1.
     eps = float(np.finfo(np.float32 if kind.itemsize > 4 else kind).eps)
     most = eps * MODEL_ULPS if expected.dtype.kind in "fc" else 0.0
     if expected.dtype.kind == "f" and expected.size and np.isnan(expected).all():
         detail = "the model itself makes nothing but NaN of these random inputs"
-        return _check(value, Outcome.NOT_RUN, detail, process)
-    answer = compare(expected, actual, most, any_rank=process.engine in BATCHLESS)
-    check = _check(value, answer.outcome, answer.detail, process)
-    return Check(
-        check.node,
-        check.op,
-        check.operands,
-        answer.outcome,
-        answer.detail,
-        answer.elements,
-        answer.error,
-        process.version,
-    )
+        return Agreement(Outcome.NOT_RUN, detail)
+    return compare(expected, actual, most, any_rank=engine in BATCHLESS)
 
 
-def _check(value: Value, outcome: Outcome, detail: str, process: Process) -> Check:
+def _check(value: Value, answer: Agreement, process: Process) -> Check:
     """The check of a model's output; its name takes the place of a node's op."""
-    operands = ((value.name, value.shape),)
-    return Check("", value.name, operands, outcome, detail, release=process.version)
+    numbers = (answer.outcome, answer.detail, answer.elements, answer.error)
+    return Check("", value.name, ((value.name, value.shape),), *numbers, process.version)

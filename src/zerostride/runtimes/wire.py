@@ -1,4 +1,4 @@
-"""The protocol of parent and worker: frames of a length, a JSON header and raw values.
+"""The protocol of a process and its child: frames of a length, a JSON header and raw bytes.
 
 Frames carry data only, never code, so the two ends may be different interpreters with different
 releases of NumPy.
@@ -11,24 +11,13 @@ import os
 import select
 import struct
 import time
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
-
-import numpy as np
-
-from .case import Answer, EngineOutcome
+from typing import Any
 
 _LENGTHS = struct.Struct("<II")
+#: The most bytes of one payload, whose length is a number of 32 bits.
+MOST_BYTES = 2**32 - 1
 #: Bytes of one read: a read allocates the requested number, and a pipe holds fewer.
 _MOST_READ = 1 << 20
-
-
-class _Versioned(Protocol):
-    @property
-    def version(self) -> str: ...
-
-
-Loaded = TypeVar("Loaded", bound=_Versioned)
 
 
 class Closed(Exception):  # noqa: N818 - a fact about the other end, handled by the caller
@@ -37,15 +26,6 @@ class Closed(Exception):  # noqa: N818 - a fact about the other end, handled by 
 
 class TooLate(Exception):  # noqa: N818 - likewise
     """The other end did not answer in time."""
-
-
-def _take_output() -> int:
-    """A private copy of the output for frames; what the engines print is discarded."""
-    answers = os.dup(1)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-    return answers
 
 
 def send(
@@ -92,46 +72,3 @@ def _ready(descriptor: int, event: int, seconds: float) -> bool:
     poller = select.poll()  # select() takes no descriptor above 1023
     poller.register(descriptor, event)
     return bool(poller.poll(seconds * 1000))
-
-
-def serve(
-    load: Callable[[], Loaded],
-    answer: Callable[[Loaded, dict[str, Any], bytes], tuple[dict[str, Any], bytes]],
-) -> int:
-    """The loop of a worker, over its standard input and output; returns the exit status.
-
-    Args:
-        load: loads the engine; ImportError where it is not installed.
-        answer: computes the answer to a frame, as a frame.
-    """
-    answers = _take_output()
-    questions = os.dup(0)
-    try:
-        runner = load()
-    except ImportError as error:
-        send(answers, {"missing": str(error)})
-        return 0
-    send(answers, {"version": runner.version})
-    while True:
-        try:
-            send(answers, *answer(runner, *receive(questions)))
-        except Closed:
-            return 0
-
-
-def pack_outcome(outcome: EngineOutcome) -> tuple[dict[str, Any], bytes]:
-    """An outcome as header and payload."""
-    header: dict[str, Any] = {"answer": outcome.answer.value, "message": outcome.message}
-    if outcome.values is None:
-        return header, b""
-    header |= {"shape": outcome.shape, "rows": outcome.values.shape}
-    return header, np.ascontiguousarray(outcome.values, "<f8").tobytes()
-
-
-def unpack_outcome(header: dict[str, Any], payload: bytes) -> EngineOutcome:
-    """The outcome of a frame."""
-    answer, message = Answer(header["answer"]), str(header["message"])
-    if answer is not Answer.RESULT:
-        return EngineOutcome(answer, message=message)
-    values = np.frombuffer(payload, "<f8").reshape(header["rows"])
-    return EngineOutcome(answer, tuple(header["shape"]), values, message)

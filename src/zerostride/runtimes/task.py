@@ -1,4 +1,4 @@
-"""One computation for an engine, as plain data that processes exchange."""
+"""One computation for an engine, and its answer, as plain data that processes exchange."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ Array = NDArray[Any]
 class Form(StrEnum):
     """How a task is carried out."""
 
+    CALL = "call"  # an op by the engine's own name
     OP = "op"  # an op of the op table, by its name there; more operands than two, two by two
     TO = "to"  # the first operand broadcast to `target`
     COMPOUND = "compound"  # an op of ONNX for which the engine has a function or a layer
     NODE = "node"  # a model of one ONNX node
     LAYER = "layer"  # a layer of a file in the engine's own format
-    FILE = "file"  # a whole model file
+    FILE = "file"  # tensors of a model file
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,7 @@ class Task:
         form: see :class:`Form`.
         op: the op; a file's path under FILE.
         attributes: the op's attributes; under LAYER its "version", its "data", and "numbers" by
-            position, operands that are no tensors of the task; under FILE "inputs" and "outputs" by
-            name.
+            position, operands that are no tensors of the task; under FILE see `files`.
         target: the shape to broadcast to.
         constant: for each operand whether it is a weight of the model.
         opset: the op set of a node.
@@ -50,14 +50,8 @@ class Task:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "form": self.form,
-            "op": self.op,
-            "attributes": dict(self.attributes),
-            "target": self.target,
-            "constant": self.constant,
-            "opset": self.opset,
-        }
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return {**fields, "attributes": dict(self.attributes)}
 
     @staticmethod
     def from_dict(data: Mapping[str, Any]) -> Task:
@@ -72,10 +66,40 @@ class Task:
         )
 
 
-def key_of(task: Task, arrays: Sequence[Array]) -> str:
-    """The identity of a task; equal keys get equal answers from one engine."""
-    operands = [(array.shape, str(array.dtype)) for array in arrays]
-    return json.dumps([task.as_dict(), operands], default=str, sort_keys=True)
+class ReplyKind(StrEnum):
+    """What an engine did."""
+
+    RESULT = "result"
+    REFUSED = "refused"  # it refused, in any way of the engine
+    CRASHED = "crashed"  # its process died, or did not answer in time
+    ABSENT = "absent"  # it cannot be called for this
+    BROKEN = "broken"  # the runner failed: a bug here, not the engine's answer
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An engine's answer.
+
+    Attributes:
+        kind: see :class:`ReplyKind`.
+        message: the engine's message, or how its process ended.
+        arrays: the results; none unless the kind is RESULT.
+    """
+
+    kind: ReplyKind
+    message: str = ""
+    arrays: tuple[Array, ...] = ()
+
+    def describe(self) -> str:
+        """A phrase for messages."""
+        if self.kind is ReplyKind.RESULT:
+            return f"gave {', '.join(str(array.shape) for array in self.arrays[:1])}"
+        return f"{self.kind}: {self.message}" if self.message else str(self.kind)
+
+
+def key_of(task: Task) -> str:
+    """The identity of a task; equal keys on equal operands get equal answers from one engine."""
+    return json.dumps(task.as_dict(), default=str, sort_keys=True)
 
 
 def pack(arrays: Sequence[Array]) -> tuple[list[dict[str, Any]], bytes]:
@@ -91,7 +115,7 @@ def unpack(headers: Sequence[Mapping[str, Any]], payload: bytes) -> list[Array]:
     for entry in headers:
         dtype, shape = np.dtype(entry["dtype"]), tuple(map(int, entry["shape"]))
         count = math.prod(shape)
-        part = payload[start : start + count * dtype.itemsize]
-        arrays.append(np.frombuffer(part, dtype).reshape(shape).copy())
+        part = np.frombuffer(payload, dtype, count, start)
+        arrays.append(part.reshape(shape).copy())
         start += count * dtype.itemsize
     return arrays

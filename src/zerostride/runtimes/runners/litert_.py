@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import metadata
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ..case import Array, Shape
-from . import Attrs, Perform, Runner
+from ..task import Array, Form
+from . import Absent, Attrs, Runner, Shape, by_table, epsilon_of, own_names
+from .written_out import normalisations
 
 #: Builtin operator to the table of its options; None: it has none.
 _OPS: Mapping[str, str | None] = MappingProxyType(
@@ -125,18 +127,41 @@ def load() -> Runner:
         interpreter.invoke()
         return np.array(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
 
-    def op_of(op: str) -> Perform:
-        def perform(attrs: Attrs, operands: Sequence[Array], target: Shape) -> Array:
-            constants = []
-            if op == "BROADCAST_TO":  # the target is a constant, as converters write it
-                constants.append(np.array(target, np.int32).reshape(len(target)))
-            values = str(operands[-1].dtype)
-            return run(op, attrs, operands, constants, "bool" if op in _PREDICATES else values)
+    def call(name: str, attrs: Attrs, arrays: Sequence[Array], target: Shape = ()) -> Array:
+        if name not in _OPS:
+            raise Absent(f"no model of {name} is written here")
+        constants = []
+        if name == "BROADCAST_TO":  # the target is a constant, as converters write it
+            constants.append(np.array(target, np.int32).reshape(len(target)))
+        dtype = "bool" if name in _PREDICATES else str(arrays[-1].dtype)
+        return run(name, attrs, arrays, constants, dtype)
 
-        return perform
+    def op(name: str, *arrays: Array) -> Array:
+        return call(name, {}, arrays)
 
+    def clip(attrs: Attrs, x: Sequence[Array]) -> Array:
+        clipped = x[0]
+        for name, bound in zip(("MAXIMUM", "MINIMUM"), x[1:], strict=False):
+            clipped = op(name, clipped, bound)
+        return clipped
+
+    def batch_norm(attrs: Attrs, x: Sequence[Array]) -> Array:
+        data, scale, bias, mean, variance = x
+        factor = scale / np.sqrt(variance + epsilon_of(attrs))  # constants: a converter folds them
+        return op("ADD", op("MUL", op("SUB", data, mean), factor), bias)
+
+    compounds = {
+        "Gemm": lambda attrs, x: op("ADD", op("BATCH_MATMUL", x[0], x[1]), x[2]),
+        "MatMul": lambda attrs, x: op("BATCH_MATMUL", *x),
+        "Clip": clip,
+        "BatchNormalization": batch_norm,
+        **normalisations(np.asarray, partial(op, "MUL"), partial(op, "ADD")),
+    }
     return Runner(
         metadata.version("ai-edge-litert"),
-        {op: op_of(op) for op in _OPS},
+        call,
         (RuntimeError, ValueError),
+        own_names("litert"),
+        "BROADCAST_TO",
+        {Form.COMPOUND: by_table(compounds, np.asarray, np.asarray)},
     )

@@ -1,0 +1,88 @@
+"""The child process: loads one engine and carries out tasks until its input ends.
+
+Run as ``python -m zerostride.runtimes.child ENGINE [MEMORY]``. Frames go to the standard output;
+what the engine itself prints is discarded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..system.limits import limit_memory
+from . import wire
+from .runners import Absent, Refused, Runner, load_runner
+from .task import Array, Form, Task, pack, unpack
+
+#: Exceptions from bugs of our runners; engines refuse by other exceptions.
+_FAULTS = (AttributeError, ImportError, KeyError, NameError, StopIteration)
+
+
+def main(engine: str, memory: str = "") -> int:
+    """Carries out tasks from the standard input; returns the exit status.
+
+    Args:
+        engine: its name.
+        memory: the most bytes beyond those in use once the engine is loaded; "": any number.
+    """
+    questions, answers = os.dup(0), _take_output()
+    try:
+        runner = load_runner(engine)
+    except ImportError as error:
+        wire.send(answers, {"missing": str(error)})
+        return 0
+    if memory:
+        limit_memory(int(memory))
+    wire.send(answers, {"version": runner.version})
+    while True:
+        try:
+            header, payload = wire.receive(questions)
+            task = Task.from_dict(header["task"])
+            wire.send(answers, *answer(runner, task, unpack(header["arrays"], payload)))
+        except wire.Closed:
+            return 0
+
+
+def _take_output() -> int:
+    """A private copy of the output for frames; what the engines print is discarded."""
+    answers = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    return answers
+
+
+def answer(runner: Runner, task: Task, arrays: Sequence[Array]) -> tuple[dict[str, Any], bytes]:
+    """The engine's answer to a task, as a frame."""
+    try:
+        headers, payload = pack([np.asarray(result) for result in runner.run(task, arrays)])
+        if len(payload) > wire.MOST_BYTES:
+            raise Absent(f"{len(payload)} bytes of results are too many to send")
+    except Exception as error:  # noqa: BLE001 - whatever an engine raises is an answer
+        return {"arrays": [], **_without_result(error, runner, task)}, b""
+    return {"answer": "result", "message": "", "arrays": headers}, payload
+
+
+def _without_result(error: Exception, runner: Runner, task: Task) -> dict[str, str]:
+    message = _first_line(error)
+    if isinstance(error, Absent):
+        return {"answer": "absent", "message": str(error)}
+    # Of a call by name all refusals are known; of a model's computation they are not.
+    if not isinstance(error, (Refused, *runner.refusals)) and (
+        task.form is Form.CALL or isinstance(error, _FAULTS)
+    ):
+        return {"answer": "broken", "message": f"the runner failed: {message}"}
+    return {"answer": "refused", "message": message}
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[-1][:200]}" if lines else type(error).__name__
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

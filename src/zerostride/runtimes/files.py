@@ -1,0 +1,35 @@
+"""Any tensors of a model file, computed by its engine in a child process.
+
+Verification compares a model's outputs; a search for the first difference asks for the tensors
+between inputs and outputs, too. Time and memory are bounded by the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .process import Process
+from .task import Array, Form, Reply, Task
+
+
+def tensors(
+    process: Process,
+    file: str | Path,
+    inputs: Mapping[str, Array],
+    wanted: Sequence[str],
+    *,
+    outputs: bool = False,
+) -> Reply:
+    """The engine's answer, with an array for each wanted tensor.
+
+    Args:
+        process: the engine; its limits of time and memory hold.
+        file: a file of a format that the engine runs (`runners.RUNNERS`).
+        inputs: arrays by the names of the inputs; in order where the file has other names.
+        wanted: names of tensors in the file.
+        outputs: `wanted` are the outputs of the model that the file was made from: in order where
+            the file has other names.
+    """
+    attributes = {"inputs": list(inputs), "tensors": list(wanted), "outputs": outputs}
+    return process.ask(Task(Form.FILE, str(file), attributes), list(inputs.values()))

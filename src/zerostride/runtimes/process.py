@@ -1,0 +1,256 @@
+"""An engine in a child process that may die: started, asked, and started again after a crash.
+
+A child may be another interpreter, for engines that need their own environment.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from ..errors import BadInput, ZerostrideError
+from ..system import children
+from . import wire
+from .runners import RUNNERS
+from .task import Array, Reply, ReplyKind, Task, pack, unpack
+
+#: Seconds for one answer: an op takes milliseconds; one that takes this long hangs.
+CASE_SECONDS = 20.0
+#: Seconds for a whole model.
+MODEL_SECONDS = 300.0
+#: The limit for loading an engine: a multiple of that of an answer, between two numbers of seconds.
+#: TensorFlow takes up to 30 where all cores are busy.
+LOADING_TIMES, LEAST_LOADING, MOST_LOADING = 6, 60.0, 240.0
+#: Names the interpreter of an engine: ZEROSTRIDE_PYTHON_PADDLE=/path/to/python.
+ENVIRONMENT = "ZEROSTRIDE_PYTHON_"
+
+
+class Missing(ZerostrideError):  # noqa: N818 - a fact to report by name, not a failure
+    """The engine is not installed for the interpreter that was to run it."""
+
+
+class NotStarted(BadInput):
+    """The child does not start, so nothing is known about the engine."""
+
+
+def interpreter_for(engine: str, chosen: dict[str, str] | None = None) -> str:
+    """The interpreter that runs an engine: chosen, from the environment, or this one.
+
+    Raises BadInput if it cannot be run.
+    """
+    name = ENVIRONMENT + engine.upper()
+    path = (chosen or {}).get(engine) or os.environ.get(name) or sys.executable
+    if not os.access(path, os.X_OK) or Path(path).is_dir():
+        raise BadInput(f"{path}, the interpreter for {engine}, is not a program that can be run")
+    return path
+
+
+class Process:
+    """A child process that has one engine loaded and carries out tasks. A context manager.
+
+    Args:
+        engine: a name of `runners.RUNNERS`.
+        python: the interpreter; see :func:`interpreter_for`.
+        seconds: the limit of one answer.
+        memory: the most bytes that the child may take beyond those of the loaded engine.
+    """
+
+    #: The module that the child runs, with the engine's name as argument.
+    module = "zerostride.runtimes.child"
+
+    def __init__(
+        self,
+        engine: str,
+        python: str = sys.executable,
+        seconds: float = CASE_SECONDS,
+        memory: int | None = None,
+    ) -> None:
+        self.engine = engine
+        self.python = python
+        self.seconds = seconds
+        self.memory = memory
+        self.version = ""
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Process:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def loading_seconds(self) -> float:
+        """The limit for loading, a multiple of the limit for an answer."""
+        return min(MOST_LOADING, max(LEAST_LOADING, LOADING_TIMES * self.seconds))
+
+    @property
+    def ended(self) -> bool:
+        """Whether no child runs, so that the next task starts one."""
+        return self._process is None or self._process.poll() is not None
+
+    def start(self) -> None:
+        """Starts the child and waits until the engine is loaded.
+
+        Raises Missing if the engine is not installed, NotStarted if the child fails before that.
+        """
+        words = [self.engine, *([] if self.memory is None else [str(self.memory)])]
+        process = self._process = subprocess.Popen(
+            children.module(self.module, *words, python=self.python),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,  # output before the child closes it fits into the pipe
+            # Tasks are small, so threads only compete.
+            env={"OMP_NUM_THREADS": "1", **os.environ},
+            bufsize=0,
+        )
+        limit = self.loading_seconds
+        assert process.stderr is not None
+        try:
+            header, _ = wire.receive(_descriptor(process.stdout), limit)
+        except (wire.Closed, wire.TooLate) as error:
+            process.kill()  # no effect if it has ended; that status is kept
+            lines = process.stderr.read().decode(errors="replace").strip().splitlines()
+            ending = self._reap()
+            if isinstance(error, wire.TooLate):
+                ending = f"not loaded after {limit:g} s"
+            detail = f"{ending}: {lines[-1]}" if lines else ending
+            raise NotStarted(f"the worker for {self.engine} does not start ({detail})") from error
+        if "missing" in header:
+            self.stop()
+            raise Missing(str(header["missing"]))
+        self.version = str(header["version"])
+
+    def ask(self, task: Task, arrays: Sequence[Array], *, again: bool = True) -> Reply:
+        """The engine's answer to a task; after a crash the next task starts a new child.
+
+        Args:
+            task: the computation.
+            arrays: its operands.
+            again: repeat a task that crashed in a new child. An earlier task may have corrupted
+                the memory of the first; the second answer counts.
+        """
+        answer = self._once(task, arrays)
+        return self._once(task, arrays) if again and _crashed(answer) else answer
+
+    def _once(self, task: Task, arrays: Sequence[Array]) -> Reply:
+        headers, payload = pack(arrays)
+        if len(payload) > wire.MOST_BYTES:
+            message = f"{len(payload)} bytes of operands are too many to send"
+            return Reply(ReplyKind.ABSENT, message)
+        if self._process is None:
+            self.start()
+        process = self._process
+        assert process is not None
+        try:
+            question = {"task": task.as_dict(), "arrays": headers}
+            wire.send(_descriptor(process.stdin), question, payload, self.seconds)
+            header, body = wire.receive(_descriptor(process.stdout), self.seconds)
+        except wire.Closed:
+            return Reply(ReplyKind.CRASHED, f"the engine's process ended: {self._reap()}")
+        except wire.TooLate:
+            self._reap()
+            return Reply(ReplyKind.CRASHED, f"no answer in {self.seconds:g} s")
+        results = unpack(header["arrays"], body)
+        return Reply(ReplyKind(header["answer"]), str(header["message"]), tuple(results))
+
+    def stop(self) -> None:
+        """Ends the child, if it runs."""
+        if self._process is not None:
+            self._reap()
+
+    def _reap(self) -> str:
+        """Ends the child and says how it ended."""
+        process, self._process = self._process, None
+        assert process is not None
+        for stream in (process.stdin, process.stderr):
+            assert stream is not None
+            stream.close()
+        try:
+            # A child exits when its input ends; one that hangs is killed.
+            code = process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+        return signal.Signals(-code).name if code < 0 else f"exit status {code}"
+
+
+def _descriptor(stream: IO[bytes] | None) -> int:
+    assert stream is not None
+    return stream.fileno()
+
+
+def _crashed(answer: Reply) -> bool:
+    return answer.kind is ReplyKind.CRASHED
+
+
+#: Idle processes for the next verification, by engine and interpreter; None: none are kept.
+_waiting: dict[tuple[str, str], Process] | None = None
+
+
+@contextmanager
+def engines_kept() -> Iterator[None]:
+    """A context in which verifications share engine processes.
+
+    Loading an engine takes seconds, which would be most of the time of many verifications.
+    """
+    global _waiting
+    before, _waiting = _waiting, {}
+    try:
+        yield
+    finally:
+        kept, _waiting = _waiting, before
+        for process in (kept or {}).values():
+            process.stop()
+
+
+@contextmanager
+def running(
+    engine: str, seconds: float, pythons: dict[str, str] | None = None
+) -> Iterator[Process]:
+    """The engine, loaded in a child process; one that waits is used again.
+
+    Args:
+        engine: a name of `runners.RUNNERS`.
+        seconds: the limit of one answer.
+        pythons: interpreters by engine, for engines that need an environment of their own.
+
+    Raises:
+        ZerostrideError: it is not installed, or its process does not start.
+    """
+    python = interpreter_for(engine, pythons)
+    key = engine, python
+    process = _waiting.pop(key, None) if _waiting is not None else None
+    if process is None:
+        process = Process(engine, python)
+    process.seconds = seconds
+    try:
+        if process.ended:
+            process.stop()
+            process.start()
+        yield process
+    except Missing as error:
+        raise ZerostrideError(
+            f"{engine} is not installed for {python} ({error}): pip install "
+            f"'{RUNNERS[engine].distribution}', or name an interpreter that has it "
+            f"(--python {engine}=..., ZEROSTRIDE_PYTHON_{engine.upper()})"
+        ) from None
+    finally:
+        if _waiting is None or process.ended or key in _waiting:
+            process.stop()
+        else:
+            _waiting[key] = process

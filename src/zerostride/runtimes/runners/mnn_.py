@@ -1,0 +1,104 @@
+"""MNN on the CPU: ops as expressions, compounds through its own converter.
+
+MNN.tools is never imported: importing it runs ``pip install`` for a logging package.
+"""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..task import Array, Form, Task
+from . import Absent, Attrs, ModelFile, Refused, Runner, Shape, own_names
+from .onnx_node import fed, one_node
+
+#: Python functions, where their names are not the enumeration's in small letters.
+_FUNCTIONS = {
+    "REALDIV": "divide",
+    "SUB": "subtract",
+    "MUL": "multiply",
+    "NOTEQUAL": "not_equal",
+    "LOGICALOR": "logical_or",
+    "SquaredDifference": "squared_difference",
+}
+
+
+def load() -> Runner:
+    """Imports MNN."""
+    expr: Any = importlib.import_module("MNN.expr")
+    nn: Any = importlib.import_module("MNN.nn")
+    kinds = {"int32": expr.int, "float32": expr.float}
+
+    def variable(array: Array) -> Any:
+        if array.dtype.kind == "b":  # MNN's truth values are integers
+            array = array.astype(np.int32)
+        if str(array.dtype) not in kinds:
+            raise Refused(f"an expression of {array.dtype}")
+        kind = kinds[str(array.dtype)]
+        return expr.const(array.ravel().tolist(), list(array.shape), expr.NCHW, kind)
+
+    def numbers(tensor: Any) -> Array:
+        shape = tensor.shape if tensor.valid else None
+        if shape is None:
+            raise Refused("the result is an invalid variable")
+        if 0 in shape:  # reading it raises, though its shape is right
+            return np.empty(shape, np.float32)
+        try:
+            return np.array(expr.convert(tensor, expr.NCHW).read()).reshape(shape)
+        except SystemError as error:
+            raise Refused("the result cannot be read") from error
+
+    def call(name: str, attrs: Attrs, arrays: Sequence[Array], target: Shape) -> Array:
+        if name == "BroadcastTo(op)":
+            # The op itself: `expr.broadcast_to` demands target % size == 0 before it gets there.
+            shape = np.array(target, np.int32).reshape(len(target))
+            return numbers(expr._F.broadcast_to(variable(arrays[0]), variable(shape)))
+        if name == "PReLU":
+            data, slope = arrays
+            if slope.ndim > 1:
+                raise Refused("the slopes are a flat list")
+            packed = expr.convert(variable(data), expr.NC4HW4)
+            return numbers(expr.prelu(packed, slope.ravel().tolist()))
+        function = getattr(expr, _FUNCTIONS.get(name, name.lower()), None)
+        if function is None:
+            raise Absent(f"MNN's Python module has no {name}")
+        return numbers(function(*map(variable, arrays)))
+
+    def forward(
+        path: str, feeds: Mapping[str, Array], wanted: Sequence[int | str]
+    ) -> Sequence[Array]:
+        net = nn.load_module_from_file(path, list(feeds), list(wanted))
+        return [numbers(tensor) for tensor in net.forward([variable(a) for a in feeds.values()])]
+
+    def node(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+        converter: Any = importlib.import_module("_tools")
+        with tempfile.TemporaryDirectory() as folder:
+            source, target = Path(folder, "m.onnx"), Path(folder, "m.mnn")
+            source.write_bytes(one_node(task, arrays))
+            words = ["-f", "ONNX", "--modelFile", str(source), "--MNNModel", str(target)]
+            converter.mnnconvert(["mnnconvert", *words, "--bizCode", "z"])
+            if not target.is_file():
+                raise Refused("the converter wrote no model")
+            return forward(str(target), fed(task, arrays), ["y"])
+
+    def open_file(path: str, inputs: Sequence[str]) -> ModelFile:
+        def compute(feeds: Mapping[int, Array], wanted: Sequence[int | str]) -> Sequence[Array]:
+            return forward(path, {inputs[k]: array for k, array in feeds.items()}, wanted)
+
+        return ModelFile(None, None, compute)
+
+    return Runner(
+        metadata.version("MNN"),
+        call,
+        (ValueError,),
+        own_names("mnn"),
+        "BroadcastTo(op)",
+        {Form.NODE: node},
+        open_file,
+    )

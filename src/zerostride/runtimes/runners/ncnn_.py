@@ -1,0 +1,177 @@
+"""ncnn on the CPU, in single precision, one thread. It may read beyond its memory."""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...ops import Op
+from ..task import Array, Form, Task
+from . import Absent, Attrs, ModelFile, Refused, Runner, Shape, epsilon_of
+
+_MAGIC = "7767517"
+#: A Mat has at most so many axes.
+_MAX_RANK = 4
+_TAG = b"\0\0\0\0"  # the storage type of weights: float32
+#: A layer's type and parameters, its weights, and how many operands are blobs.
+Layer = tuple[str, bytes, int]
+
+
+def _named(op: Op, attrs: Attrs) -> tuple[str, Attrs]:
+    number = op.names["ncnn"][0]
+    if op.operands != 2 or not isinstance(number, int):
+        raise Absent(f"no layer runs {op.name} on blobs")
+    return "BinaryOp", {"op_type": number}
+
+
+def load() -> Runner:
+    """Imports ncnn."""
+    ncnn: Any = importlib.import_module("ncnn")
+    nets: dict[tuple[str, int], Any] = {}
+
+    def new_net() -> Any:
+        net = ncnn.Net()
+        net.opt.num_threads = 1
+        net.opt.use_vulkan_compute = False
+        net.opt.use_fp16_storage = net.opt.use_fp16_packed = net.opt.use_fp16_arithmetic = False
+        return net
+
+    def load_weights(net: Any, weights: bytes) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "weights.bin")
+            file.write_bytes(weights)
+            if net.load_model(str(file)) != 0:
+                raise Refused("the weights were not taken")
+
+    def net_of(layer: Layer) -> Any:
+        """A net of one layer; one without weights is kept for the next call."""
+        text, weights, count = layer
+        if (text, count) in nets:
+            return nets[text, count]
+        kind, _, parameters = text.partition(" ")
+        names = [f"x{k}" for k in range(count)]
+        lines = [f"Input {name} 0 1 {name}" for name in names]
+        lines.append(f"{kind} op {count} 1 {' '.join(names)} y {parameters}")
+        net = new_net()
+        head = f"{_MAGIC}\n{len(lines)} {count + 1}\n"
+        if net.load_param_mem(head + "\n".join(lines) + "\n") != 0:
+            raise Refused("the layer's parameters were not taken")
+        load_weights(net, weights)
+        if not weights:
+            nets[text, count] = net
+        return net
+
+    def mat(array: Array) -> Any:
+        if array.ndim > _MAX_RANK:
+            raise Refused(f"a Mat has at most {_MAX_RANK} axes, not {array.ndim}")
+        # A Mat has no rank 0; clone, because layers in place crash on memory of NumPy's.
+        blob = ncnn.Mat(np.ascontiguousarray(array.reshape(array.shape or (1,)), "f4"))
+        return blob.clone() if array.size else blob
+
+    def extract(net: Any, feeds: Mapping[str, Array], wanted: Sequence[str]) -> list[Array]:
+        extractor = net.create_extractor()
+        for name, blob in {name: mat(array) for name, array in feeds.items()}.items():
+            if extractor.input(name, blob) != 0:
+                raise Refused(f"there is no input {name!r}")
+        results = []
+        for name in wanted:
+            status, blob = extractor.extract(name)
+            if status != 0:
+                raise Refused(f"extract returned status {status}")
+            results.append(np.array(blob))
+        return results
+
+    def one_layer(layer: Layer, arrays: Sequence[Array]) -> Array:
+        feeds = {f"x{k}": array for k, array in enumerate(arrays[: layer[2]])}
+        return extract(net_of(layer), feeds, ["y"])[0]
+
+    def call(name: str, attrs: Attrs, arrays: Sequence[Array], target: Shape) -> Array:
+        if name == "BinaryOp":
+            return one_layer((f"BinaryOp 0={attrs['op_type']}", b"", 2), arrays)
+        if name != "PReLU":
+            raise Absent(f"no layer {name} is written here")
+        data, slope = arrays
+        if slope.ndim > 1:
+            raise Refused("the slopes are a flat list")
+        if not (data.size and slope.size):
+            raise Refused("no empty blobs or weights")
+        return one_layer(_layer(Task(Form.COMPOUND, "PRelu"), arrays), arrays)
+
+    def compound(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+        return [one_layer(_layer(task, arrays), arrays)]
+
+    def open_file(path: str, _: Sequence[str]) -> ModelFile:
+        net = new_net()
+        net.opt.lightmode = False  # keeps the blobs between inputs and outputs
+        if net.load_param(path) != 0:
+            raise Refused("the net was not taken")
+        weights = Path(path).with_suffix(".bin")
+        if not weights.is_file():
+            load_weights(net, b"")
+        elif net.load_model(str(weights)) != 0:
+            raise Refused("the weights were not taken")
+        inputs, outputs = list(net.input_names()), list(net.output_names())
+
+        def compute(feeds: Mapping[int, Array], wanted: Sequence[int | str]) -> Sequence[Array]:
+            names = [outputs[name] if isinstance(name, int) else name for name in wanted]
+            return extract(net, {inputs[k]: array for k, array in feeds.items()}, names)
+
+        return ModelFile([[name] for name in inputs], [[name] for name in outputs], compute)
+
+    forms = {Form.COMPOUND: compound}
+    return Runner(str(ncnn.__version__), call, (), _named, "", forms, open_file)
+
+
+def _flat(*arrays: Array) -> bytes:
+    return b"".join(np.ascontiguousarray(array, "<f4").tobytes() for array in arrays)
+
+
+def _gemm(task: Task, x: Sequence[Array]) -> Layer:
+    if not task.constant[2]:
+        return "Gemm 2=0 3=0", b"", 3
+    (k, n), c = x[1].shape, x[2]
+    m = x[0].shape[-2] if x[0].ndim > 1 else 1
+    kinds = {(n,): 4, (1, n): 4, (m, 1): 2, (m, n): 3}
+    kind = 0 if c.size == 1 else kinds.get(c.shape)
+    if kind is None:
+        raise Absent(f"no kind of C is {c.shape}")
+    rows = m if kind in (2, 3) else 0
+    text = f"Gemm 2=0 3=1 5=1 6=1 7={rows} 8={n} 9={k} 10={kind}"
+    return text, _TAG + _flat(x[1].T) + _TAG + _flat(c), 1
+
+
+def _layer(task: Task, x: Sequence[Array]) -> Layer:
+    """The layer of an ONNX op on these operands."""
+    op, epsilon = task.op, epsilon_of(task.attributes)
+    if op == "MatMul":
+        return "MatMul", b"", 2
+    if op == "Clip":
+        low, *above = (float(bound.ravel()[0]) for bound in x[1:3])
+        high = "".join(f" 1={number}" for number in above)  # default: the largest float
+        return f"Clip 0={low}{high}", b"", 1
+    if op == "Gemm":
+        return _gemm(task, x)
+    if op == "BatchNormalization":
+        scale, bias, mean, variance = x[1:]
+        return f"BatchNorm 0={scale.size} 1={epsilon}", _flat(scale, mean, variance, bias), 1
+    if op == "GroupNormalization":
+        groups = task.attributes["num_groups"]
+        return f"GroupNorm 0={groups} 1={x[1].size} 2={epsilon} 3=1", _flat(*x[1:]), 1
+    if op in _NORMS:
+        return f"{_NORMS[op]} 0={x[1].size} 1={epsilon} 2=1", _flat(*x[1:]), 1
+    if op == "PRelu":
+        return f"PReLU 0={x[1].size}", _flat(x[1]), 1
+    raise Absent(f"no layer runs {op} by itself")
+
+
+#: Normalisations with parameters size, epsilon, affine and weights scale, bias.
+_NORMS: Mapping[str, str] = {
+    "InstanceNormalization": "InstanceNorm",
+    "LayerNormalization": "LayerNorm",
+    "RMSNormalization": "RMSNorm",
+}

@@ -1,0 +1,95 @@
+"""ONNX Runtime on the CPU, one thread."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...ops import Op
+from ..task import Array, Form, Task
+from . import Attrs, ModelFile, Runner, Shape
+from .onnx_node import OPSET, fed, one_node
+
+#: ONNX attributes for ops that have their own names in the op table.
+_MORE: Mapping[str, Attrs] = {
+    "fmod": {"fmod": 1},
+    "bitwise_left_shift": {"direction": "LEFT"},
+    "bitwise_right_shift": {"direction": "RIGHT"},
+}
+#: The option with the folder of weights that lie beside a model in memory.
+_WEIGHTS = "session.model_external_initializers_file_folder_path"
+#: The most sessions of calls that are kept.
+_MOST_SESSIONS = 1024
+
+
+def _named(op: Op, attrs: Attrs) -> tuple[str, Attrs]:
+    return f"{op.names['onnx'][0]}-{OPSET}", _MORE.get(op.name, {})
+
+
+def load() -> Runner:
+    """Imports ONNX Runtime, and onnx to write its models."""
+    ort: Any = importlib.import_module("onnxruntime")
+    states: Any = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    onnx: Any = importlib.import_module("onnx")
+    ort.set_default_logger_severity(4)
+    sessions: dict[tuple[Any, ...], Any] = {}
+
+    def session(model: bytes | str, folder: str = "") -> Any:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 4
+        if folder:
+            options.add_session_config_entry(_WEIGHTS, folder)
+        return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+    def call(name: str, attrs: Attrs, arrays: Sequence[Array], target: Shape) -> Array:
+        """A node of an op set, "Add-14"; an older op set's kernel is another kernel."""
+        op, _, opset = name.rpartition("-")
+        inputs = list(arrays)
+        if op == "Expand":
+            attrs, inputs = {}, [*inputs, np.array(target, np.int64).reshape(len(target))]
+        key = (name, repr(attrs), *((array.dtype, array.ndim) for array in inputs))
+        if key not in sessions:
+            if len(sessions) == _MOST_SESSIONS:
+                sessions.clear()
+            task = Task(Form.NODE, op, attrs, opset=int(opset))
+            sessions[key] = session(one_node(task, inputs, open_sizes=True))
+        feeds = {f"x{k}": array for k, array in enumerate(inputs)}
+        return np.asarray(sessions[key].run(None, feeds)[0])
+
+    def node(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+        return [np.asarray(session(one_node(task, arrays)).run(None, fed(task, arrays))[0])]
+
+    def open_file(path: str, _: Sequence[str]) -> ModelFile:
+        run = session(path)
+        inputs = [entry.name for entry in run.get_inputs()]
+        outputs = [entry.name for entry in run.get_outputs()]
+
+        def compute(feeds: Mapping[int, Array], wanted: Sequence[int | str]) -> Sequence[Array]:
+            named = {inputs[k]: array for k, array in feeds.items()}
+            names = [outputs[name] if isinstance(name, int) else name for name in wanted]
+            chosen = run if set(names) <= set(outputs) else with_outputs(path, names)
+            return [np.asarray(result) for result in chosen.run(names, named)]
+
+        return ModelFile([[name] for name in inputs], [[name] for name in outputs], compute)
+
+    def with_outputs(path: str, names: Sequence[str]) -> Any:
+        """A session of the file whose outputs are any of its tensors."""
+        model = onnx.load(path, load_external_data=False)
+        del model.graph.output[:]
+        model.graph.output.extend(map(onnx.helper.make_empty_tensor_value_info, names))
+        return session(model.SerializeToString(), str(Path(path).resolve().parent))
+
+    return Runner(
+        str(ort.__version__),
+        call,
+        (states.InvalidArgument, states.Fail, states.RuntimeException),
+        _named,
+        "Expand-13",
+        {Form.NODE: node},
+        open_file,
+    )

@@ -1,0 +1,122 @@
+"""OpenVINO's CPU plugin: static shapes, values fed at run time, in single precision."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...models.formats.openvino.write import Writer
+from ..task import Array, Form, Task
+from . import Attrs, ModelFile, Runner, Shape, own_names
+from .onnx_node import fed, one_node
+
+#: The attribute that holds the axis of pdpd; in an IR a plain `axis` is ignored.
+_AXIS = "auto_broadcast.auto_broadcast_axis"
+#: Modes of Broadcast other than NumPy's.
+_MODES = ("bidirectional", "explicit")
+
+
+def load() -> Runner:
+    """Imports OpenVINO."""
+    ov: Any = importlib.import_module("openvino")
+    ops: Any = importlib.import_module("openvino.opset15")
+    inner: Any = importlib.import_module("openvino.opset15.ops")
+    factory = inner.__dict__["_get_node_factory_opset15"]()
+    core = ov.Core()
+    core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+
+    def compute(model: Any, feeds: Any) -> Array:
+        return np.array(core.compile_model(model, "CPU")(feeds)[0])
+
+    def call(name: str, attrs: Attrs, arrays: Sequence[Array], target: Shape) -> Array:
+        inputs = [ops.parameter(list(array.shape), dtype=array.dtype) for array in arrays]
+        if name == "Broadcast-3":
+            node = broadcast(inputs[0], attrs, target)
+        elif attrs.get("auto_broadcast") == "pdpd":
+            node = under_pdpd(name, attrs, inputs, arrays)
+        else:
+            rule = attrs.get("auto_broadcast")
+            node = factory.create(name, inputs, {"auto_broadcast": rule.upper()} if rule else {})
+        return compute(ov.Model([node], inputs), list(arrays))
+
+    def under_pdpd(name: str, attrs: Attrs, inputs: Sequence[Any], arrays: Sequence[Array]) -> Any:
+        # Made with the numpy rule on shapes that fit, then told its rule and axis: a node
+        # under pdpd is checked as soon as it is made, and only an attribute has the axis.
+        fitting = [ops.parameter([], dtype=array.dtype) for array in arrays]
+        node = factory.create(name, fitting)
+        node.set_attribute("auto_broadcast", "pdpd")
+        if "axis" in attrs:
+            node.set_attribute(_AXIS, attrs["axis"])
+        for k, parameter in enumerate(inputs):
+            node.input(k).replace_source_output(parameter.output(0))
+        node.validate_and_infer_types()
+        return node
+
+    def broadcast(data: Any, attrs: Attrs, target: Shape) -> Any:
+        shape = ops.constant(np.array(target, np.int64).reshape(len(target)))
+        more = {}
+        if "axes_mapping" in attrs:
+            axes = np.array(attrs["axes_mapping"], np.int64).reshape(-1)
+            more["axes_mapping"] = ops.constant(axes)
+        mode = attrs["mode"] if attrs["mode"] in _MODES else "numpy"
+        return ops.broadcast(data, shape, broadcast_spec=mode.upper(), **more)
+
+    def node(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+        return [compute(core.read_model(one_node(task, arrays)), fed(task, arrays))]
+
+    def layer(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+        text, weights, feeds = _one_layer(task, arrays)
+        return [compute(core.read_model(text, weights), feeds)]
+
+    def open_file(path: str, _: Sequence[str]) -> ModelFile:
+        model = core.read_model(path)
+        inputs = [[*port.get_names(), port.get_node().get_friendly_name()] for port in model.inputs]
+        outputs = [list(port.get_names()) for port in model.outputs]
+
+        def tensors(feeds: Mapping[int, Array], wanted: Sequence[int | str]) -> Sequence[Array]:
+            # A port's own index is that of its node's output; the position in the list counts.
+            model.reshape({model.inputs[k]: list(array.shape) for k, array in feeds.items()})
+            model.add_outputs([name for name in wanted if isinstance(name, str)])
+            compiled = core.compile_model(model, "CPU")
+            results = compiled(dict(feeds))
+            ports = compiled.outputs
+            return [
+                np.array(results[ports[name] if isinstance(name, int) else compiled.output(name)])
+                for name in wanted
+            ]
+
+        return ModelFile(inputs, outputs, tensors)
+
+    return Runner(
+        str(ov.__version__),
+        call,
+        (RuntimeError,),
+        own_names("openvino"),
+        "Broadcast-3",
+        {Form.NODE: node, Form.LAYER: layer},
+        open_file,
+    )
+
+
+def _one_layer(task: Task, arrays: Sequence[Array]) -> tuple[bytes, bytes, list[Array]]:
+    """An IR of one layer, its weights, and the data of its inputs, in order."""
+    net, ports, feeds, left = Writer(), [], [], list(zip(arrays, task.constant, strict=True))
+    numbers = task.attributes["numbers"]
+    for k in range(len(arrays) + len(numbers)):
+        if str(k) in numbers:
+            listed = numbers[str(k)]
+            array, constant = np.array(listed, np.int64).reshape(len(listed)), True
+        else:
+            array, constant = left.pop(0)
+        if constant:
+            ports.append(net.constant(f"x{k}", array))
+        else:
+            ports.append(net.parameter(f"x{k}", array.shape, str(array.dtype)))
+            feeds.append(array)
+    data, version = task.attributes["data"], task.attributes["version"]
+    dtype = str(arrays[0].dtype) if arrays else "float32"
+    net.result(net.layer("y", task.op, version, data, ports, dtype))
+    return net.text.encode(), bytes(net.weights), feeds

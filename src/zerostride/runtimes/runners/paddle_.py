@@ -1,0 +1,103 @@
+"""Paddle on the CPU: functions, and operators of old static programs, which have an `axis`."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..task import Array, Form
+from . import Attrs, Runner, Shape, by_table, epsilon_of, own_names
+
+#: Operators whose results are truth values.
+_COMPARISONS = frozenset(
+    ("equal", "not_equal", "less_than", "less_equal", "greater_than", "greater_equal")
+)
+#: Inputs and output of operators that have other names than X, Y and Out.
+_SLOTS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "atan2": (("X1", "X2"), "Out"),
+    "bitwise_left_shift": (("x", "y"), "out"),
+    "bitwise_right_shift": (("x", "y"), "out"),
+}
+
+
+def load() -> Runner:
+    """Imports Paddle."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        paddle: Any = importlib.import_module("paddle")
+        nn: Any = importlib.import_module("paddle.nn.functional")
+    executor = paddle.static.Executor(paddle.CPUPlace())
+    # The operators `prelu` and `where` take fewer shapes than the functions.
+    functions = {
+        "add": paddle.add,
+        "subtract": paddle.subtract,
+        "prelu": nn.prelu,
+        "where": paddle.where,
+    }
+    spreads: Mapping[str, Callable[..., Any]] = {
+        "expand": paddle.expand,
+        "broadcast_to": paddle.broadcast_to,
+    }
+
+    def call(name: str, attrs: Attrs, arrays: Sequence[Array], target: Shape) -> Array:
+        if name in functions:
+            return np.asarray(functions[name](*map(paddle.to_tensor, arrays)).numpy())
+        if name in spreads:
+            return np.asarray(spreads[name](paddle.to_tensor(arrays[0]), list(target)).numpy())
+        if name == "expand_v2":
+            attrs = {"shape": list(target)}
+        paddle.enable_static()
+        try:
+            with paddle.pir_utils.OldIrGuard():
+                program = paddle.static.Program()
+                with paddle.static.program_guard(program, paddle.static.Program()):
+                    return one_operator(program, name, attrs, arrays)
+        finally:
+            paddle.disable_static()
+
+    def one_operator(program: Any, name: str, attrs: Attrs, arrays: Sequence[Array]) -> Array:
+        """Runs one operator of the old intermediate representation, which alone has `axis`."""
+        slots, out = _SLOTS.get(name, (("X", "Y"), "Out"))
+        feed = dict(zip(slots, arrays, strict=False))
+        block = program.global_block()
+        variables = {}
+        for slot, array in feed.items():
+            variable = block.create_var(name=slot, shape=list(array.shape), dtype=str(array.dtype))
+            variable.desc.set_need_check_feed(False)
+            variables[slot] = [variable]
+        dtype = "bool" if name in _COMPARISONS else str(arrays[-1].dtype)
+        result = block.create_var(name="result", dtype=dtype)
+        block.append_op(type=name, inputs=variables, outputs={out: [result]}, attrs=dict(attrs))
+        return np.asarray(executor.run(program, feed=feed, fetch_list=[result.name])[0])
+
+    compounds = {
+        "Gemm": lambda attrs, x: paddle.addmm(x[2], x[0], x[1]),
+        "MatMul": lambda attrs, x: paddle.matmul(*x),
+        "Clip": lambda attrs, x: paddle.clip(*x),
+        "BatchNormalization": lambda attrs, x: nn.batch_norm(
+            x[0], x[3], x[4], x[1], x[2], epsilon=epsilon_of(attrs)
+        ),
+        "InstanceNormalization": lambda attrs, x: nn.instance_norm(
+            x[0], weight=x[1], bias=x[2], eps=epsilon_of(attrs)
+        ),
+        "GroupNormalization": lambda attrs, x: nn.group_norm(
+            x[0], attrs["num_groups"], epsilon=epsilon_of(attrs), weight=x[1], bias=x[2]
+        ),
+        "LayerNormalization": lambda attrs, x: nn.layer_norm(
+            x[0], list(x[0].shape[attrs.get("axis", -1) :]), *x[1:], epsilon=epsilon_of(attrs)
+        ),
+        "PRelu": lambda attrs, x: nn.prelu(*x),
+    }
+    return Runner(
+        str(paddle.__version__),
+        call,
+        # Paddle's checks surface as these; AssertionError is raised by its Python layers.
+        (ValueError, RuntimeError, OSError, AssertionError),
+        own_names("paddle"),
+        "broadcast_to",
+        {Form.COMPOUND: by_table(compounds, paddle.to_tensor, np.asarray)},
+    )
