@@ -69,7 +69,8 @@ def load() -> Runner:
     def mat(array: Array) -> Any:
         if array.ndim > _MAX_RANK:
             raise Refused(f"a Mat has at most {_MAX_RANK} axes, not {array.ndim}")
-        # A Mat has no rank 0; clone, because layers in place crash on memory of NumPy's.
+        # A Mat has no rank 0; clone, because layers in place crash on memory of NumPy's. The clone
+        # of an empty blob loses its axes, so that layers divide by them.
         blob = ncnn.Mat(np.ascontiguousarray(array.reshape(array.shape or (1,)), "f4"))
         return blob.clone() if array.size else blob
 
