@@ -81,20 +81,46 @@ class NameOf(click.ParamType):  # type: ignore[type-arg] # generic in click's ne
         return [CompletionItem(name) for name in self.choices if name.startswith(incomplete)]
 
 
-class WordOf(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A word that the command looks up, and that a shell completes."""
+class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A word of the command line, read by a function whose refusal is a usage error."""
 
-    name = "text"
+    def __init__(
+        self,
+        name: str,
+        parse: Callable[[str], Any],
+        complete: Callable[[str], Iterable[str]] | None = None,
+    ) -> None:
+        """Takes the name for help, the reader, and words for a half-written one; None: files."""
+        self.name = name
+        self._parse = parse
+        self._complete = complete
 
-    def __init__(self, words: Callable[[], Iterable[str]]) -> None:
-        self._words = words
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """What the function makes of the word; a default is returned as it is."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._parse(value)
+        except ZerostrideError as error:
+            self.fail(str(error), param, ctx)
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
-        """The words that begin so."""
+        """The words that begin so, or file names, which the shell itself completes."""
         from click.shell_completion import CompletionItem
 
-        words = dict.fromkeys(self._words())
-        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+        if self._complete is None:
+            return [CompletionItem(incomplete, type="file")]
+        return [CompletionItem(word) for word in dict.fromkeys(self._complete(incomplete))]
+
+
+def no_words(begun: str) -> Iterable[str]:
+    """The completion of words that no table has."""
+    return ()
+
+
+def word_of(words: Callable[[], Iterable[str]]) -> Parsed:
+    """A word that the command looks up, and that a shell completes."""
+    return Parsed("text", str, lambda begun: (w for w in words() if w.startswith(begun)))
 
 
 engine_name = NameOf(ENGINES)
@@ -120,51 +146,27 @@ facts = click.option(
 )
 
 
-class ShapeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A shape on the command line; a shell completes the names of files that have one."""
-
-    name = "shape"
-
-    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
-        """File names, completed by the shell itself."""
-        from click.shell_completion import CompletionItem
-
-        return [CompletionItem(incomplete, type="file")]
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[Any, ...]:
-        """The shape, or a usage error that says how one is written."""
-        try:
-            return parse_shape(value)
-        except ZerostrideError as error:
-            self.fail(str(error), param, ctx)
-
-
+#: A shape; a shell completes the names of files that have one.
+SHAPE = Parsed("shape", parse_shape)
 #: The most digits of a number; Python refuses to read thousands.
 _LONGEST_NUMBER = 40
 
 
-class SizeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """NAME=VALUE: a value for a size that is not known."""
+def _size(text: str) -> tuple[str, int | str]:
+    """NAME=VALUE: a name with any characters, and a number or another size."""
+    name, equals, number = text.rpartition("=")
+    name, number = name.strip(), number.strip()
+    if not equals or not name or not number:
+        raise ZerostrideError(f"{text[:80]!r} is not NAME=VALUE, such as N=4")
+    if not (number.isascii() and number.isdigit()):
+        return name, number
+    if len(number) > _LONGEST_NUMBER or int(number) >= 2**63:
+        raise ZerostrideError(f"{number[:20]}... is more than a size can be")
+    return name, int(number)
 
-    name = "name=value"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, int | str]:
-        """The name, with any characters, and a number or another size."""
-        if not isinstance(value, str):
-            return cast(tuple[str, int | str], value)
-        name, equals, number = value.rpartition("=")
-        name, number = name.strip(), number.strip()
-        if not equals or not name or not number:
-            self.fail(f"{value[:80]!r} is not NAME=VALUE, such as N=4", param, ctx)
-        if not (number.isascii() and number.isdigit()):
-            return name, number
-        if len(number) > _LONGEST_NUMBER or int(number) >= 2**63:
-            self.fail(f"{number[:20]}... is more than a size can be", param, ctx)
-        return name, int(number)
+#: A value for a size that is not known.
+SIZE = Parsed("name=value", _size, no_words)
 
 
 def numbers(sizes: Sequence[tuple[str, int | str]]) -> dict[str, int]:
@@ -181,37 +183,24 @@ def numbers(sizes: Sequence[tuple[str, int | str]]) -> dict[str, int]:
 _SIZE = re.compile(r"[0-9]{1,19}", re.ASCII)
 
 
-class InputShapeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """NAME=SIZES, or SIZES for the inputs in order."""
-
-    name = "[name=]sizes"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str | None, tuple[int | str | None, ...]]:
-        """The input's name, or None for an input by position; and its sizes."""
-        if not isinstance(value, str):
-            return cast("tuple[str | None, tuple[int | str | None, ...]]", value)
-        name, equals, text = value.rpartition("=")
-        text = text.strip()
-        if (equals and not name) or not text:
-            self.fail(f"{value[:80]!r} is not NAME=SIZES, such as x=1,3,224,224", param, ctx)
-        if text == "scalar":
-            return name or None, ()
-        if text[0] + text[-1] in ("()", "[]"):
-            text = text[1:-1].strip().removesuffix(",")
-        separator = "x" if re.fullmatch(r"\s*(\d+\s*x\s*)+\d+\s*", text) else ","
-        words = [word.strip() for word in text.split(separator)] if text else []
-        return name or None, tuple(self._size(word, value, param, ctx) for word in words)
-
-    def _size(self, word: str, value: str, param: Any, ctx: Any) -> int | str | None:
-        if _SIZE.fullmatch(word):
-            return int(word)
-        if word == "?":
-            return None
-        if not word or not re.fullmatch(r"[^\W\d][\w.]*", word):
-            self.fail(f"{value[:80]!r}: {word[:40]!r} is no size: a number, ?, a name", param, ctx)
-        return word
+def _input_shape(text: str) -> tuple[str | None, tuple[int | str | None, ...]]:
+    """[NAME=]SIZES: the input's name, or None for an input by position; and its sizes."""
+    name, equals, sizes = text.rpartition("=")
+    sizes = sizes.strip()
+    if (equals and not name) or not sizes:
+        raise ZerostrideError(f"{text[:80]!r} is not NAME=SIZES, such as x=1,3,224,224")
+    if sizes == "scalar":
+        return name or None, ()
+    if sizes[0] + sizes[-1] in ("()", "[]"):
+        sizes = sizes[1:-1].strip().removesuffix(",")
+    separator = "x" if re.fullmatch(r"\s*(\d+\s*x\s*)+\d+\s*", sizes) else ","
+    words = [word.strip() for word in sizes.split(separator)] if sizes else []
+    for word in words:
+        if not (_SIZE.fullmatch(word) or word == "?" or re.fullmatch(r"[^\W\d][\w.]*", word)):
+            raise ZerostrideError(f"{text[:80]!r}: {word[:40]!r} is no size: a number, ?, a name")
+    return name or None, tuple(
+        int(word) if _SIZE.fullmatch(word) else None if word == "?" else word for word in words
+    )
 
 
 def _by_input(
@@ -228,19 +217,15 @@ def _by_input(
     return by_input
 
 
-class AxesType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+def _axes(text: str) -> list[int]:
     """A list of axes: 1,2."""
+    try:
+        return [int(word) for word in text.strip("[]()").split(",") if word.strip()]
+    except ValueError:
+        raise ZerostrideError(f"{text[:80]!r} is not a list of axes such as 1,2") from None
 
-    name = "axes"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[int]:
-        """The axes as numbers."""
-        try:
-            return [int(word) for word in str(value).strip("[]()").split(",") if word.strip()]
-        except ValueError:
-            self.fail(f"{str(value)[:80]!r} is not a list of axes such as 1,2", param, ctx)
+AXES = Parsed("axes", _axes, no_words)
 
 
 def as_json(function: F) -> F:
@@ -308,17 +293,11 @@ def exit_status(error: BroadcastError | ZerostrideError) -> int:
     return FOUND
 
 
-def _axis_of_batch(text: str | None) -> int | None:
+def _axis_of_batch(text: str) -> int:
     """The number of --batch-axis; −1 for "none"."""
-    if text is None:
-        return None
-    if text == "none":
-        return -1
-    if not re.fullmatch("[0-9]{1,3}", text):
-        raise click.BadParameter(
-            f"{text[:80]!r} is not an axis (0, 1, ...) or none", param_hint="--batch-axis"
-        )
-    return int(text)
+    if text != "none" and not re.fullmatch("[0-9]{1,3}", text):
+        raise ZerostrideError(f"{text[:80]!r} is not an axis (0, 1, ...) or none")
+    return -1 if text == "none" else int(text)
 
 
 def _converters() -> list[str]:
@@ -332,20 +311,21 @@ def _converters() -> list[str]:
 _OF_MODEL: Mapping[str, Callable[[Any], Any]] = {
     "via": click.option(
         "--via",
-        type=WordOf(_converters),
+        type=word_of(_converters),
         metavar="CONVERTER",
         help="Judge what this converter makes of each node: pnnx (ncnn), onnx-parser (tensorrt), "
         "mnnconvert (mnn). 'none': op for op. Not given: the last two for ONNX files.",
     ),
     "batch_axis": click.option(
         "--batch-axis",
+        type=Parsed("text", _axis_of_batch, no_words),
         help="Batch axis of the model's inputs, for engines that drop it; 'none' if there is none.",
     ),
     "input_shapes": click.option(
         "--input-shape",
         "input_shapes",
         multiple=True,
-        type=InputShapeType(),
+        type=Parsed("[name=]sizes", _input_shape, no_words),
         metavar="[NAME=]SIZES",
         help="Sizes of an input, by its name or in the inputs' order: x=1,3,224,224; "
         "? for an axis that stays open. May be given again.",
@@ -354,7 +334,7 @@ _OF_MODEL: Mapping[str, Callable[[Any], Any]] = {
         "--set",
         "sizes",
         multiple=True,
-        type=SizeType(),
+        type=SIZE,
         metavar="NAME=NUMBER",
         help="A number for a size that the model names, N=4, or for an axis of an input, "
         "'x[0]=4'. May be given again.",
@@ -385,7 +365,6 @@ def of_model(*names: str) -> Callable[[F], F]:
             values["sizes"] = numbers(values["sizes"])
             values["input_shapes"] = _by_input(values["input_shapes"])
             values["facts"] = values.get("facts") or None
-            values["batch_axis"] = _axis_of_batch(values.get("batch_axis"))
             return function(*args, given=ModelOptions(**values), **keywords)
 
         with_options: F = combine(*(_OF_MODEL[name] for name in fields))(command)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -21,9 +21,12 @@ from ..ops import OPS, Op, find_op
 from ..sizes import elements
 from . import options
 from .files import open_array, physical_memory, write_array, write_whole
-from .options import AxesType, ShapeType, SizeType, WordOf
+from .options import AXES, SHAPE, SIZE, word_of
 
 _whdc = click.option("--whdc", "in_whdc", is_flag=True, help="Shapes are in ncnn's order w,h,d,c.")
+#: Options that say how operands are aligned; with the engine, what is asked of `plan`.
+_ALIGNING = ("rule", "axis", "broadcast")
+_asked = options.combine(options.rule, options.axis, options.broadcast, options.engine)
 _batch_axis = click.option(
     "--batch-axis",
     type=click.IntRange(0),
@@ -32,25 +35,25 @@ _batch_axis = click.option(
 
 
 @click.command(short_help="Draw how shapes are combined, or why they are not.")
-@click.argument("shapes", nargs=-1, required=True, type=ShapeType())
-@options.combine(options.rule, options.axis, options.broadcast, options.engine)
+@click.argument("shapes", nargs=-1, required=True, type=SHAPE)
+@_asked
 @click.option(
-    "--op", type=WordOf(lambda: OPS), help="The op, where an engine's ops differ (prelu)."
+    "--op", type=word_of(lambda: OPS), help="The op, where an engine's ops differ (prelu)."
 )
-@click.option("--to", "target", type=ShapeType(), help="Target shape of a Broadcast op.")
+@click.option("--to", "target", type=SHAPE, help="Target shape of a Broadcast op.")
 @options.mode
-@click.option("--axes-mapping", type=AxesType(), help="Target axis of each data axis: 1,2.")
+@click.option("--axes-mapping", type=AXES, help="Target axis of each data axis: 1,2.")
 @click.option(
     "--express",
     "other",
-    type=WordOf(lambda: (*RULES, *MODES, *ENGINES)),
+    type=word_of(lambda: (*RULES, *MODES, *ENGINES)),
     metavar="NAME",
     help="Also say it in this rule, or on this engine.",
 )
 @click.option(
     "--code",
     "language",
-    type=WordOf(lambda: _targets()),
+    type=word_of(lambda: _targets()),
     metavar="TARGET",
     help="Print source to paste instead: for numpy, torch, jax, tensorflow, paddle, mnn, onnx, "
     "openvino, openvino-ir, stablehlo, einops or ncnn.",
@@ -60,7 +63,7 @@ _batch_axis = click.option(
     "--set",
     "sizes",
     multiple=True,
-    type=SizeType(),
+    type=SIZE,
     help="A value for a size that is not known: N=4. May be given again.",
 )
 @click.option("--svg", "svg_file", type=click.Path(), help="Write the drawing here.")
@@ -69,10 +72,6 @@ _batch_axis = click.option(
 @options.as_json
 def explain(
     shapes: tuple[tuple[Any, ...], ...],
-    rule: str | None,
-    axis: int | None,
-    broadcast: int | None,
-    engine: str | None,
     op: str | None,
     target: tuple[Any, ...] | None,
     mode: str | None,
@@ -85,6 +84,7 @@ def explain(
     batch_axis: int | None,
     in_whdc: bool,
     as_json: bool,
+    **asked: Any,
 ) -> int:
     """Draw how SHAPES are combined, or why they are not.
 
@@ -100,22 +100,15 @@ def explain(
     """
     if in_whdc:
         shapes = tuple(map(whdc, shapes))
+    engine = asked["engine"]
     shapes, note = _for_engine(shapes, engine, batch_axis, target)
     if target is not None:
-        _refuse_extra(rule=rule, axis=axis, broadcast=broadcast)
+        _refuse_extra(**{name: asked[name] for name in _ALIGNING})
         _single(shapes)
         result = plan_to(shapes[0], target, mode, axes_mapping, engine, op, facts or None)
     else:
         _refuse_extra(mode=mode, axes_mapping=axes_mapping)
-        result = plan(
-            *shapes,
-            rule=rule,
-            axis=axis,
-            broadcast=broadcast,
-            engine=engine,
-            op=op,
-            facts=facts or None,
-        )
+        result = plan(*shapes, **asked, op=op, facts=facts or None)
     if sizes:
         result = result.bind(_values(sizes))
     if svg_file is not None:
@@ -193,12 +186,12 @@ def _plan_dict(result: Plan, other: str | None, language: str | None) -> dict[st
 
 
 @click.command(short_help="What every rule and engine makes of the same shapes.")
-@click.argument("shapes", nargs=-1, required=True, type=ShapeType())
+@click.argument("shapes", nargs=-1, required=True, type=SHAPE)
 @click.option(
     "--reference",
     default="numpy",
     show_default=True,
-    type=WordOf(lambda: RULES),
+    type=word_of(lambda: RULES),
     metavar="RULE",
     help="What is meant: a rule.",
 )
@@ -243,9 +236,9 @@ _TRAPS = frozenset({"different", "same_here", "only_here", "unknown"})
 
 
 @click.command(short_help="Compute an op over .npy files under any rule.")
-@click.argument("op", type=WordOf(lambda: OPS))
+@click.argument("op", type=word_of(lambda: OPS))
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@options.combine(options.rule, options.axis, options.broadcast, options.engine)
+@_asked
 @click.option("--dtype", help="What to compute in; for cast, what to convert to.")
 @click.option(
     "-p",
@@ -259,14 +252,11 @@ _TRAPS = frozenset({"different", "same_here", "only_here", "unknown"})
 def compute(
     op: str,
     files: tuple[str, ...],
-    rule: str | None,
-    axis: int | None,
-    broadcast: int | None,
-    engine: str | None,
     dtype: str | None,
     parameters: tuple[str, ...],
     output: str | None,
     as_json: bool,
+    **asked: Any,
 ) -> int:
     """Compute OP over .npy FILES under any rule; the result is printed, or written with -o.
 
@@ -279,20 +269,13 @@ def compute(
         takes = "1 array" if row.tensors == 1 else f"{row.tensors} arrays"
         raise click.UsageError(f"{row.name} takes {takes}, not {len(files)}")
     arrays = [open_array(file) for file in files]
-    attributes = {"rule": rule, "axis": axis, "broadcast": broadcast, "engine": engine}
     if row.tensors == 1:
         planned = plan(arrays[0].shape)
-        _check_one(row, attributes)
+        _check_one(row, asked)
     else:
-        planned = plan(
-            *(array.shape for array in arrays),
-            rule=rule,
-            axis=axis,
-            broadcast=broadcast,
-            engine=engine,
-            op=row.name if engine is not None else None,
-        )
-    keywords: dict[str, Any] = {k: value for k, value in attributes.items() if value is not None}
+        op_there = row.name if asked["engine"] is not None else None
+        planned = plan(*(array.shape for array in arrays), **asked, op=op_there)
+    keywords = {name: value for name, value in asked.items() if value is not None}
     keywords |= _parameters(row, parameters)
     if dtype is not None:
         keywords["dtype"] = _dtype(dtype)
@@ -321,12 +304,12 @@ def compute(
     return 0
 
 
-def _check_one(row: Op, attributes: dict[str, Any]) -> None:
+def _check_one(row: Op, asked: Mapping[str, Any]) -> None:
     """Refuses options that align operands if there is only one operand."""
-    for name in ("rule", "axis", "broadcast"):
-        if attributes[name] is not None:
+    for name in _ALIGNING:
+        if asked[name] is not None:
             raise click.UsageError(f"{row.name} takes one array: --{name} has nothing to align")
-    if row.name == "cast" and attributes["engine"] is not None:
+    if row.name == "cast" and asked["engine"] is not None:
         raise click.UsageError("what engines' casts give was not measured")
 
 

@@ -4,82 +4,54 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from ..errors import ZerostrideError
 from ..models.findings import Outcome, Report, Unread, Verdict
 from ..report import FORMS, form_of, rendered
 from .files import write_whole
-from .options import BAD_INPUT, FOUND
+from .options import BAD_INPUT, FOUND, Parsed
 
 _FAILING = tuple(str(verdict) for verdict in Verdict if verdict is not Verdict.SAME)
 #: Words of --fail-on that stand for several verdicts.
 ANY, NONE = "any", "none"
 
 
-class VerdictsType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """Verdicts that fail, with commas between them."""
-
-    name = "verdicts"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> frozenset[str]:
-        """The verdicts; "any" stands for all that are not `same`."""
-        if isinstance(value, frozenset):
-            return value
-        words = [word.strip() for word in str(value).split(",")]
-        for word in words:
-            if word not in (*_FAILING, ANY, NONE):
-                names = ", ".join((*_FAILING, ANY, NONE))
-                self.fail(f"{word[:80]!r} is no verdict that can fail; known: {names}", param, ctx)
-        if NONE in words and len(words) > 1:
-            self.fail("'none' goes with no other verdict", param, ctx)
-        return frozenset(_FAILING) if ANY in words else frozenset(words) - {NONE}
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Completions of the last verdict in a list."""
-        before, comma, word = incomplete.rpartition(",")
-        chosen = before.split(",")
-        return [
-            CompletionItem(f"{before}{comma}{verdict}")
-            for verdict in (*_FAILING, ANY, NONE)
-            if verdict.startswith(word) and verdict not in chosen
-        ]
+def _verdicts(text: str) -> frozenset[str]:
+    """Verdicts that fail, with commas between them; "any" stands for all that are not `same`."""
+    words = [word.strip() for word in text.split(",")]
+    for word in words:
+        if word not in (*_FAILING, ANY, NONE):
+            names = ", ".join((*_FAILING, ANY, NONE))
+            raise ZerostrideError(f"{word[:80]!r} is no verdict that can fail; known: {names}")
+    if NONE in words and len(words) > 1:
+        raise ZerostrideError("'none' goes with no other verdict")
+    return frozenset(_FAILING) if ANY in words else frozenset(words) - {NONE}
 
 
-class ReportFileType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A file that a report is written to; the end of its name chooses the form."""
-
-    name = "file"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The path, if its form is known and it can be written: an audit may take minutes."""
-        path = str(value)
-        try:
-            form_of(path)
-        except ZerostrideError as error:
-            self.fail(str(error), param, ctx)
-        folder = os.path.dirname(path) or "."
-        if not os.path.isdir(folder):
-            self.fail(f"{path}: there is no folder {folder}", param, ctx)
-        return path
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Files, as the shell completes them."""
-        return [CompletionItem(incomplete, type="file")]
+def _last_verdict(begun: str) -> list[str]:
+    """Completions of the last verdict in a list."""
+    before, comma, word = begun.rpartition(",")
+    others = {*_FAILING, ANY, NONE}.difference(before.split(","))
+    known = [verdict for verdict in (*_FAILING, ANY, NONE) if verdict in others]
+    return [f"{before}{comma}{verdict}" for verdict in known if verdict.startswith(word)]
 
 
+def _report_file(path: str) -> str:
+    """The path, if its form is known and it can be written: an audit may take minutes."""
+    form_of(path)
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise ZerostrideError(f"{path}: there is no folder {folder}")
+    return path
+
+
+#: A file that a report is written to; the end of its name chooses the form.
+_REPORT_FILE = Parsed("file", _report_file)
 fail_on = click.option(
     "--fail-on",
-    type=VerdictsType(),
+    type=Parsed("verdicts", _verdicts, _last_verdict),
     default=ANY,
     metavar="VERDICTS",
     help=f"Verdicts for which the exit status is 1, with commas: {', '.join(_FAILING)}; "
@@ -90,7 +62,7 @@ outputs = click.option(
     "--output",
     "outputs",
     multiple=True,
-    type=ReportFileType(),
+    type=_REPORT_FILE,
     metavar="FILE",
     help=f"Write the report to FILE as well, by its end {' '.join(FORMS)}. May be given again.",
 )
@@ -98,7 +70,7 @@ reports = click.option(
     "--report",
     "reports",
     multiple=True,
-    type=ReportFileType(),
+    type=_REPORT_FILE,
     metavar="FILE",
     help=f"Write a report to FILE, by its end {' '.join(FORMS)}. May be given again.",
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -47,8 +46,3 @@ def is_target(plan: Plan) -> bool:
 def frozen(words: str) -> frozenset[str]:
     """A set of names from words."""
     return frozenset(words.split())
-
-
-def each_op(names: str, rules: Rules) -> Mapping[str, Rules]:
-    """The same rules for several ops."""
-    return dict.fromkeys(names.split(), rules)

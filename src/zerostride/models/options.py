@@ -19,18 +19,7 @@ from .ir.graph import Graph
 class ModelOptions:
     """What a caller says about a model, besides its file and the engine.
 
-    Attributes:
-        via: judge what this converter makes of each node, not the node itself: "pnnx" for ncnn,
-            "onnx-parser" for TensorRT, "mnnconvert" for MNN; "none": op for op. None: the last two
-            where the model is an ONNX file, which gets to these engines through them, else "none".
-        batch_axis: for engines without a batch axis, which axis of the model's inputs it is; −1 for
-            none. None: axis 0 where its extent is 1.
-        facts: what is known of sizes that the model leaves open: "N >= 1", or a list of such.
-        sizes: numbers for sizes: {"N": 4} for one that the model names, {"x[0]": 4} for an input's
-            axis.
-        input_shapes: shapes by the name of an input, or in the order of the inputs; None for an
-            axis that stays open.
-        layout: "nhwc": say also what every operand must become where images are channels-last.
+    The fields are arguments of :func:`zerostride.audit`, which documents them.
     """
 
     via: str | None = None

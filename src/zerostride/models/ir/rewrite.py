@@ -62,24 +62,32 @@ class RewriteStep:
     axes: tuple[int, ...] = ()
     attributes: Mapping[str, Any] = field(default_factory=_nothing, hash=False)
 
-    def describe(self) -> str:
-        """The step as text."""
-        names = ", ".join(map(_name, self.operands))
+    def describe(self, names: Sequence[str] = (), own: str = "itself") -> str:
+        """The step as text.
+
+        Args:
+            names: what the node's operands are called.
+            own: what the node's own op is called.
+        """
+
+        def called(ref: Ref) -> str:
+            if isinstance(ref, Earlier):
+                return f"t{ref.step}"
+            known = ref.position < len(names)
+            return names[ref.position] if known else f"operand {ref.position}"
+
+        operands = ", ".join(map(called, self.operands))
         if self.op in ("reshape", "expand"):
-            return f"{self.op} {names} to {self.shape}"
+            return f"{self.op} {operands} to {self.shape}"
         if self.op in ("unsqueeze", "squeeze"):
-            return f"{self.op} {names} at axes {self.axes}"
+            return f"{self.op} {operands} at axes {self.axes}"
         changed = "".join(f", {key}={value!r}" for key, value in self.attributes.items())
-        return f"{'itself' if self.op == 'self' else self.op}({names}{changed})"
+        return f"{own if self.op == 'self' else self.op}({operands}{changed})"
 
 
 def SELF(*operands: Ref, **attributes: Any) -> RewriteStep:  # noqa: N802 - reads as the constant it is
     """The node's own op on these operands."""
     return RewriteStep("self", operands, attributes=attributes)
-
-
-def _name(ref: Ref) -> str:
-    return f"operand {ref.position}" if isinstance(ref, Input) else f"t{ref.step}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +104,10 @@ class Rewrite:
     steps: tuple[RewriteStep, ...]
     by: str = ""
 
-    def describe(self) -> str:
-        """The rewrite as text, one clause per step."""
-        last = len(self.steps) - 1
-        return "; ".join(
-            step.describe() if k == last else f"t{k} = {step.describe()}"
-            for k, step in enumerate(self.steps)
-        )
+    def describe(self, names: Sequence[str] = (), own: str = "itself") -> str:
+        """The rewrite as text, one clause per step; the arguments are those of a step's."""
+        *clauses, last = (step.describe(names, own) for step in self.steps)
+        return "; ".join([*(f"t{k} = {clause}" for k, clause in enumerate(clauses)), last])
 
 
 class Editor(Protocol):

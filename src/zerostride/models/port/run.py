@@ -294,12 +294,11 @@ def _change(ported: Ported, lines: Iterator[str]) -> Change:
     assert ported.program is not None
     assert ported.by is not None
     node = ported.node
-    words = ported.rewrite.describe()
-    for place in reversed(range(len(node.inputs))):
-        value = node.inputs[place]
-        if value is not None:
-            words = words.replace(f"operand {place}", repr(value.name))
-    words = words.replace("itself(", f"{node.op}(")
+    names = [
+        f"operand {place}" if value is None else repr(value.name)
+        for place, value in enumerate(node.inputs)
+    ]
+    words = ported.rewrite.describe(names, node.op)
     return Change(
         node.path,
         node.op,

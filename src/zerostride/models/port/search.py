@@ -72,7 +72,8 @@ class _Search:
         if len(node.inputs) > MOST_OPERANDS:
             return Ported(node, None, None, f"it has more than {MOST_OPERANDS} operands")
         if not isinstance(source, Plan):
-            return Ported(node, None, None, _HOPELESS.get(finding.reason, _NO_MEANING))
+            why = _HOPELESS.get(finding.reason, "its meaning in the model is not known")
+            return Ported(node, None, None, why)
         subject = Subject(node, site, source, positions_of(site), finding)
         key = (
             self.setting.judge.key(subject.site),
@@ -130,17 +131,16 @@ class _Search:
         return _why_not(subject)
 
     def _proposals(self, subject: Subject) -> Iterator[tuple[Pass, tuple[Any, ...]]]:
-        allowed = _BY_REASON.get(subject.finding.reason)
+        names, _ = _TRIED.get(subject.finding.reason, _OTHERWISE)
         most = MOST_TRIED if subject.source.open is None else MOST_TRIED_OPEN
         for row in PASSES:
-            if allowed is not None and row.name not in allowed:
-                continue
-            if row.requires(subject, self.setting):
+            tried = names is None or row.name in names
+            if tried and row.requires(subject, self.setting):
                 for steps in islice(row.propose(subject, self.setting), most):
                     yield row, steps
 
 
-#: Findings that no rewrite of shapes changes, by reason.
+#: Why a node without a meaning in the model has no rewrite, by the finding's reason.
 _HOPELESS: Mapping[str, str] = {
     Cause.INVALID: "the model itself does not broadcast here",
     Cause.UNKNOWN_SHAPE: "sizes are not known; give them (--set, --input-shape)",
@@ -148,29 +148,28 @@ _HOPELESS: Mapping[str, str] = {
     Cause.NOT_MODELLED: "the op is not modelled",
     Cause.CUSTOM_OP: "nothing is known about the op",
 }
-_NO_MEANING = "its meaning in the model is not known"
-
-
-#: The passes for findings whose cause is not the shapes.
-_BY_REASON: Mapping[str, tuple[str, ...]] = {
-    Reason.NO_OP: ("equivalent",),
-    Reason.DTYPE: ("equivalent",),
-    Cause.NOT_MEASURED: ("equivalent", "target"),
+#: By the finding's reason: the passes that are tried (None: all), and the words if none helps.
+_TRIED: Mapping[str, tuple[tuple[str, ...] | None, str]] = {
+    Reason.NO_OP: (
+        ("equivalent",),
+        "the engine has no such op, and no other ops compute the same",
+    ),
+    Reason.DTYPE: (("equivalent",), "the engine does not take the element type"),
+    Cause.NOT_MEASURED: (
+        ("equivalent", "target"),
+        "nothing is known about the op on this engine",
+    ),
+    Cause.BATCH: (
+        None,
+        "the engine has no batch axis; if the batch is another axis, name it",
+    ),
 }
-
-
-#: Why the search found no rewrite, by the finding's reason.
-_WHY_NOT: Mapping[str, str] = {
-    Reason.NO_OP: "the engine has no such op, and no other ops compute the same",
-    Reason.DTYPE: "the engine does not take the element type",
-    Cause.NOT_MEASURED: "nothing is known about the op on this engine",
-    Cause.BATCH: "the engine has no batch axis; if the batch is another axis, name it",
-}
+_OTHERWISE = (None, "no rewrite of it means the same there")
 
 
 def _why_not(subject: Subject) -> str:
     """The reason why the search found no rewrite."""
-    reason = _WHY_NOT.get(subject.finding.reason, "no rewrite of it means the same there")
+    _, reason = _TRIED.get(subject.finding.reason, _OTHERWISE)
     if 0 in subject.source.shape:
         reason += " (it has no elements)"
     if subject.node.domain == "" and subject.site.rule.name == "onnx6":
