@@ -107,3 +107,14 @@ def test_a_refusal_of_the_engine_names_no_other_node() -> None:
     first, second = small.audit(model, "tosa", "none").findings
     assert first.message == second.message
     assert "input 2 has shape (2,)" in second.message
+
+
+def test_zero_points_count_by_their_numbers() -> None:
+    nodes = [
+        small.node("QuantizeLinear", f"x scale zero{k}", f"y{k}", name=f"n{k}") for k in range(3)
+    ]
+    zeros = {f"zero{k}": np.array(number, np.int8) for k, number in enumerate((0, 3, 0))}
+    weights = {"scale": np.array(0.5, np.float32), **zeros}
+    model = small.model(nodes, {"x": (2, 3)}, weights, outputs=["y0", "y1", "y2"])
+    verdicts = [finding.verdict for finding in small.audit(model, "tensorrt").findings]
+    assert verdicts == ["same", "refused", "same"]

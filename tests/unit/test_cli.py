@@ -427,7 +427,8 @@ def test_audit_json_keeps_its_form(run: Run) -> None:
     keys = "schema model target via release ok counts findings notes needs command before"
     keys += " changes output checks"
     assert data.keys() == set(keys.split())
-    keys = "node op operands source target verdict reason message fix witness notes when values"
+    keys = "node op operands source target verdict reason code message fix witness notes"
+    keys += " when values"
     assert all(row.keys() == set(keys.split()) for row in data["findings"])
     assert sum(data["counts"].values()) == len(data["findings"])
 

@@ -13,21 +13,13 @@ from ..engines.table import ENGINES
 from ..errors import ZerostrideError
 from ..models.findings import Check, Outcome, Report
 from ..report import shapes_text, shown
+from ..report.words import OUTCOMES
 from . import options, reporting
 from .progress import bar
 from .tables import Column, put_table
 
 if TYPE_CHECKING:
     from ..models.options import ModelOptions
-
-#: The style of each outcome.
-STYLES = {
-    Outcome.AGREES: "green",
-    Outcome.DIFFERS: "bold red",
-    Outcome.REFUSED: "yellow",
-    Outcome.CRASHED: "bold magenta",
-    Outcome.NOT_RUN: "dim",
-}
 
 
 @click.command(short_help="Run a model's broadcasts on a real engine and compare.")
@@ -161,7 +153,7 @@ def _row(check: Check, verdict: str) -> list[str]:
 
 def _put(report: Report, *, whole: bool) -> None:
     """Prints a row per check."""
-    styles = [STYLES[check.outcome] for check in report.checks]
+    styles = [OUTCOMES[check.outcome][1] for check in report.checks]
     verdicts = [""] * len(report.checks) if whole else [str(f.verdict) for f in report.findings]
     rows = [_row(*pair) for pair in zip(report.checks, verdicts, strict=True)]
     columns = list(_COLUMNS)

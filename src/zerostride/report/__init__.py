@@ -7,7 +7,7 @@ In: Report. Out: text, HTML, Markdown.
 """
 
 from .comment import markdown
-from .files import FORMS, document, form_of, json_text, rendered
+from .files import FORMS, form_of, json_text, rendered
 from .page import html
 from .plain import finding_text, overview, text, unread_text
 from .words import (
@@ -26,7 +26,6 @@ __all__ = [
     "LONGEST_NAME",
     "MARKS",
     "MOST_NOTES",
-    "document",
     "finding_text",
     "form_of",
     "headline",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import PurePath
-from typing import Any
 
 from ..errors import ZerostrideError
 from ..models.findings import Report
@@ -16,18 +15,12 @@ from .plain import text
 from .words import Reports
 
 
-def document(reports: Reports) -> Any:
-    """The JSON data: an object for a single report, a list for a list of any length."""
-    if isinstance(reports, Report):
-        return plain(reports.as_dict())
-    return [plain(report.as_dict()) for report in reports]
-
-
 def json_text(reports: Reports) -> str:
-    """The reports as JSON; `docs/schema/report.schema.json` describes it."""
+    """The reports as JSON, an object or a list; `docs/schema/report.schema.json` describes it."""
     if isinstance(reports, Report):
         return reports.to_json() + "\n"
-    return json.dumps(document(reports), indent=2, default=str, allow_nan=False) + "\n"
+    data = [plain(report.as_dict()) for report in reports]
+    return json.dumps(data, indent=2, default=str, allow_nan=False) + "\n"
 
 
 def _text(reports: Reports) -> str:

@@ -20,6 +20,7 @@ from .markup import esc, page
 from .plain import unread_text
 from .sheet import Sheet
 from .words import (
+    OUTCOMES,
     WORST,
     Reports,
     counted,
@@ -319,19 +320,14 @@ def _known(report: Report) -> list[bool]:
 
 
 #: The class of a mark, for its colour.
-_KINDS = {
-    "same here": "same_here",
-    "agrees": "same",
-    "differs": "different",
-    "crashed": "different",
-    "not run": "unknown",
+_KINDS = {mark_of(verdict): verdict for verdict in Verdict} | {
+    mark.lower(): verdict for mark, _, verdict in OUTCOMES.values()
 }
 
 
 def _tiles(total: Mapping[str, int]) -> str:
     tiles = "".join(
-        f'<li class="{_KINDS.get(mark, mark)}{"" if count else " zero"}">'
-        f"<strong>{count:,}</strong> {mark}"
+        f'<li class="{_KINDS[mark]}{"" if count else " zero"}"><strong>{count:,}</strong> {mark}'
         for mark, count in total.items()
     )
     return f'<ul class="tiles">{tiles}</ul>' if total else ""
@@ -346,7 +342,7 @@ def _bar(total: Mapping[str, int]) -> str:
     for mark, count in total.items():
         width = 100 * count / whole
         if count:
-            kind = _KINDS.get(mark, mark)
+            kind = _KINDS[mark]
             parts.append(f'<rect class="{kind}" x="{left:.3f}" width="{width:.3f}" height="1"/>')
         left += width
     return (

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..models.findings import Change, Outcome, Report
+from ..models.findings import Change, Report
 from .markup import esc
 from .plain import CHECK_CELLS, check_row, checked, computed_words, stale_lines
-from .words import LONGEST_NAME, shown
+from .words import LONGEST_NAME, OUTCOMES, shown
 
 #: Needs of a model that are listed; a model in use has some ten.
 _MOST_NEEDS = 200
-_CLASSES = {
-    Outcome.AGREES: "same",
-    Outcome.DIFFERS: "different",
-    Outcome.REFUSED: "refused",
-    Outcome.CRASHED: "different",
-    Outcome.NOT_RUN: "unknown",
-}
 
 
 def changes(report: Report) -> str:
@@ -62,7 +55,7 @@ def checks(report: Report) -> str:
         cells = map(esc, check_row(check, mark))
         answer, audit, node, op, shapes, numbers, error, detail = cells
         rows.append(
-            f'<tr><td><span class="badge {_CLASSES[check.outcome]}">{answer.lower()}</span>'
+            f'<tr><td><span class="badge {OUTCOMES[check.outcome][2]}">{answer.lower()}</span>'
             f'<td>{audit}<td><code>{node}</code><td>{op}<td>{shapes}<td class="n">{numbers}'
             f'<td class="n">{error}<td>{detail}'
         )

@@ -21,13 +21,13 @@ MARKS = {
     Verdict.REFUSED: ("REFUSED", "magenta"),
     Verdict.UNKNOWN: ("unknown", "cyan"),
 }
-#: The same for the outcome of a check.
+#: The same for the outcome of a check, and the verdict whose colour it has on a page.
 OUTCOMES = {
-    Outcome.AGREES: ("agrees", "green"),
-    Outcome.DIFFERS: ("DIFFERS", "red"),
-    Outcome.REFUSED: ("REFUSED", "magenta"),
-    Outcome.CRASHED: ("CRASHED", "red"),
-    Outcome.NOT_RUN: ("not run", "cyan"),
+    Outcome.AGREES: ("agrees", "green", Verdict.SAME),
+    Outcome.DIFFERS: ("DIFFERS", "bold red", Verdict.DIFFERENT),
+    Outcome.REFUSED: ("REFUSED", "yellow", Verdict.REFUSED),
+    Outcome.CRASHED: ("CRASHED", "bold magenta", Verdict.DIFFERENT),
+    Outcome.NOT_RUN: ("not run", "dim", Verdict.UNKNOWN),
 }
 
 #: The most characters of a name and of a sentence. Names come from files: exporters make some of

@@ -20,6 +20,7 @@ from ..formats.onnx.sites import Kind, Operand, Site
 from ..reasons import Cause
 from ..transport.batch import BatchAxes, Sample, contracted_batch, whole, without_batch
 from ..transport.converters import carried_by
+from ..transport.node_limits import has_offset
 from ..transport.pnnx import carried
 from ..transport.ways import NotJudged, canonical, transport
 from .judged_site import Carried, JudgedSite, Judgement, Words, sizes_of
@@ -98,7 +99,13 @@ class Judge:
         )
 
     def _numbers(self, site: Site) -> Hashable:
-        """The numbers that are known, where the engine computes in a narrower dtype."""
+        """The numbers that a verdict depends on.
+
+        Those that are known where the engine computes in a narrower dtype, and of a quantisation
+        whether its zero point is 0, which engines ask for.
+        """
+        if site.kind is Kind.PER_AXIS:
+            return has_offset(site.node)
         values = [part.tensor for part in site.operands]
         if not any(value is not None and value.dtype in self._narrowed for value in values):
             return None

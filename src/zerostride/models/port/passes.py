@@ -1,19 +1,7 @@
-"""The passes of a port, cheapest first. Each proposes rewrites of one node.
+"""The passes of a port, rows of `PASSES`, cheapest first. Each proposes rewrites of one node.
 
 A pass *requires* a property of the node, proposes steps, and *ensures* a property of the steps,
 which is checked after it ran. :mod:`.program` decides whether the steps mean the same.
-
-======================  ========================================================================
-constants               reshape constants
-swap                    exchange the operands of an op that allows it, constants reshaped
-operands                insert axes of 1 into operands that are no constants, or remove them
-attributes              the format's own attribute for NumPy's rule, operands reshaped to suit
-exchange                swap and operands together
-merge                   neighbouring axes as one, for engines with few of them; result put back
-target                  an Expand to the whole result shape
-expand                  one operand or all broadcast first
-equivalent              other ops of the same values
-======================  ========================================================================
 """
 
 from __future__ import annotations

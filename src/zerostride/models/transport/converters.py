@@ -19,12 +19,12 @@ from ...engines.model import Divergence, Engine, always
 from ...engines.rows import NUMPY_RULE, frozen, modes, rows
 from ...engines.rows_read import TENSORRT
 from ...engines.rows_runtimes import MNN
-from ...errors import BroadcastError, Reason, ZerostrideError
+from ...errors import Reason, ZerostrideError
 from ...ops import OPS
 from ..formats.onnx.sites import ONE_WAY, Kind, Site, given
 from ..ir.graph import Node
 from .pnnx import pnnx_transport
-from .ways import transport
+from .ways import refusal, transport
 
 #: The name for no converter: op for op.
 NONE = "none"
@@ -102,11 +102,8 @@ _PARSED = replace(
 def _parsed(site: Site, engine: Engine) -> Side:
     """As `transport`, for op sets whose broadcasts the parser takes."""
     if site.node.domain == "" and site.node.version < 7:
-        raise BroadcastError(
-            "TensorRT's ONNX parser takes no broadcasts of op sets before 7",
-            reason=Reason.NO_OP,
-            shapes=[part.shape for part in site.operands],
-        )
+        detail = "TensorRT's ONNX parser takes no broadcasts of op sets before 7"
+        raise refusal(site, detail, Reason.NO_OP)
     return transport(site, engine, "onnx-parser")
 
 
@@ -151,22 +148,19 @@ _WRITTEN = replace(
 def _converted(site: Site, engine: Engine) -> Side:
     """As `transport`; constants of small integers fail."""
     if len(site.operands) == 1 and site.node.op in _DIES_OF_ONE:
-        raise BroadcastError(
-            f"mnnconvert 3.6.1 ends with a segmentation fault on a {site.node.op} of one operand",
-            reason=Reason.CRASH,
-            shapes=[part.shape for part in site.operands],
-            silent=True,
-            hint="leave the node out: it hands on its operand",
+        detail = (
+            f"mnnconvert 3.6.1 ends with a segmentation fault on a {site.node.op} of one operand"
         )
+        hint = "leave the node out: it hands on its operand"
+        raise refusal(site, detail, Reason.CRASH, silent=True, hint=hint)
     if site.kind is Kind.ELEMENTWISE:
         dtypes = {part.tensor.dtype for part in site.operands if part.constant and part.tensor}
-        shapes = [part.shape for part in site.operands]
         if "uint8" in dtypes:
             detail = "MNN does not load what its converter makes of a constant of uint8"
-            raise BroadcastError(detail, reason=Reason.DTYPE, shapes=shapes)
+            raise refusal(site, detail, Reason.DTYPE)
         if "int8" in dtypes:
             detail = "MNN reads other numbers from a constant of int8"
-            raise BroadcastError(detail, reason=Reason.WRONG_RESULT, shapes=shapes, silent=True)
+            raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
     return transport(site, engine, "mnnconvert")
 
 

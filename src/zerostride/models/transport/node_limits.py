@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ...errors import ModelError
 from ..ir.graph import Node
 
 
@@ -112,7 +113,20 @@ def offset_of_zero(node: Node) -> str | None:
     point = node.inputs[2] if len(node.inputs) > 2 else None
     if point is not None and point.dtype == "uint8":
         return "a zero point of uint8"
-    return "the zero point is not 0" if point is not None and any(point.content or ()) else None
+    return "the zero point is not 0" if has_offset(node) else None
+
+
+def has_offset(node: Node) -> bool:
+    """Whether the zero point of a quantisation is known and is not 0."""
+    point = node.inputs[2] if len(node.inputs) > 2 else None
+    if point is None or not point.constant:
+        return False
+    if point.content is not None:
+        return any(point.content)
+    try:
+        return bool(point.data().any())
+    except ModelError:  # computed from constants, or missing
+        return False
 
 
 def one_batch(second: int, *numbers: int) -> Callable[[Node], str | None]:

@@ -44,7 +44,7 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
         return _contributed(site, engine)
     if engine.name == "openvino" and (detail := frontend_fault(site)):
         detail = f"openvino's ONNX frontend {detail}"
-        raise _refusal(site, detail, Reason.WRONG_RESULT, silent=True)
+        raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
     own_rule = _own_rule(site, engine)
     if own_rule is not None:
         op = None if site.kind is Kind.EXPAND else canonical(site)
@@ -87,17 +87,17 @@ def _contributed(site: Site, engine: Engine) -> Side:
     op = site.node.op
     if engine.name == "onnxruntime" and op in _CAST_ALONE and _without_offset(site):
         detail = "onnxruntime infers no type where a zero point is left out, and does not load"
-        raise _refusal(site, detail, Reason.DTYPE)
+        raise refusal(site, detail, Reason.DTYPE)
     if engine.name == "openvino" and op in _CAST_ALONE:
         detail = "openvino: the result is cut off and wraps around, not rounded and saturated"
-        raise _refusal(site, detail, Reason.WRONG_RESULT, silent=True)
+        raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
     if engine.name == "onnxruntime" or (engine.name == "openvino" and op in CONTRIB_OPENVINO):
         return Side(site.rule, site.attributes, engine.name, op)
     if engine.name == "openvino" and op in UNREAD_OPENVINO:
-        raise _refusal(site, f"openvino's ONNX frontend has no {op}", Reason.NO_OP)
+        raise refusal(site, f"openvino's ONNX frontend has no {op}", Reason.NO_OP)
     if engine.name == "openvino":
         raise NotJudged(f"{op} of com.microsoft on openvino has not been looked at")
-    raise _refusal(site, f"{op} is an op of ONNX Runtime; {engine.name} has none", Reason.NO_OP)
+    raise refusal(site, f"{op} is an op of ONNX Runtime; {engine.name} has none", Reason.NO_OP)
 
 
 def _without_offset(site: Site) -> bool:
@@ -193,10 +193,10 @@ def _compound(site: Site, engine: Engine, via: str) -> Side:
         if row.weights in (None, weights):
             detail = row.needs(site.node) if row.needs is not None else None
             if detail is not None:
-                raise _refusal(site, f"{engine.name} refuses: {detail}", Reason.RANK)
+                raise refusal(site, f"{engine.name} refuses: {detail}", Reason.RANK)
             detail = row.wrong(site.node) if row.wrong is not None else None
             if detail is not None:
-                raise _refusal(site, f"{engine.name}: {detail}", Reason.WRONG_RESULT, silent=True)
+                raise refusal(site, f"{engine.name}: {detail}", Reason.WRONG_RESULT, silent=True)
             kinds = [value.dtype for value in site.node.inputs if value is not None]
             dtypes = tuple(kind for kind in kinds if kind is not None)
             if (
@@ -204,16 +204,16 @@ def _compound(site: Site, engine: Engine, via: str) -> Side:
                 and len(dtypes) == len(kinds)
                 and (detail := row.types(dtypes))
             ):
-                raise _refusal(site, f"{engine.name} does not take {detail}", Reason.DTYPE)
+                raise refusal(site, f"{engine.name} does not take {detail}", Reason.DTYPE)
             rule = site.rule if row.rule is AS_WRITTEN else row.rule
             return Side(rule, _attributes(site, rule), engine.name, name)
     if rows:
         detail = f"{engine.name}'s {name} takes constants only for all operands but the first"
-        raise _refusal(site, detail, Reason.NO_OP)
+        raise refusal(site, detail, Reason.NO_OP)
     absent = ABSENT.get((name, via)) or ABSENT.get((name, engine.name))
     if absent is not None:
         detail = f"{engine.name} has no {name}: {absent}"
-        raise _refusal(site, detail, Reason.NO_OP)
+        raise refusal(site, detail, Reason.NO_OP)
     raise NotJudged(f"{name} on {engine.name} has not been looked at")
 
 
@@ -228,9 +228,10 @@ def _attributes(site: Site, rule: Rule) -> Mapping[str, Any]:
     return {"axis": axis if axis < 0 else axis - len(site.operands[0].shape or ())}
 
 
-def _refusal(site: Site, detail: str, reason: Reason, *, silent: bool = False) -> BroadcastError:
+def refusal(site: Site, detail: str, reason: Reason, **more: Any) -> BroadcastError:
+    """The error of an engine or a converter that refuses a site, or silently goes wrong."""
     shapes = [part.shape for part in site.operands]
-    return BroadcastError(detail, reason=reason, shapes=shapes, silent=silent)
+    return BroadcastError(detail, reason=reason, shapes=shapes, **more)
 
 
 #: Element-wise ops of ONNX that broadcast like another op of the table.
@@ -267,7 +268,7 @@ def _check_has(engine: Engine, site: Site, op: str | None) -> None:
             detail = f"{engine.name} has no op for {op}: {LISTED[engine.name]}"
         elif not (engine.run or engine.has):
             raise NotJudged(detail)
-        raise _refusal(site, detail, Reason.NO_OP)
+        raise refusal(site, detail, Reason.NO_OP)
 
 
 #: The first opset for which ONNX Runtime has a kernel, where that is not 7 (run: opsets 1 to 8).
@@ -281,9 +282,6 @@ def _check_opset(engine: Engine, site: Site) -> None:
     if node.domain:
         return
     if engine.name == "onnxruntime" and node.version < _FIRST_KERNEL.get(node.op, 7):
-        raise BroadcastError(
-            f"ONNX Runtime has no kernel for {node.op} of opset {node.version}",
-            reason=Reason.NO_OP,
-            shapes=[part.shape for part in site.operands],
-            hint="convert the model to opset 7 or later, operands reshaped",
-        )
+        detail = f"ONNX Runtime has no kernel for {node.op} of opset {node.version}"
+        hint = "convert the model to opset 7 or later, operands reshaped"
+        raise refusal(site, detail, Reason.NO_OP, hint=hint)
