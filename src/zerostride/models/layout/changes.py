@@ -24,6 +24,7 @@ from ..findings import Finding, Verdict
 from ..formats import lowered, module_of
 from ..formats.onnx.sites import Kind, Operand, Site
 from ..ir.graph import Graph
+from ..ir.moves import at_rank
 from ..reasons import Cause
 from ..transport.ways import canonical
 from .images import Layouts, Perm, follow
@@ -245,7 +246,7 @@ def _moves(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) ->
 def _target(part: Operand, perm: Perm) -> Move:
     """The target sizes of an Expand in the new order, all axes named."""
     before = sizes_of(part)
-    whole = (1,) * (len(perm) - len(before)) + before
+    whole = at_rank(before, len(perm))
     after = tuple(whole[axis] for axis in perm)
     how = "stays" if after == before else "reshape"
     return Move(part.name, before, after, perm, how, part.constant)

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ...sizes import Shape, elements
-from ...sizes.dim import exact_quotient, plain
 
 #: Axes of the old shape, and axes of the new shape with the same elements.
 Segment = tuple[tuple[int, ...], tuple[int, ...]]
@@ -81,17 +80,6 @@ def landed(row: Shape, mapping: Sequence[int | None], rank: int) -> Shape:
         if axis is not None:
             result[axis] = size
     return tuple(result)
-
-
-def filled_in(old: Shape, asked: Sequence[int]) -> Shape | None:
-    """The shape after a reshape, with its −1 computed; None where it does not divide."""
-    if -1 not in asked:
-        return tuple(asked) if elements(old) == elements(asked) else None
-    rest = elements([size for size in asked if size != -1])
-    left = exact_quotient(elements(old), rest)
-    if left is None:
-        return None
-    return tuple(plain(left) if size == -1 else size for size in asked)
 
 
 def inserted(old: Shape, new: Shape) -> Iterator[tuple[int, ...]]:

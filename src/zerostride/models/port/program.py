@@ -22,10 +22,11 @@ from ..findings import Finding, Verdict
 from ..formats.onnx.sites import Kind, Site
 from ..formats.onnx.sites import find_site as find_onnx_site
 from ..ir.graph import Node, Value
+from ..ir.moves import inserted, moved, removed
 from ..ir.rewrite import Input, Ref, RewriteStep
 from ..transport.batch import follow
 from ..transport.ways import canonical
-from .layout import filled_in, landed, regrouped
+from .layout import landed, regrouped
 
 #: An op and its operands: parts of the site by number, or further trees.
 Tree: TypeAlias = "int | float | tuple[str, tuple[Any, ...]]"
@@ -227,31 +228,13 @@ _MOVES: Mapping[str, str] = {
 }
 
 
-def moved_shape(step: RewriteStep, old: Shape) -> Shape:
-    """The shape after a reshape, an expand, an unsqueeze or a squeeze.
-
-    Raises:
-        Wrong: the step does not fit the shape.
-    """
-    if step.op in ("reshape", "expand"):
-        new = filled_in(old, step.shape or ()) if step.op == "reshape" else step.shape
-        if new is None:
-            raise Wrong(f"{old} does not become {step.shape}")
-        return tuple(new)
-    axes = step.axes
-    if step.op == "unsqueeze":
-        rank = len(old) + len(axes)
-        if sorted(set(axes)) != list(axes) or any(not 0 <= axis < rank for axis in axes):
-            raise Wrong(f"axes {axes} of a tensor of {rank} axes")
-        rest = iter(old)
-        return tuple(1 if axis in axes else next(rest) for axis in range(rank))
-    if any(not 0 <= axis < len(old) or old[axis] != 1 for axis in axes):
-        raise Wrong(f"axes {axes} of {old} are not all 1")
-    return tuple(size for axis, size in enumerate(old) if axis not in axes)
-
-
 def _move(step: RewriteStep, operand: Tracked, name: str, setting: Audited) -> tuple[Tracked, Done]:
-    old, new = operand.shape, moved_shape(step, operand.shape)
+    old = operand.shape
+    try:
+        new = moved(step, old)
+    except ValueError as error:
+        raise Wrong(str(error)) from None
+    assert new is not None  # the rank is known
     value = Value(name, new, operand.value.constant, dtype=operand.value.dtype)
     inputs: tuple[Value, ...] = (operand.value,)
     attributes: dict[str, Any] = {}
@@ -274,10 +257,9 @@ def _move(step: RewriteStep, operand: Tracked, name: str, setting: Audited) -> t
 
 def _moved_row(step: RewriteStep, row: Shape, old: Shape, new: Shape) -> Shape | None:
     if step.op == "unsqueeze":
-        rest = iter(row)
-        return tuple(1 if axis in step.axes else next(rest) for axis in range(len(new)))
+        return inserted(row, step.axes)
     if step.op == "squeeze":
-        return tuple(size for axis, size in enumerate(row) if axis not in step.axes)
+        return removed(row, step.axes)
     return regrouped(row, old, new)
 
 

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...ir.graph import Value
+from ...ir.moves import at_rank
 from ..lowering import FAR, NoEquivalent, written_by
 from .shapes import cuts, order, spans
 from .sites import ELTWISE, binary, binary_op, onnx_name, weights
@@ -54,7 +55,7 @@ def reshaped(w: LayerWriter) -> None:
 def tiled(w: LayerWriter) -> None:
     """An Expand if only axes of extent 1 are repeated, else a Tile."""
     old, new = w.numbers(w.input()), w.result_sizes()
-    padded = (1,) * (len(new) - len(old)) + old
+    padded = at_rank(old, len(new))
     if (len(old), len(new)) == (3, 4):  # the outermost axis stays, and gets a depth of one
         padded = (old[0], 1, *old[1:])
     if padded == old and all(a in (1, b) for a, b in zip(old, new, strict=True)):

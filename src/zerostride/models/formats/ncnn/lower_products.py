@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ...ir.graph import Value
+from ...ir.moves import at_rank
 from ..lowering import Function, NoEquivalent
 from .writer import LayerWriter
 
@@ -238,10 +239,8 @@ def _repeated(w: LayerWriter, value: Value, times: int) -> Value:
 def mean_variance(w: LayerWriter) -> None:
     """MVN: a blob of fewer axes is one channel."""
     shape = w.numbers(w.input())
-    data = w.input()
-    if len(shape) < 3:
-        data = w.op("Reshape", data, w.ints(*((1,) * (3 - len(shape)) + shape)))
     rank = max(len(shape), 3)
+    data = w.reshaped(w.input(), at_rank(shape, rank))
     axes = w.ints(*range(rank) if w.whole(1) else range(1, rank))
     centred = w.op("Sub", data, w.op("ReduceMean", data, axes, keepdims=1))
     if w.whole(0):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from ....engines.planning import engine_plan
 from ....errors import BroadcastError, ModelError
 from ....ops import find_op
 from ...ir.graph import Node
+from ...ir.moves import at_rank, moved, repeats
 from ...ir.rewrite import Input, Ref, Rewrite, RewriteStep
 from .sizes import MAX_RANK
 from .text import ARRAY, Layer
@@ -140,7 +140,7 @@ class LayerProgram:
             shape = self._layout(step, operand.shape)
             if step.op == "expand" and operand.shape and shape and len(shape) > len(operand.shape):
                 # Tile does not count axes from the last.
-                padded = (1,) * (len(shape) - len(operand.shape)) + operand.shape
+                padded = at_rank(operand.shape, len(shape))
                 axes = tuple(range(len(shape) - len(operand.shape)))
                 operands = [self._emit("ExpandDims", {3: axes}, operands, padded, last=False)]
                 (operand,) = operands
@@ -204,32 +204,14 @@ class LayerProgram:
 
     def _layout(self, step: RewriteStep, before: Shape | None) -> Shape | None:
         """The result shape of a step; a refusal if ncnn has no such blob."""
-        if step.op in ("reshape", "expand"):
-            shape = step.shape or ()
-            if -1 in shape and before is not None:
-                rest = math.prod(size for size in shape if size != -1)
-                shape = tuple(math.prod(before) // max(rest, 1) if s == -1 else s for s in shape)
-            if (
-                step.op == "reshape"
-                and before is not None
-                and math.prod(before) != math.prod(shape)
-            ):
-                raise self._refusal(f"{before} has not as many elements as {shape}")
-            rank = len(shape)
-        elif before is None:
-            return None
-        elif step.op == "unsqueeze":
-            rank = len(before) + len(step.axes)
-            rest_ = iter(before)
-            shape = tuple(1 if k in step.axes else next(rest_, 1) for k in range(rank))
-        else:
-            if any(not 0 <= k < len(before) or before[k] != 1 for k in step.axes):
-                raise self._refusal(f"axes {step.axes} of {before} are not all of extent 1")
-            shape = tuple(size for k, size in enumerate(before) if k not in step.axes)
-            rank = len(shape)
-        if not 1 <= rank <= MAX_RANK:
-            raise self._refusal(f"a blob of {rank} axes, {shape}; ncnn has 1 to {MAX_RANK}")
-        return None if -1 in shape else shape
+        try:
+            shape = moved(step, before)
+        except ValueError as error:
+            raise self._refusal(str(error)) from None
+        if shape is not None and not 1 <= len(shape) <= MAX_RANK:
+            message = f"a blob of {len(shape)} axes, {shape}; ncnn has 1 to {MAX_RANK}"
+            raise self._refusal(message)
+        return None if shape is None or None in shape else shape
 
     def _layer_of(
         self, step: RewriteStep, operand: _Constant | _Blob, shape: Shape | None
@@ -247,13 +229,10 @@ class LayerProgram:
         before = operand.shape
         if before is None or shape is None:
             raise self._refusal("an expand needs the sizes of what it expands; they are not known")
-        padded = (1,) * (len(shape) - len(before)) + before
-        if len(padded) != len(shape) or any(
-            a not in (1, b) for a, b in zip(padded, shape, strict=True)
-        ):
+        counts = repeats(at_rank(before, len(shape)), shape)
+        if counts is None:
             raise self._refusal(f"{before} does not expand to {shape}")
-        repeats = tuple(b // a if a else 1 for a, b in zip(padded, shape, strict=True))
-        return "Tile", {2: repeats}
+        return "Tile", {2: counts}
 
     # Names.
 

@@ -10,6 +10,7 @@ from ....engines.planning import engine_plan
 from ....errors import BroadcastError
 from ....sizes.dim import Dim, Number, made, plain
 from ....sizes.functions import minimum
+from ...ir.moves import at_rank, inserted, with_kept
 from .expression import evaluate
 from .sizes import (
     ABSENT,
@@ -40,7 +41,7 @@ def same(call: LayerCall) -> Results:
 
 def mvn(call: LayerCall) -> Results:
     """MVN: the data's shape with at least three axes."""
-    return [(1,) * (3 - len(call.first)) + call.first]
+    return [at_rank(call.first, 3)]
 
 
 def softmax(call: LayerCall) -> Results:
@@ -121,8 +122,7 @@ def _with_batch(call: LayerCall, target: list[Number]) -> Sizes:
     shape = list(call.first)
     if before != _NO_BATCH:
         shape.insert(place(before, len(shape) + 1), 1)
-    sizes = [shape[k] if s == 0 and k < len(shape) else s for k, s in enumerate(target)]
-    batched = list(_filled(sizes, tuple(shape)))
+    batched = list(_filled(list(with_kept(target, shape)), tuple(shape)))
     if after != _NO_BATCH:
         batch = batched.pop(place(after, len(batched)))
         if equal(batch, 1) is not True:
@@ -156,8 +156,7 @@ def expand_dims(call: LayerCall) -> Results:
     places = {place(axis, total) for axis in axes}
     if len(places) < len(axes):
         raise Wrong(f"axes {axes} are not distinct")
-    rest = iter(call.first)
-    return [tuple(1 if axis in places else next(rest) for axis in range(total))]
+    return [inserted(call.first, places)]
 
 
 def squeeze(call: LayerCall) -> Results:
@@ -404,7 +403,7 @@ def matmul(call: LayerCall) -> Results:
 def _joined(a: Sizes, b: Sizes) -> Sizes:
     rank = max(len(a), len(b))
     sizes: list[Number] = []
-    for x, y in zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True):
+    for x, y in zip(at_rank(a, rank), at_rank(b, rank), strict=True):
         if equal(x, y):
             sizes.append(x)
         elif is_unit(x) or is_unit(y):

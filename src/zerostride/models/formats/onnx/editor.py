@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ....errors import BroadcastError, ModelError
 from ....ops import find_op
 from ...ir.graph import Place
+from ...ir.moves import inserted, removed, repeats
 from ...ir.rewrite import Earlier, Input, Rewrite, RewriteStep
 from .external_files import save
 from .messages import (
@@ -31,7 +32,7 @@ from .messages import (
 )
 from .onnx_validation import text
 from .reader import parse
-from .rewrites import constant_steps, last_shapes, moved, times
+from .rewrites import after, constant_steps, last_shapes
 from .scope import Scope, spliced
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class OnnxEditor:
     ) -> dict[int, tuple[int, ...] | None]:
         """The repeats per axis of each step that expands; None for unknown sizes."""
         shapes: list[tuple[int, ...] | None] = []
-        repeats: dict[int, tuple[int, ...] | None] = {}
+        counts: dict[int, tuple[int, ...] | None] = {}
         for k, step in enumerate(rewrite.steps):
             ref = step.operands[0] if step.operands else None
             old = None
@@ -193,12 +194,12 @@ class OnnxEditor:
                     scope, text(node.input[ref.position])
                 )
             if step.op == "expand":
-                repeats[k] = times(old, step.shape or ())
+                counts[k] = None if old is None else repeats(old, step.shape or ())
                 shapes.append(step.shape)
             else:
                 moves = step.op in ("reshape", "squeeze", "unsqueeze")
-                shapes.append(moved(step, old) if moves and old is not None else None)
-        return repeats
+                shapes.append(after(step, old) if moves and old is not None else None)
+        return counts
 
     def _declared(self, scope: Scope, name: str) -> tuple[int, ...] | None:
         """The sizes of a tensor that the file gives in numbers."""
@@ -440,11 +441,9 @@ class OnnxEditor:
                 return
             shape = tuple(step.shape or ())
         elif step.op == "unsqueeze":
-            rest = iter(shape)
-            rank = len(shape) + len(step.axes)
-            shape = tuple(1 if axis in step.axes else next(rest) for axis in range(rank))
+            shape = inserted(shape, step.axes)
         else:
-            shape = tuple(size for axis, size in enumerate(shape) if axis not in step.axes)
+            shape = removed(shape, step.axes)
         new = scope.graph.value_info.add(name=result)
         new.type.tensor_type.elem_type = entry.type.tensor_type.elem_type
         set_shape(new, shape)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
+from ...ir.moves import moved
 from ...ir.rewrite import Input, Rewrite, RewriteStep
 
 
@@ -29,9 +29,9 @@ def last_shapes(
                 continue
             if shape is None:
                 continue
-            after = moved(step, shape) if moves else None
-            if after is not None:
-                shapes[k] = (at, after)
+            new_shape = after(step, shape) if moves else None
+            if new_shape is not None:
+                shapes[k] = (at, new_shape)
             else:
                 used.setdefault(at, set()).add(None if isinstance(ref, Input) else shape)
     result = {}
@@ -43,30 +43,12 @@ def last_shapes(
     return result
 
 
-def moved(step: RewriteStep, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+def after(step: RewriteStep, shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """The shape after a reshape, a squeeze or an unsqueeze; None if the step does not fit."""
-    if step.op == "unsqueeze":
-        rest = iter(shape)
-        rank = len(shape) + len(step.axes)
-        return tuple(1 if axis in step.axes else next(rest) for axis in range(rank))
-    if step.op == "squeeze":
-        return tuple(size for axis, size in enumerate(shape) if axis not in step.axes)
-    wanted = list(step.shape or ())
-    if -1 in wanted:
-        others = math.prod(size for size in wanted if size != -1)
-        if not others or math.prod(shape) % others:
-            return None
-        wanted[wanted.index(-1)] = math.prod(shape) // others
-    return tuple(wanted) if math.prod(wanted) == math.prod(shape) else None
-
-
-def times(old: tuple[int, ...] | None, new: Sequence[int]) -> tuple[int, ...] | None:
-    """The repeats per axis that expand a tensor; None if it cannot be expanded."""
-    if old is None or len(old) != len(new):
+    try:
+        return moved(step, shape)
+    except ValueError:
         return None
-    if any(a != b and a != 1 for a, b in zip(old, new, strict=True)):
-        return None
-    return tuple(1 if a == b else b for a, b in zip(old, new, strict=True))
 
 
 def constant_steps(rewrite: Rewrite, shapes: Mapping[int, tuple[int, ...]]) -> dict[int, int]:

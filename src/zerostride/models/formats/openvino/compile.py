@@ -12,13 +12,14 @@ from ....core.rules import RULES
 from ....errors import BroadcastError
 from ....ops import find_op
 from ...ir.graph import Node, Value
+from ...ir.moves import moved
 from ...ir.rewrite import Input, Ref, Rewrite, RewriteStep
 from ..onnx.sites import Kind
 from . import splice
 from .markup import Layer, Net, refuse
 from .opsets import canonical
 from .reader import connected
-from .shaping import known_sizes, laid_out, symbols, texts
+from .shaping import known_sizes, symbols, texts
 from .sites import find_site
 from .splice import Sizes
 from .tensors import one_number, port_name
@@ -168,8 +169,13 @@ class Scope:
             return self._number(layer, step, name, names)
         if step.op in ("reshape", "unsqueeze", "squeeze", "expand"):
             (operand,) = operands
-            shape = self._laid_out(layer, step, operand.shape)
-            if step.op != "expand" and operand.chain and shape is not None and None not in shape:
+            try:
+                shape = moved(step, operand.shape)
+            except ValueError as error:
+                self._refuse(layer, str(error))
+            if shape is None:
+                self._refuse(layer, f"{step.op} of an operand whose rank is not known")
+            if step.op != "expand" and operand.chain and None not in shape:
                 constant = self._constant(operand, shape)
                 if constant is not None:
                     return constant
@@ -197,12 +203,6 @@ class Scope:
         if row.name == "prelu":
             kind, precision, attributes = "PReLU", operands[0].precision, {}
         return self._new(kind, opset, attributes, operands, precision, shape, name, names)
-
-    def _laid_out(self, layer: Layer, step: RewriteStep, shape: Sizes) -> Sizes:
-        try:
-            return laid_out(step, shape)
-        except ValueError as error:
-            self._refuse(layer, str(error))
 
     def _movement(
         self,

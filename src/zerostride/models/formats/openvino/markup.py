@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
+from xml.sax import SAXException
+from xml.sax.handler import ContentHandler, LexicalHandler, property_lexical_handler
 
 from ....errors import ModelError, printable
 
@@ -154,12 +156,9 @@ def parse(file: Path, data: bytes, fragment: bool = False) -> Net:
         raise ModelError(
             "reading OpenVINO IR files needs the defusedxml package: pip install 'zerostride[ir]'"
         ) from None
-    from xml.sax import SAXException
-    from xml.sax.handler import property_lexical_handler
-
     parser = DefusedExpatParser(forbid_dtd=True)
     builder = _Builder(file, fragment, parser)
-    parser.setContentHandler(builder)  # type: ignore[arg-type]
+    parser.setContentHandler(builder)
     if fragment:
         parser.setProperty(property_lexical_handler, builder)
     try:
@@ -189,10 +188,11 @@ BODIES: Mapping[str, str] = {
 _MAPS = frozenset((*BODIES.values(), "back_edges"))
 
 
-class _Builder:
+class _Builder(ContentHandler, LexicalHandler):
     """Handles the parser's events; the stack has an entry per relevant open element."""
 
     def __init__(self, file: Path, fragment: bool, parser: Any) -> None:
+        super().__init__()
         self.file = file
         self.fragment = fragment
         self.parser = parser
@@ -216,38 +216,9 @@ class _Builder:
         """The parser's position in bytes."""
         return int(self.parser._parser.CurrentByteIndex)
 
-    # SAX's interface.
-
-    def setDocumentLocator(self, locator: Any) -> None:  # noqa: N802 - SAX's name
-        pass
-
-    def startDocument(self) -> None:  # noqa: N802 - SAX's name
-        pass
-
-    def endDocument(self) -> None:  # noqa: N802 - SAX's name
-        pass
-
-    def ignorableWhitespace(self, text: str) -> None:  # noqa: N802 - SAX's name
-        pass
-
-    def processingInstruction(self, target: str, data: str) -> None:  # noqa: N802 - SAX's
-        pass
-
     def skippedEntity(self, name: str) -> None:  # noqa: N802 - SAX's name
         """An undefined entity."""
         refuse(self.file, f"the entity {printable(name[:_SHOWN])!r} is not defined")
-
-    def startDTD(self, *_: Any) -> None:  # noqa: N802 - SAX's name
-        pass
-
-    def endDTD(self) -> None:  # noqa: N802 - SAX's name
-        pass
-
-    def startCDATA(self) -> None:  # noqa: N802 - SAX's name
-        pass
-
-    def endCDATA(self) -> None:  # noqa: N802 - SAX's name
-        pass
 
     def comment(self, text: str) -> None:
         """A comment; a port keeps its comments."""
