@@ -188,7 +188,7 @@ def test_who_is_asked_and_where_nobody_is(tmp_path: Path, monkeypatch: Any) -> N
 
 
 def test_an_engine_that_dies_is_a_note(tmp_path: Path, monkeypatch: Any) -> None:
-    child = "import os, sys; sys.stdout.write('[\"a\", [4, 4]]\\n'); sys.stdout.flush(); os.abort()"
+    child = 'answer.write(b\'["a", [4, 4]]\\n["b", [-1]]\\n\'); answer.flush(); os.abort()'
     monkeypatch.setattr(engine, "_CHILD", child)
     monkeypatch.setattr(engine, "installed", lambda: True)
     lines = ("Spectrogram d 1 1 in0 a 0=4", "Spectrogram e 1 1 a b 0=4", "ReLU r 1 1 a c")

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ....errors import ModelError, printable
+from ....sizes import MAX_RANK
 from ...ir.files import content
 from ...ir.graph import Body, FileShape, Graph, Node, Place, Value
 from ..onnx.reader import flattened
@@ -315,7 +316,7 @@ class _Scope:
 
 def _input_shape(name: str, sizes: tuple[int, ...]) -> FileShape:
     """The shape of an input; its open sizes, which have no names in the file, get names."""
-    if len(sizes) > weights.MAX_AXES:
+    if len(sizes) > MAX_RANK:
         raise Malformed(f"the input {name!r} has {len(sizes)} axes")
     plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", name) is not None
     return tuple(

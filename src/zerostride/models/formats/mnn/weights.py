@@ -15,13 +15,12 @@ from pathlib import Path
 import numpy as np
 
 from ....errors import ModelError
+from ....sizes import MAX_RANK
 from ...ir.graph import Array, Value
 from ..onnx.tensors import MAX_CONTENT
 from .buffer import Malformed, Table, Vector
 from .schema import DTYPES
 
-#: Most axes of a constant; MNN's own tensors have at most 9.
-MAX_AXES = 64
 #: A blob's lists of numbers: field, type.
 _LISTS = (
     (7, "float32"),
@@ -147,7 +146,7 @@ def constant(
 
 def sizes(numbers: tuple[int, ...], name: str) -> tuple[int, ...]:
     """The shape of a constant."""
-    if len(numbers) > MAX_AXES:
+    if len(numbers) > MAX_RANK:
         raise Malformed(f"the constant {name!r} has {len(numbers)} axes")
     if any(number < 0 for number in numbers):
         raise Malformed(f"the constant {name!r} has the sizes {numbers}")

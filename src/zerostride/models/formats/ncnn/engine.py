@@ -10,11 +10,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
-import signal
-import subprocess
 from collections.abc import Mapping, Sequence
 
-from ....system import children
+from .. import child
 
 #: A network of some hundred layers takes a second.
 SECONDS = 8.0
@@ -41,8 +39,8 @@ for name in given["blobs"]:
         extractor.input(blob, ncnn.Mat(np.zeros(shape, np.float32)).clone())
     status, made = extractor.extract(name)
     shape = list(np.array(made).shape) if status == 0 else None
-    sys.stdout.write(json.dumps([name, shape]) + "\\n")
-    sys.stdout.flush()
+    answer.write((json.dumps([name, shape]) + "\\n").encode())
+    answer.flush()
 """
 
 
@@ -67,29 +65,5 @@ def ask(
     if sum(map(math.prod, inputs.values())) > MAX_NUMBERS:
         return {}, "the inputs are too large to ask it"
     question = json.dumps({"text": text, "inputs": inputs, "blobs": list(blobs)}).encode()
-    command = children.source(_CHILD, str(MEMORY))
-    failure = None
-    try:
-        done = subprocess.run(command, input=question, capture_output=True, timeout=SECONDS)
-    except subprocess.TimeoutExpired as late:
-        return _shapes(late.stdout or b""), f"it took longer than {SECONDS:.0f} s"
-    except OSError as error:
-        return {}, f"it could not be started: {error}"
-    if done.returncode < 0:
-        failure = f"it was ended by {signal.Signals(-done.returncode).name}"
-    elif done.returncode:
-        last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-        failure = last[0][:160] if last else f"it ended with status {done.returncode}"
-    return _shapes(done.stdout), failure
-
-
-def _shapes(lines: bytes) -> dict[str, tuple[int, ...]]:
-    shapes: dict[str, tuple[int, ...]] = {}
-    for line in lines.decode("utf-8", "replace").splitlines():
-        try:
-            name, shape = json.loads(line)
-        except ValueError:
-            continue  # cut off, or other output of ncnn
-        if shape:
-            shapes[name] = tuple(shape)
-    return shapes
+    output, failure = child.ask(_CHILD, str(MEMORY), seconds=SECONDS, question=question)
+    return {name: shape for name, shape in child.shapes_in(output).items() if shape}, failure

@@ -7,11 +7,9 @@ read and audited: its inference runs in a child process under limits, and may fa
 
 from __future__ import annotations
 
-import signal
-import subprocess
 from typing import TYPE_CHECKING
 
-from ....system import children
+from .. import child
 
 if TYPE_CHECKING:
     import onnx
@@ -27,7 +25,7 @@ data = sys.stdin.buffer.read()
 limit_memory(int(sys.argv[1]) + 4 * len(data))
 try:
     model = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(data))
-    sys.stdout.buffer.write(model.SerializeToString())
+    answer.write(model.SerializeToString())
 except Exception as error:
     sys.exit(f"{type(error).__name__}: {error}")
 """
@@ -41,18 +39,10 @@ def infer_apart(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     import onnx
 
-    command = children.source(_CHILD, str(MEMORY))
-    try:
-        done = subprocess.run(
-            command, input=model.SerializeToString(), capture_output=True, timeout=SECONDS
-        )
-    except subprocess.TimeoutExpired:
-        raise RuntimeError(f"it took longer than {SECONDS:.0f} s") from None
-    except OSError as error:
-        raise RuntimeError(f"it could not be started apart: {error}") from None
-    if done.returncode < 0:
-        raise RuntimeError(f"it was ended by {signal.Signals(-done.returncode).name}")
-    if done.returncode:
-        last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-        raise RuntimeError(last[0] if last else f"it ended with status {done.returncode}")
-    return onnx.load_model_from_string(done.stdout)
+    question = model.SerializeToString()
+    output, failure = child.ask(
+        _CHILD, str(MEMORY), seconds=SECONDS, question=question, most=2**31 - 1
+    )
+    if failure is not None:
+        raise RuntimeError(failure)
+    return onnx.load_model_from_string(output)

@@ -1,0 +1,116 @@
+"""Runs a package's C++ in a child process, for answers about a file that may end the process.
+
+Packages of engines may read past the end of a malformed file, print messages, hang or take all
+memory. A child runs under limits of time and memory, and its answer has a file of its own, since
+packages print to the standard streams. What it wrote before it ended is used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ...sizes import MAX_RANK
+from ...system import children
+
+#: Most bytes of an answer about a hundred thousand tensors.
+MAX_ANSWER = 1 << 26
+#: Engines do not compute with larger sizes.
+MAX_SIZE = 2**31 - 1
+#: Most characters of a child's last message.
+_SHOWN = 160
+_STDERR_BYTES = 1 << 16
+#: Opens the answer's file for the child's source, whose own arguments follow.
+_PROLOGUE = 'import os\nanswer = os.fdopen(int(sys.argv.pop(1)), "wb")\n'
+
+
+class ChildAnswer(NamedTuple):
+    """What a child wrote, and how it failed; None if it did not."""
+
+    output: bytes
+    failure: str | None
+
+
+def ask(
+    source: str,
+    *words: str,
+    seconds: float,
+    question: bytes = b"",
+    most: int = MAX_ANSWER,
+    environment: Mapping[str, str] | None = None,
+) -> ChildAnswer:
+    """The answer of Python source in a child.
+
+    Args:
+        source: it writes bytes to `answer`; see :func:`~zerostride.system.children.source`.
+        words: its arguments, in `sys.argv[1:]`.
+        seconds: the longest time.
+        question: its standard input.
+        most: the most bytes of the answer.
+        environment: the child's environment variables; None: this process's.
+    """
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        number = output.fileno()
+        command = children.source(_PROLOGUE + source, str(number), *words)
+        try:
+            done = subprocess.run(
+                command,
+                input=question,
+                stdout=subprocess.DEVNULL,
+                stderr=errors,
+                pass_fds=(number,),
+                timeout=seconds,
+                env=environment,
+            )
+            failure = _failure(done.returncode, _tail(errors.fileno()))
+        except subprocess.TimeoutExpired:
+            failure = f"it took longer than {seconds:.0f} s"
+        except (OSError, ValueError) as error:
+            return ChildAnswer(b"", f"it could not be started apart: {error}")
+        os.lseek(number, 0, os.SEEK_SET)
+        return ChildAnswer(output.read(most), failure)
+
+
+def _tail(number: int) -> str:
+    """The end of a file, as text."""
+    size = os.lseek(number, 0, os.SEEK_END)
+    os.lseek(number, max(size - _STDERR_BYTES, 0), os.SEEK_SET)
+    return os.read(number, _STDERR_BYTES).decode("utf-8", "replace")
+
+
+def _failure(status: int, errors: str) -> str | None:
+    if not status:
+        return None
+    if status < 0:
+        return f"it was ended by {signal.Signals(-status).name}"
+    last = errors.strip().splitlines()[-1:]
+    return last[0][:_SHOWN] if last else f"it ended with status {status}"
+
+
+def shapes_in(output: bytes) -> dict[str, tuple[int, ...]]:
+    """The shapes in an answer of one JSON line per tensor: its name and sizes, or null.
+
+    Lines that were cut off, or hold no shape, are skipped.
+    """
+    shapes: dict[str, tuple[int, ...]] = {}
+    for line in output.decode("utf-8", "replace").splitlines():
+        try:
+            name, shape = json.loads(line)
+        except (ValueError, TypeError):
+            continue
+        if isinstance(name, str) and _is_shape(shape):
+            shapes[name] = tuple(shape)
+    return shapes
+
+
+def _is_shape(shape: object) -> bool:
+    return (
+        isinstance(shape, list)
+        and len(shape) <= MAX_RANK
+        and all(type(size) is int and 0 <= size <= MAX_SIZE for size in shape)
+    )
