@@ -9,7 +9,7 @@ A row is the name of an ONNX op of one operand, the name of a formula of :data:`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -454,14 +454,3 @@ def squared_difference(w: NodeWriter, a: Value, b: Value, shape: FileShape = Non
     """(a − b)²."""
     difference = w.op("Sub", a, b, shape=shape)
     w.last("Mul", difference, difference)
-
-
-def not_equal(w: NodeWriter, a: Value, b: Value, shape: FileShape = None) -> Value:
-    """a ≠ b, which ONNX writes as not equal, before the last node."""
-    return w.op("Equal", a, b, shape=shape)
-
-
-def pads(pairs: Iterable[tuple[int, int]]) -> tuple[int, ...]:
-    """Pads in ONNX's order, all before the axes and then all after, from pairs by axis."""
-    pairs = tuple(pairs)
-    return tuple(pair[side] for side in (0, 1) for pair in pairs)

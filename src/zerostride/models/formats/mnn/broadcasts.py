@@ -8,6 +8,7 @@ including those that are not modelled.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from ....core.alignment import Rule
@@ -15,10 +16,11 @@ from ....core.rules import RULES
 from ....engines.planning import rule_row
 from ....errors import BroadcastError
 from ....ops import find_op
-from ...ir.graph import FileShape, Node, Value
+from ...ir.graph import Node
 from ...transport.compound_engines import CARRIERS
-from ..onnx.sites import AT_AXIS, ONE_WAY, Kind, Operand, Site
+from ..onnx.sites import AT_AXIS, ONE_WAY, Kind, Site, batches, given, unjudged
 from ..onnx.sites import find_site as find_onnx_site
+from ..site_rows import as_onnx
 from .schema import OPS
 
 _NAMES = frozenset(OPS.values())
@@ -31,7 +33,7 @@ def find_site(node: Node) -> Site | None:
     if node.domain == "":
         return find_onnx_site(node)
     if node.op not in _NAMES or node.op in ("Plugin", "Extra"):
-        return _unjudged(node, Kind.CUSTOM)
+        return unjudged(node, Kind.CUSTOM)
     builder = ROWS.get(node.op)
     return builder(node) if builder is not None else None
 
@@ -51,20 +53,8 @@ def word(operation: str) -> str:
     return next((str(name) for name in row.names.get("onnx", ())), row.name)
 
 
-def _operand(value: Value) -> Operand:
-    return Operand(value.name, value.shape, value.constant, value.missing, value)
-
-
-def _operands(node: Node) -> tuple[Operand, ...]:
-    return tuple(_operand(value) for value in node.inputs if value is not None)
-
-
-def _unjudged(node: Node, kind: Kind) -> Site:
-    return Site(node, kind, _operands(node), RULES["numpy"], {})
-
-
 def _not_modelled(node: Node) -> Site:
-    return _unjudged(node, Kind.NOT_MODELLED)
+    return unjudged(node, Kind.NOT_MODELLED)
 
 
 def _rule(op: str | None = None, *, to_target: bool = False) -> Rule:
@@ -74,20 +64,20 @@ def _rule(op: str | None = None, *, to_target: bool = False) -> Rule:
 def _binary(node: Node) -> Site:
     """Two operands, by MNN's rule."""
     op = word(str(node.attributes.get("opType")))
-    if not op or len(_operands(node)) != 2:
+    if not op or len(given(node)) != 2:
         return _not_modelled(node)
-    return Site(node, Kind.ELEMENTWISE, _operands(node), _rule(find_op(op).name), {}, op)
+    return Site(node, Kind.ELEMENTWISE, given(node), _rule(find_op(op).name), {}, op)
 
 
 def _select(node: Node) -> Site:
-    if len(_operands(node)) != 3:
+    if len(given(node)) != 3:
         return _not_modelled(node)
-    return Site(node, Kind.WHERE, _operands(node), _rule("where"), {}, "Where")
+    return Site(node, Kind.WHERE, given(node), _rule("where"), {}, "Where")
 
 
 def _eltwise(node: Node) -> Site | None:
     """The result has the first operand's shape, whatever the others' shapes are."""
-    operands = _operands(node)
+    operands = given(node)
     op = {"PROD": "Mul", "SUM": "Add", "MAXIMUM": "Max", "SUB": "Sub"}.get(
         str(node.attributes.get("type"))
     )
@@ -102,7 +92,7 @@ def _pack(node: Node) -> Site | None:
     MNN's converter writes a Pack for an ONNX Max or Sum of three operands or more, without
     stretching them.
     """
-    operands = _operands(node)
+    operands = given(node)
     if len({part.shape for part in operands}) < 2:
         return None
     return Site(node, Kind.ELEMENTWISE, operands, RULES["none"], {}, "Pack")
@@ -112,34 +102,29 @@ def _broadcast_to(node: Node) -> Site:
     """Data and target; the output's shape replaces an unknown target."""
     if len(node.inputs) != 2 or None in node.inputs:
         return _not_modelled(node)
-    data, target = _operands(node)
-    content = node.inputs[1].content if node.inputs[1] is not None else None
-    shape: FileShape = content
-    if content is None and node.outputs and node.outputs[0].known:
-        shape = node.outputs[0].shape
-    missing = target.missing if shape is None else None
-    operands = (data, Operand(target.name, shape, True, missing))
-    return Site(node, Kind.EXPAND, operands, _rule(to_target=True), {}, "Expand")
+    site = as_onnx(node, "Expand")
+    assert site is not None
+    return replace(site, rule=_rule(to_target=True))
 
 
 def _prelu(node: Node) -> Site:
-    if len(_operands(node)) != 2:
+    if len(given(node)) != 2:
         return _not_modelled(node)
-    return Site(node, Kind.PRELU, _operands(node), _rule("prelu"), {}, "PRelu")
+    return Site(node, Kind.PRELU, given(node), _rule("prelu"), {}, "PRelu")
 
 
 def _channel(node: Node) -> Site | None:
     """Vectors along axis 1, the channels, as in ONNX's BatchNormalization."""
-    if not all(part.constant for part in _operands(node)[1:]):
+    if not all(part.constant for part in given(node)[1:]):
         return _not_modelled(node)
-    if len(_operands(node)) < 2:
+    if len(given(node)) < 2:
         return None
-    return Site(node, Kind.CHANNEL, _operands(node), AT_AXIS, {"axis": 1}, "BatchNormalization")
+    return Site(node, Kind.CHANNEL, given(node), AT_AXIS, {"axis": 1}, "BatchNormalization")
 
 
 def _layer_norm(node: Node) -> Site | None:
     """Scale and bias have one number for each normalised element, as one vector."""
-    operands = _operands(node)
+    operands = given(node)
     if len(operands) < 2:
         return None
     count = len(node.attributes.get("axes", ()))
@@ -151,22 +136,12 @@ def _layer_norm(node: Node) -> Site | None:
 
 def _product(node: Node) -> Site | None:
     """The axes before the last two."""
-    parts = _operands(node)[:2]
+    parts = given(node)[:2]
     if len(parts) < 2:
         return _not_modelled(node)
-    if all(part.shape is not None and len(part.shape) <= 2 for part in parts):
-        return None
-    batch = tuple(
-        Operand(
-            f"{part.name}[batch]",
-            None if part.shape is None else part.shape[:-2],
-            part.constant,
-            tensor=part.tensor,
-        )
-        for part in parts
-    )
+    batch = batches(parts)
     rule = CARRIERS["MatMul"]["mnn"][0].rule
-    return Site(node, Kind.MATMUL, batch, rule, {}, "MatMul")
+    return None if batch is None else Site(node, Kind.MATMUL, batch, rule, {}, "MatMul")
 
 
 _UNMODELLED = (

@@ -20,6 +20,7 @@ from ..lowering import (
     flag,
     lower_by,
     real,
+    squared_difference,
     table,
     whole,
 )
@@ -56,8 +57,7 @@ def _combine(w: IrWriter) -> None:
     if w.kind == "NotEqual":
         return w.last("Not", w.op("Equal", *operands, dtype="bool", shape=result))
     if w.kind == "SquaredDifference":
-        difference = w.op("Sub", *operands, shape=result)
-        return w.last("Mul", difference, difference)
+        return squared_difference(w, operands[0], operands[1], result)
     if w.kind in ("Mod", "FloorMod"):
         whole = w.dtype().startswith(("int", "uint"))
         if w.kind == "FloorMod" and not whole:

@@ -22,16 +22,15 @@ from ....engines.table import find_engine
 from ....errors import Misfit, Reason
 from ....sizes import Asker, Shape
 from ...ir.graph import FileShape, Node, Value
-from ..onnx.sites import Kind, Operand, Site
+from ..onnx.sites import Kind, Operand, Site, given, operand_of, unjudged
 from ..onnx.sites import find_site as onnx_site
+from ..site_rows import as_onnx
 from .opsets import NEWEST, OPS, canonical
 
 Builder = Callable[[Node, str], "Site | None"]
 
 #: The attribute for the axis of pdpd.
 AXIS = "auto_broadcast.auto_broadcast_axis"
-#: The op set of ONNX for layers with ONNX's rule.
-ONNX_VERSION = 21
 
 
 def find_site(node: Node) -> Site | None:
@@ -40,7 +39,7 @@ def find_site(node: Node) -> Site | None:
         return onnx_site(node)
     op = canonical(node.op)
     if node.domain != "openvino" or op not in OPS or not 1 <= node.version <= NEWEST:
-        return _unjudged(node, Kind.CUSTOM)
+        return unjudged(node, Kind.CUSTOM)
     builder = ROWS.get(op)
     return builder(node, op) if builder is not None else None
 
@@ -92,18 +91,6 @@ MODES: Mapping[str, Rule] = MappingProxyType(
 )
 
 
-def _operand(value: Value) -> Operand:
-    return Operand(value.name, value.shape, value.constant, value.missing, value)
-
-
-def _operands(node: Node) -> tuple[Operand, ...]:
-    return tuple(_operand(value) for value in node.inputs if value is not None)
-
-
-def _unjudged(node: Node, kind: Kind) -> Site:
-    return Site(node, kind, _operands(node), _NUMPY, {})
-
-
 def mode_of(node: Node, name: str = "auto_broadcast", default: str = "numpy") -> str:
     """A layer's broadcast mode."""
     return str(node.attributes.get(name, default)).lower()
@@ -150,29 +137,29 @@ def _ruled(node: Node, kind: Kind, op: str, pdpd: Rule = _PDPD) -> Site:
     if mode == "pdpd":
         axis = axis_of(node)
         if axis is None:
-            return _unjudged(node, Kind.NOT_MODELLED)
-        return Site(node, kind, _operands(node), pdpd, {"axis": axis}, name)
+            return unjudged(node, Kind.NOT_MODELLED)
+        return Site(node, kind, given(node), pdpd, {"axis": axis}, name)
     if mode not in MODES:
-        return _unjudged(node, Kind.NOT_MODELLED)
-    return Site(node, kind, _operands(node), MODES[mode], {}, name)
+        return unjudged(node, Kind.NOT_MODELLED)
+    return Site(node, kind, given(node), MODES[mode], {}, name)
 
 
 def _binary(node: Node, op: str) -> Site:
     if len(node.inputs) != 2:
-        return _unjudged(node, Kind.NOT_MODELLED)
+        return unjudged(node, Kind.NOT_MODELLED)
     return _ruled(node, Kind.ELEMENTWISE, op)
 
 
 def _select(node: Node, op: str) -> Site:
     if len(node.inputs) != 3:
-        return _unjudged(node, Kind.NOT_MODELLED)
+        return unjudged(node, Kind.NOT_MODELLED)
     return _ruled(node, Kind.WHERE, op, _SELECT)
 
 
 def _quantize(node: Node, op: str) -> Site:
     """FakeQuantize: the data and the limits of its ranges, all by `auto_broadcast`."""
     if len(node.inputs) != 5 or mode_of(node) not in ("numpy", "none", "explicit"):
-        return _unjudged(node, Kind.NOT_MODELLED)
+        return unjudged(node, Kind.NOT_MODELLED)
     return _ruled(node, Kind.ELEMENTWISE, op)
 
 
@@ -183,11 +170,11 @@ def _attention(node: Node, op: str) -> Site | None:
     """
     values = node.inputs[:3]
     if len(values) < 3 or None in values or len(node.inputs) > 5:
-        return _unjudged(node, Kind.NOT_MODELLED)
+        return unjudged(node, Kind.NOT_MODELLED)
     parts = [_scored(value, k) for k, value in enumerate(values) if value is not None]
     mask = node.inputs[3] if len(node.inputs) > 3 else None
     if mask is not None and mask.shape != ():
-        parts.append(_operand(mask))
+        parts.append(operand_of(mask))
     elif len({None if part.shape is None else part.shape[:-2] for part in parts}) == 1:
         outer = (parts[0].shape or (None,))[:-2]
         if parts[0].shape is not None and None not in outer:
@@ -206,11 +193,11 @@ def _scored(value: Value, position: int) -> Operand:
 def _prelu(node: Node, op: str) -> Site:
     """A vector slope that fits axis 1 aligns with it, as in the engine."""
     if len(node.inputs) != 2:
-        return _unjudged(node, Kind.NOT_MODELLED)
-    return Site(node, Kind.PRELU, _operands(node), _PRELU, {}, op)
+        return unjudged(node, Kind.NOT_MODELLED)
+    return Site(node, Kind.PRELU, given(node), _PRELU, {}, op)
 
 
-def _broadcast(node: Node, op: str) -> Site:
+def _broadcast(node: Node, op: str) -> Site | None:
     """Data and target: Broadcast-1 for opset1 and opset2, Broadcast-3 after them.
 
     Broadcast-1 is explicit if it has an axes_mapping and its mode is not numpy (the default mode
@@ -226,15 +213,21 @@ def _broadcast(node: Node, op: str) -> Site:
         recognised = count == (3 if mode == "explicit" else 2)
     rule = _TARGETS.get(mode)
     if not recognised or rule is None:
-        return _unjudged(node, Kind.NOT_MODELLED)
+        return unjudged(node, Kind.NOT_MODELLED)
     attributes: dict[str, Any] = {}
     if rule is _EXPLICIT:
         axes = node.inputs[2].content if node.inputs[2] is not None else None
         if axes is None or not all(isinstance(axis, int) for axis in axes):
-            return _unjudged(node, Kind.NOT_MODELLED)
+            return unjudged(node, Kind.NOT_MODELLED)
         attributes["axes_mapping"] = tuple(axes)
-    operands = _with_target(node)
-    return Site(node, Kind.EXPAND, operands, rule, attributes, NAMES[op])
+    site = as_onnx(node, NAMES[op])
+    if site is None:
+        return None
+    data, target = site.operands
+    sizes = node.outputs[0].shape if node.outputs else None
+    if target.shape is None and sizes is not None and None not in sizes:
+        target = Operand(target.name, sizes, True)  # also sizes that are no numbers
+    return replace(site, operands=(data, target), rule=rule, attributes=attributes)
 
 
 _TARGETS: Mapping[str, Rule] = MappingProxyType(
@@ -247,40 +240,14 @@ _TARGETS: Mapping[str, Rule] = MappingProxyType(
 )
 
 
-def _with_target(node: Node) -> tuple[Operand, ...]:
-    """Data and target; the output's shape replaces an unknown target."""
-    data, target = node.inputs[0], node.inputs[1]
-    content = target.content if target is not None else None
-    shape: FileShape = content
-    if content is None and node.outputs and node.outputs[0].shape is not None:
-        sizes = node.outputs[0].shape
-        shape = sizes if all(size is not None for size in sizes) else None
-    name = target.name if target is not None else ""
-    missing = target.missing if target is not None and shape is None else None
-    first = _operand(data) if data is not None else Operand("", None)
-    return first, Operand(name, shape, True, missing)
-
-
-def _as_onnx(name: str, *order: int) -> Builder:
-    """A row for ops that broadcast like ONNX's op of that name, with operands in this order."""
-
-    def build(node: Node, op: str) -> Site | None:
-        inputs = tuple(node.inputs[k] for k in order if k < len(node.inputs)) or node.inputs
-        words = Node(name, name, "", ONNX_VERSION, inputs, node.outputs, node.attributes)
-        site = onnx_site(words)
-        return None if site is None else replace(site, node=node, op=name)
-
-    return build
-
-
 def _channels(*order: int) -> Builder:
     """A row for normalisations: the data, and vectors along its channels."""
 
     def build(node: Node, op: str) -> Site:
         inputs = [node.inputs[k] for k in order if k < len(node.inputs)]
-        operands = tuple(_operand(value) for value in inputs if value is not None)
+        operands = tuple(operand_of(value) for value in inputs if value is not None)
         if len(operands) < len(order):
-            return _unjudged(node, Kind.NOT_MODELLED)
+            return unjudged(node, Kind.NOT_MODELLED)
         name = "GroupNormalization" if op.startswith("Group") else "BatchNormalization"
         return Site(node, Kind.CHANNEL, operands, _CHANNEL, {"axis": 1}, name)
 
@@ -296,7 +263,7 @@ def _batch_norm(node: Node, op: str) -> Site:
 
 
 def _not_modelled(node: Node, op: str) -> Site:
-    return _unjudged(node, Kind.NOT_MODELLED)
+    return unjudged(node, Kind.NOT_MODELLED)
 
 
 def _rows(builder: Builder, names: str) -> dict[str, Builder]:
@@ -316,8 +283,8 @@ ROWS: Mapping[str, Builder] = MappingProxyType(
         **_rows(_quantize, "FakeQuantize"),
         **_rows(_prelu, "PRelu"),
         **_rows(_broadcast, "Broadcast"),
-        **_rows(_as_onnx("MatMul", 0, 1), "MatMul"),
-        **_rows(_as_onnx("Einsum"), "Einsum"),
+        "MatMul": lambda node, op: as_onnx(node, op, 0, 1),
+        "Einsum": as_onnx,
         **_rows(_batch_norm, "BatchNormInference"),
         **_rows(_channels(0, 1, 2), "GroupNormalization"),
         **_rows(_attention, "ScaledDotProductAttention"),

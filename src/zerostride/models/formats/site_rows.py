@@ -1,0 +1,17 @@
+"""Sites of a format's nodes that broadcast like an op of ONNX."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..ir.graph import Node
+from .lowering import VERSION
+from .onnx.sites import Site, find_site
+
+
+def as_onnx(node: Node, op: str, *order: int) -> Site | None:
+    """The site of ONNX's op of that name, with the node's operands in this order."""
+    inputs = tuple(node.inputs[k] for k in order if k < len(node.inputs)) or node.inputs
+    words = Node(node.name, op, "", VERSION, inputs, node.outputs, node.attributes)
+    site = find_site(words)
+    return None if site is None else replace(site, node=node, op=op)
