@@ -71,3 +71,17 @@ def test_a_worker_is_asked_where_very_many_files_are_open() -> None:
         for one in opened:
             os.close(one)
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_memory_is_bounded_beyond_the_loaded_engine() -> None:
+    if not sys.platform.startswith("linux"):
+        pytest.skip("reads the memory in use from /proc")
+    task = Task(Form.TO, "expand", target=(1 << 25,))  # 256 MiB of doubles
+    with Process("numpy", memory=1 << 27) as process:
+        reply = process.ask(task, [np.ones(1)])
+        assert reply.kind is ReplyKind.REFUSED
+        assert "MemoryError" in reply.message
+        small = process.ask(Task(Form.TO, "expand", target=(3,)), [np.ones(1)])
+        assert small.kind is ReplyKind.RESULT
+    with Process("numpy") as process:
+        assert process.ask(task, [np.ones(1)]).kind is ReplyKind.RESULT
