@@ -11,7 +11,7 @@ import click
 
 from zerostride.engines import find_engine
 from zerostride.errors import BadInput, BroadcastError
-from zerostride.runtimes.probe.case import Case, Recorded, read_cases
+from zerostride.runtimes.probe.case import Case
 from zerostride.runtimes.probe.catalogue import CATALOGUE
 from zerostride.runtimes.probe.command import (
     MakeCases,
@@ -20,8 +20,10 @@ from zerostride.runtimes.probe.command import (
     pythons,
     run_engines,
 )
-from zerostride.runtimes.probe.conformance import EngineReport, check_recorded
+from zerostride.runtimes.probe.conformance import EngineReport
 from zerostride.runtimes.probe.generate import generate
+
+from .recorded import Recorded, check_recorded, read_cases
 
 Command = Callable[..., Any]
 _COUNT = click.IntRange(1)

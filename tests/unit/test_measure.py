@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 from campaigns.__main__ import main
+from campaigns.recorded import read_cases
 
 import zerostride as zs
 from zerostride.core.plan import Plan
 from zerostride.errors import BadInput, Reason
 from zerostride.runtimes.probe.__main__ import probe
-from zerostride.runtimes.probe.case import Case, read_cases
+from zerostride.runtimes.probe.case import Case
 from zerostride.runtimes.probe.catalogue import CATALOGUE, ShapeRoles, row_of
 from zerostride.runtimes.probe.command import run_command
 from zerostride.runtimes.probe.conformance import Judged, ask, judge, run_engine

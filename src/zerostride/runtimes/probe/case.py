@@ -1,14 +1,10 @@
-"""One question to an engine, and verified cases of a file."""
+"""One question to an engine."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-
-from ...errors import BadInput
 
 Shape = tuple[int, ...]
 
@@ -52,61 +48,14 @@ class Case:
         return Case(
             str(row["engine"]),
             str(row["op"]),
-            _shape(row["a"]),
-            _shape(row["b"]),
-            None if third is None else _shape(third),
+            shape_of(row["a"]),
+            shape_of(row["b"]),
+            None if third is None else shape_of(third),
             dict(row.get("attrs", {})),
             str(row.get("dtype", "float32")),
         )
 
 
-def _shape(sizes: Iterable[Any]) -> Shape:
+def shape_of(sizes: Iterable[Any]) -> Shape:
+    """The shape of a list of a cases file."""
     return tuple(int(size) for size in sizes)
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A verified case of a cases file: the case, its result, and where the axes landed.
-
-    `result` None means refused. `maps` has, for each operand, the result axis of each of its axes,
-    −1 for a dropped axis of extent 1.
-    """
-
-    case: Case
-    result: Shape | None
-    maps: tuple[Shape, ...] | None
-    line: int
-
-    def aligned(self) -> tuple[Shape, ...]:
-        """The operands' shapes at the result's rank, aligned by the recorded axes."""
-        assert self.result is not None
-        assert self.maps is not None
-        rows = []
-        for shape, axes in zip((self.case.a, self.case.b), self.maps, strict=True):
-            sizes = [1] * len(self.result)
-            for size, axis in zip(shape, axes, strict=True):
-                if axis >= 0:
-                    sizes[axis] = size
-            rows.append(tuple(sizes))
-        return tuple(rows)
-
-
-def read_cases(path: str | Path) -> Iterator[Recorded]:
-    """The verified cases of a JSON-lines file; BadInput names the line that is wrong."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"cannot read cases from {path}: {error}") from error
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            result = None if row["result"] is None else _shape(row["result"])
-            maps = None
-            if result is not None and row["map_a"] is not None and row["map_b"] is not None:
-                maps = (_shape(row["map_a"]), _shape(row["map_b"]))
-            yield Recorded(Case.from_json(row), result, maps, number)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            detail = f"lacks {error}" if isinstance(error, KeyError) else str(error)
-            raise BadInput(f"{path}:{number} is not a case: {detail}") from error

@@ -8,16 +8,16 @@ missing refusal, a crash, a wrong result) are counted separately, and never as a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from ...core.plan import Plan
-from ...errors import BadInput, BroadcastError, Reason
+from ...errors import BroadcastError, Reason
 from ..process import Process
 from ..task import Array, Form, Reply, ReplyKind, Task
-from .case import Case, Recorded
+from .case import Case
 from .catalogue import ShapeRoles, row_of
 from .kinds import KINDS
 from .predict import expected_values, numpy_result, predict, shapes_of, striking
@@ -168,17 +168,6 @@ def describe(predicted: Plan | BroadcastError) -> str:
     return f"{'silent ' if predicted.silent else ''}refusal ({predicted.reason})"
 
 
-def contradicts(recorded: Recorded, predicted: Plan | BroadcastError) -> bool:
-    """Whether a verified case and a prediction differ in shape or in where axes land."""
-    if recorded.result is None or isinstance(predicted, BroadcastError):
-        return (recorded.result is None) == isinstance(predicted, Plan)
-    if predicted.shape != recorded.result:
-        return True
-    if recorded.maps is None:
-        return False
-    return recorded.aligned()[: len(predicted.aligned)] != predicted.aligned
-
-
 def ask(process: Process, case: Case, *, again: bool = True) -> Reply:
     """The engine's answer to a case: a result for each pass of its kind, one after the other.
 
@@ -217,27 +206,3 @@ def run_engine(
 
 def _is_silent(predicted: Plan | BroadcastError) -> bool:
     return isinstance(predicted, BroadcastError) and predicted.silent
-
-
-def check_recorded(report: EngineReport, recorded: Iterable[Recorded]) -> list[Case]:
-    """The cases of a file that the catalogue has; the report gets contradictions and the rest."""
-    kept = []
-    for each in recorded:
-        try:
-            row_of(each.case)
-        except BadInput:
-            report.unmodelled[each.case.op] += 1
-            continue
-        kept.append(each.case)
-        predicted = predict(each.case)
-        if contradicts(each, predicted) and not _beyond(predicted):
-            record = f"line {each.line} of the file: {each.result}"
-            report.findings.append(
-                JudgedCase(each.case, Judged.DISAGREE, describe(predicted), record)
-            )
-    return kept
-
-
-def _beyond(predicted: Plan | BroadcastError) -> bool:
-    """Whether the axes are transposed, which a plan cannot express."""
-    return isinstance(predicted, BroadcastError) and predicted.reason == Reason.TRANSPOSES

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -22,10 +22,10 @@ from ...models.flow.input_sizes import advice
 from ...models.formats import FormatModule, module_of
 from ...models.formats.onnx.sites import Kind, Site
 from ...models.formats.onnx.sites import find_site as onnx_site
-from ...models.ir.graph import Graph, Node
+from ...models.ir.graph import Graph, Node, Value
 from ...models.transport.batch import BatchAxes, Sample, contracted_batch, whole, without_batch
 from ...models.transport.frontend import FAULTS
-from ...models.transport.ways import NotJudged, transport
+from ...models.transport.ways import NotJudged, canonical, transport
 from ...ops import OPS, column_of
 from ..runners import RUNNERS
 from ..task import Array, Form, Task
@@ -135,8 +135,9 @@ def prepare(site: Site, engine: Engine, batch: BatchAxes, graph: Graph) -> Plain
         source = site.plan(shapes)
     except BroadcastError as error:
         raise Skip(f"the model itself does not broadcast here: {error.detail}") from None
-    if _count(source.shape) > MAX_ELEMENTS:
-        raise Skip(f"its result has {_count(source.shape)} elements; at most {MAX_ELEMENTS} here")
+    elements = math.prod(map(int, source.shape))
+    if elements > MAX_ELEMENTS:
+        raise Skip(f"its result has {elements} elements; at most {MAX_ELEMENTS} here")
     lost = contracted_batch(site, batch)
     axes = [batch.of_operand(part) for part in site.operands]
     if engine.name in BATCHLESS:
@@ -181,13 +182,6 @@ def _shapes(site: Site, graph: Graph) -> tuple[tuple[int, ...], ...]:
 def with_advice(words: str, how: str) -> str:
     """A sentence, followed by the options to give, if any."""
     return f"{words}: {how}" if how else words
-
-
-def _count(shape: Sequence[Any]) -> int:
-    total = 1
-    for size in shape:
-        total *= int(size)
-    return total
 
 
 def _planned(
@@ -240,8 +234,6 @@ def _is_onnx(site: Site) -> bool:
 
 
 def _canonical(site: Site) -> str:
-    from ...models.transport.ways import canonical
-
     return canonical(site) or "add"
 
 
@@ -279,17 +271,21 @@ def _standing(engine: Engine, name: str) -> str:
 def _layer(site: Site) -> Plain:
     """A layer of an engine's own file format, on that engine."""
     task, graph = layer_task(site)
-    shapes, dtypes = [], []
+    shapes, dtypes = _known_shapes(graph.inputs), []
     known_dtypes = [value.dtype for value in graph.inputs if value.dtype not in (None, "bool")]
     for k, value in enumerate(graph.inputs):
-        if not value.known:
-            raise Skip(f"the shape of {value.name!r} is not known")
-        shapes.append(tuple(int(str(size)) for size in value.shape or ()))
         condition = site.kind is Kind.WHERE and k == 0
         usual = "bool" if condition else next(iter(known_dtypes), _usual(_canonical(site)))
         dtypes.append(_numpy_type(value.dtype or str(usual)))
-    both = tuple(shapes)
-    return Plain(site, task, both, both, tuple(dtypes), layer=graph)
+    return Plain(site, task, shapes, shapes, tuple(dtypes), layer=graph)
+
+
+def _known_shapes(values: Sequence[Value]) -> tuple[tuple[int, ...], ...]:
+    """The values' shapes; Skip if one is not known."""
+    for value in values:
+        if not value.known:
+            raise Skip(f"the shape of {value.name!r} is not known")
+    return tuple(tuple(int(str(size)) for size in value.shape or ()) for value in values)
 
 
 def _usual(op: str) -> str:
@@ -316,10 +312,7 @@ def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule
         if engine.name in BATCHLESS or last is None or last.kind is not site.kind:
             raise Skip(f"{site.node.op} is several ops in ONNX's words")
     values = [value for value in word.inputs if value is not None]
-    for value in values:
-        if not value.known:
-            raise Skip(f"the shape of {value.name!r} is not known")
-    shapes = tuple(tuple(int(str(size)) for size in value.shape or ()) for value in values)
+    shapes = _known_shapes(values)
     # The product on ncnn keeps its single row: to ncnn a blob of one axis is a column.
     kept = site.kind is Kind.GEMM
     axes = [None if kept else batch.of(value) for value in values]
