@@ -22,7 +22,8 @@ from mnn_files import Model as Mnn
 
 import zerostride as zs
 from zerostride.cli import main as command
-from zerostride.models.flow.input_sizes import UnknownSize, advice, sized
+from zerostride.models.flow.advice import advice
+from zerostride.models.flow.input_sizes import UnknownSize, sized
 from zerostride.models.flow.resolved import resolved
 
 #: How a file may write a size.

@@ -57,3 +57,21 @@ def test_memory_is_bounded_by_the_nodes(chains: tuple[Path, Path]) -> None:
 def test_work_grows_with_the_nodes(chains: tuple[Path, Path]) -> None:
     few, many = (calls_of(lambda file=file: zs.audit(file, "ncnn")) for file in chains)
     assert many < 1.3 * MANY / FEW * few
+
+
+def test_work_on_open_sizes_grows_with_the_nodes_and_their_axes(tmp_path: Path) -> None:
+    def sums(count: int, rank: int) -> int:
+        nodes, inputs = [], {}
+        for k in range(count):
+            for side in "xy":
+                inputs[f"{side}{k}"] = tuple(f"{side}{k}_{axis}" for axis in range(rank))
+            nodes.append(small.node("Add", f"x{k} y{k}", f"z{k}", name=f"n{k}"))
+        content = small.model(nodes, inputs, outputs=tuple(f"z{k}" for k in range(count)))
+        file = tmp_path / f"{count}-{rank}.onnx"
+        file.write_bytes(content.SerializeToString())
+        return calls_of(lambda: zs.audit(file, "ncnn"))
+
+    sums(1, 4)  # imports
+    few = sums(2, 8)
+    assert sums(8, 8) < 1.3 * 4 * few
+    assert sums(2, 32) < 2 * 4 * few

@@ -24,7 +24,8 @@ from formulas import (
 from hypothesis import given, settings
 
 import zerostride as zs
-from zerostride.sizes import Answer
+from zerostride.sizes import Answer, budget
+from zerostride.sizes.budget import allowance
 from zerostride.sizes.condition import (
     ALWAYS,
     NEVER,
@@ -36,7 +37,7 @@ from zerostride.sizes.condition import (
     ne,
     negation,
 )
-from zerostride.sizes.dim import Dim, Symbol, dim, of_atom
+from zerostride.sizes.dim import Dim, Symbol, applied, dim, of_atom
 from zerostride.sizes.functions import broadcast_size, choose, floordiv, maximum
 from zerostride.sizes.parse import as_condition
 from zerostride.sizes.solve import (
@@ -433,3 +434,28 @@ def test_ends() -> None:
     }
     assert simplified(NEVER) is NEVER
     assert isinstance(pinned(Dim("N"), ALWAYS), Dim)
+
+
+def test_facts_about_other_symbols_cost_a_question_nothing() -> None:
+    def steps_left() -> int:
+        shared = budget._allowance.get()
+        assert shared is not None
+        return shared.left
+
+    def spent(others: int) -> int:
+        facts = all_of(ge(of_atom(Symbol(f"S{k}")), 1) for k in range(others)) & ge(N, 2)
+        with allowance(100_000):
+            assert excludes(facts, eq(N, 1))  # the facts are sorted once
+            before = steps_left()
+            assert implies(facts, ge(N + M, 1))
+            return before - steps_left()
+
+    assert spent(200) == spent(2)
+
+
+def test_facts_without_symbols_and_about_other_symbols_count() -> None:
+    nowhere = all_of([ge(N, 1), ge(M, 5), ge(3 - M, 0)])
+    assert implies(nowhere, eq(N, 7))
+    assert excludes(nowhere, eq(N, 7))
+    missing = all_of([ge(N, 1), eq(applied("floordiv", (dim(0), dim(0))), 1)])
+    assert excludes(missing, eq(N, 7))

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ..sizes.dim import Dim, of_atom
 from .findings import Finding
-from .flow.input_sizes import advice, named_inputs
+from .flow.advice import SizeOptions
 from .ir.graph import Graph, Node, Value
 from .reasons import Cause
 
@@ -42,10 +42,9 @@ class _Adviser:
                 self._makers.update((id(value), node) for value in body.inputs)
         self._nodes = {node.path: node for node in graph.nodes}
         self._values = {value.name: value for value in graph.values()}
-        shapes = named_inputs(graph)
-        sizes = [size for shape in shapes for size in shape or () if isinstance(size, Dim)]
-        self._given = {symbol.name: of_atom(symbol) for size in sizes for symbol in size.symbols}
-        self._every = advice(graph)
+        self._options = SizeOptions(graph)
+        self._every = self._options.all()
+        self._given = {symbol.name: of_atom(symbol) for symbol in self._options.symbols}
 
     def words(self, finding: Finding) -> str:
         """The finding's message, the node where a shape becomes unknown, and options to give."""
@@ -60,7 +59,7 @@ class _Adviser:
                 message += f", from {origin.op} {origin.path!r} on"
                 if origin.bodies:
                     message += f", whose {_PARTS.get(origin.op, 'passes')} give other shapes"
-        how = self._options(names)
+        how = self._advice(names)
         return f"{message}; give {how}" if how else message
 
     def _operand(self, path: str, name: str) -> Value | None:
@@ -69,11 +68,11 @@ class _Adviser:
         values = () if node is None else node.inputs
         return next((v for v in values if v is not None and v.name == name), self._values.get(name))
 
-    def _options(self, names: set[str]) -> str:
+    def _advice(self, names: set[str]) -> str:
         """Options for these sizes; for all inputs if the model computes some of them."""
         if not names or not names <= self._given.keys():
             return self._every
-        return advice(self.graph, [self._given[name] for name in names])
+        return self._options.of(self._given[name] for name in names)
 
     def _origin(self, value: Value | None) -> Node | None:
         """The first node with a result of unknown shape, of all that a value depends on."""

@@ -131,11 +131,12 @@ class Dim:
         """The expression as text, symbols written by `name`."""
         if not self.terms:
             return str(self.const)
-        alone = len(self.terms) == 1 and not self.const and self.terms[0][1] == 1
+        (first, times), *more = self.terms
+        if times == 1 and len(first) == 1 and not more and not self.const:
+            return _written(first[0], name, closed=True)
         parts: list[str] = []
         for monomial, factor in self.terms:
-            closed = alone and len(monomial) == 1
-            product = "*".join(_written(atom, name, closed=closed) for atom in monomial)
+            product = "*".join(_written(atom, name, closed=False) for atom in monomial)
             size = product if abs(factor) == 1 else f"{abs(factor)}*{product}"
             sign = ("-" if factor < 0 else "") if not parts else (" - " if factor < 0 else " + ")
             parts.append(sign + size)
@@ -280,7 +281,8 @@ class Dim:
     @property
     def symbols(self) -> tuple[Symbol, ...]:
         """The symbols in it, each once, those in arguments of functions included."""
-        return tuple(dict.fromkeys(symbols_in(self)))
+        lone = lone_symbol(self)
+        return tuple(dict.fromkeys(symbols_in(self))) if lone is None else (lone,)
 
     def under(self, given: Condition | None) -> Dim:
         """The same size, with the interval it has where `given` holds."""

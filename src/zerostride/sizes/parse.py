@@ -26,11 +26,14 @@ from .shapes import MAX_ELEMENTS, brief
 MAX_TEXT = 1000
 #: OpenVINO's IR writes an unknown size like this, beside ``?``.
 UNKNOWN = "-1"
+#: Words that join comparisons, so that no size has such a name.
+_JOINING = ("and", "or")
 #: Parentheses within parentheses.
 MAX_DEPTH = 32
 
 _RANGE = re.compile(r"\s*(?:(\?)|(\d{1,20})?\s*\.\.\s*(\d{1,20})?)\s*", re.ASCII)
 _TOKEN = re.compile(r"\s*([0-9]+|[^\W\d]\w*(?:\.\w+)*|\|\||&&|//|[<>=!]=|[-+*/%(),<>])\s*")
+_NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 _NUMBER = re.compile(r"\s*\d{1,20}\s*", re.ASCII)
 _count = itertools.count(1)
 
@@ -48,6 +51,8 @@ def as_dim(value: Any) -> Dim:
 @functools.lru_cache(1 << 12)
 def read(text: str) -> Dim | tuple[int, int | None]:
     """An expression, or the bounds of an unnamed size; raises a Misfit if the text is malformed."""
+    if len(text) <= MAX_TEXT and _NAME.fullmatch(text) and text not in _JOINING:
+        return symbol(text)
     if _NUMBER.fullmatch(text):
         return dim(_bounded(int(text)))
     if text.strip() == UNKNOWN:
@@ -238,7 +243,7 @@ class _Reader:
             return self._inside(self.sum)
         if token.isascii() and token.isdigit():
             return dim(_bounded(int(token)) if len(token) <= 20 else self.fail())
-        if not (token[0].isalpha() or token[0] == "_") or token in ("and", "or"):
+        if not (token[0].isalpha() or token[0] == "_") or token in _JOINING:
             self.fail()
         if token.lower() in _FUNCTIONS and self.take("("):
             return self._inside(lambda: self._call(_FUNCTIONS[token.lower()]))

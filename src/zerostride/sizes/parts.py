@@ -52,21 +52,42 @@ def _without(clause: Condition, literals: set[Condition]) -> Condition:
     return clause if same else any_of(parts)
 
 
+class _Group:
+    """Clauses that are connected by symbols; `turn` is the position of the last one."""
+
+    __slots__ = ("clauses", "symbols", "turn")
+
+    def __init__(self, turn: int, clause: Condition) -> None:
+        self.turn = turn
+        self.symbols: set[Symbol] = set()
+        self.clauses = [clause]
+
+
 def separate(condition: Condition) -> list[Condition]:
     """The parts of a conjunction that share no symbol, those with few symbols first."""
-    groups: list[tuple[set[Symbol], list[Condition]]] = []
-    for clause in condition.clauses:
-        symbols, clauses = set(clause.symbols), [clause]
-        apart = []
-        for group in groups:
-            if symbols.isdisjoint(group[0]):
-                apart.append(group)
-            else:
-                symbols |= group[0]
-                clauses = [*group[1], *clauses]
-        groups = [*apart, (symbols, clauses)]
-    groups.sort(key=lambda group: (len(group[0]), len(group[1])))  # ties keep their order
-    return [all_of(clauses) for _, clauses in groups]
+    groups: dict[int, _Group] = {}
+    group_of: dict[Symbol, _Group] = {}
+    for turn, clause in enumerate(condition.clauses):
+        touched = {group_of[s].turn: group_of[s] for s in clause.symbols if s in group_of}
+        joined = _Group(turn, clause)
+        joined.symbols.update(clause.symbols)
+        for earlier in sorted(touched):
+            joined = _merged(joined, groups.pop(earlier), group_of)
+        joined.turn = turn
+        groups[turn] = joined
+        group_of.update((symbol, joined) for symbol in clause.symbols)
+    # Equal keys keep their order.
+    ordered = sorted(groups.values(), key=lambda group: (len(group.symbols), len(group.clauses)))
+    return [all_of(group.clauses) for group in ordered]
+
+
+def _merged(group: _Group, earlier: _Group, group_of: dict[Symbol, _Group]) -> _Group:
+    """Both groups as one, the clauses of `earlier` first; the symbols of fewer are moved."""
+    small, large = sorted((group, earlier), key=lambda each: len(each.symbols))
+    large.clauses = [*earlier.clauses, *group.clauses]
+    large.symbols |= small.symbols
+    group_of.update(dict.fromkeys(small.symbols, large))
+    return large
 
 
 # Points.

@@ -278,12 +278,35 @@ def excludes(facts: Condition, condition: Condition) -> bool:
 def compatible(facts: Condition, condition: Condition) -> Answer:
     """Whether both can hold at once.
 
-    The conjunction is built for each call, so it is charged for each call.
+    Facts that share no symbol with the condition are a question of their own, asked once. So the
+    work depends on the facts about the condition, and not on the number of all facts. The
+    conjunction is built for each call, so it is charged for each call.
     """
     if overdrawn():
         return Answer.UNKNOWN
-    charge(1 + (len(facts) + len(condition)) // PARTS_A_STEP)
-    return satisfiable(all_of([facts, condition]))
+    parts = _parts(facts)
+    about = dict.fromkeys(parts[s] for s in condition.symbols if s in parts)
+    charge(1 + (sum(map(len, about)) + len(condition)) // PARTS_A_STEP)
+    answer = satisfiable(all_of([*about, condition]))
+    if answer is Answer.NO:
+        return answer
+    apart = [other for part, other in _doubtful(facts).items() if part not in about]
+    if Answer.NO in apart:
+        return Answer.NO
+    return Answer.UNKNOWN if apart else answer
+
+
+@functools.lru_cache(1 << 10)
+def _parts(facts: Condition) -> Mapping[Symbol, Condition]:
+    """For each symbol, the facts that are connected with it."""
+    return {symbol: part for part in separate(facts) for symbol in part.symbols}
+
+
+@kept
+def _doubtful(facts: Condition) -> Mapping[Condition, Answer]:
+    """The separate parts of facts that do not certainly hold for some values."""
+    answers = {part: satisfiable(part) for part in separate(facts)}
+    return {part: answer for part, answer in answers.items() if answer is not Answer.YES}
 
 
 def decide(condition: Condition, facts: Condition | None = None) -> Decision:

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from ...errors import ZerostrideError
-from ..flow.input_sizes import advice
+from ..flow.advice import advice
 from ..ir.graph import Array, Graph, Value
 from .call import room
 from .inputs import shown

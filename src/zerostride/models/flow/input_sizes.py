@@ -1,7 +1,7 @@
 """The sizes of a model's inputs: names of open sizes, and numbers that a caller gives.
 
 Every command that takes sizes (audit, port, verify, run, shapes) gets its graph from here. Every
-message that advises to give a size takes its text from :func:`advice`, so :func:`sized` accepts it.
+message that advises to give a size takes its text from :mod:`.advice`, so :func:`sized` accepts it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _INVENTED = re.compile(r"unk__\d+|\?|-1|None|")
 _HYPHENATED = re.compile(r"[^\W\d]\w*-[^\W\d]")
 _AXIS = re.compile(r"(.*)\[(-?\d{1,9})\]", re.DOTALL)
 #: Names that an error lists.
-_MOST_LISTED = 12
+MOST_LISTED = 12
 
 
 class UnknownSize(ZerostrideError):  # noqa: N818 - says what is wrong
@@ -104,7 +104,7 @@ def named_inputs(graph: Graph) -> tuple[tuple[Number, ...] | None, ...]:
     """
     files = [_written(value) for value in graph.inputs]
     sizes = [None if shape is None else tuple(map(size_in_file, shape)) for shape in files]
-    taken = {symbol.name for shape in sizes for size in shape or () for symbol in _symbols(size)}
+    taken = {symbol.name for shape in sizes for size in shape or () for symbol in symbols_of(size)}
     return tuple(
         None if shape is None else _symbolic(printable(value.name), shape, taken)
         for value, shape in zip(graph.inputs, sizes, strict=True)
@@ -119,7 +119,8 @@ def _symbolic(name: str, sizes: Iterable[Number | None], taken: set[str]) -> tup
     )
 
 
-def _symbols(size: Number | None) -> tuple[Symbol, ...]:
+def symbols_of(size: Number | None) -> tuple[Symbol, ...]:
+    """The symbols of a size that may be a number or unknown."""
     return size.symbols if isinstance(size, Dim) else ()
 
 
@@ -130,38 +131,6 @@ def _unique(name: str, taken: set[str]) -> str:
         unique = f"{name}'{count}"
     taken.add(unique)
     return unique
-
-
-# Advice to give sizes.
-
-
-def advice(graph: Graph, sizes: Iterable[Any] | None = None) -> str:
-    """The options that give numbers to open sizes, ready to paste; "" if no option does.
-
-    Args:
-        graph: the model.
-        sizes: the sizes to give; None: every size of the inputs.
-    """
-    shapes = named_inputs(graph)
-    open_ = [symbol for shape in shapes for size in shape or () for symbol in _symbols(size)]
-    wanted = open_
-    if sizes is not None:
-        chosen = {symbol for size in sizes for symbol in _symbols(size)}
-        wanted = [symbol for symbol in open_ if symbol in chosen]
-    words = [f"--set {shlex.quote(f'{name}=NUMBER')}" for name in _names(wanted)]
-    if sizes is None:
-        pairs = zip(graph.inputs, shapes, strict=True)
-        words += [
-            f"--input-shape {shlex.quote(f'{printable(value.name)}=SIZES')}"
-            for value, shape in pairs
-            if shape is None
-        ]
-    more = len(words) - _MOST_LISTED
-    return " ".join(words[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _names(symbols: Iterable[Symbol]) -> Iterator[str]:
-    return iter(dict.fromkeys(symbol.name for symbol in symbols))
 
 
 # Sizes from a caller.
@@ -252,7 +221,7 @@ class _CallerSizes:
         file = self.files[k]
         if file is None:
             inside = (size for shape in self.files for size in shape or ())
-            taken = {symbol.name for size in inside for symbol in _symbols(size)}
+            taken = {symbol.name for size in inside for symbol in symbols_of(size)}
             self.files[k] = _symbolic(self.names[k], sizes, taken)
             return
         if len(file) != len(sizes):
@@ -316,11 +285,11 @@ class _CallerSizes:
         symbols: dict[str, Symbol] = {}
         for shape in self.files:
             for size in shape or ():
-                symbols.update((symbol.name, symbol) for symbol in _symbols(size))
+                symbols.update((symbol.name, symbol) for symbol in symbols_of(size))
         for value in self.graph.values():
             inside = (*(_written(value) or ()), *(value.shape or ()))
             for text in {size for size in inside if isinstance(size, str)}:
-                for symbol in _symbols(size_of_text(text)):
+                for symbol in symbols_of(size_of_text(text)):
                     symbols.setdefault(symbol.name, symbol)
         return symbols
 
@@ -476,8 +445,8 @@ def _shape(sizes: Sequence[Any]) -> str:
 
 def _listed(names: Collection[str]) -> str:
     shown = [shown_name(name) for name in dict.fromkeys(names)]
-    more = len(shown) - _MOST_LISTED
-    return (", ".join(shown[:_MOST_LISTED]) or "none") + (f" and {more} more" if more > 0 else "")
+    more = len(shown) - MOST_LISTED
+    return (", ".join(shown[:MOST_LISTED]) or "none") + (f" and {more} more" if more > 0 else "")
 
 
 def _near(name: str, names: Iterable[str]) -> str:
@@ -491,9 +460,9 @@ __all__ = [
     "InputShapes",
     "Sizes",
     "UnknownSize",
-    "advice",
     "named_inputs",
     "read_sized",
     "size_in_file",
     "sized",
+    "symbols_of",
 ]

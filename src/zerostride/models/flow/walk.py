@@ -111,7 +111,7 @@ class Walk:
             if shape is None:
                 self.facts[id(value)] = UNKNOWN
                 continue
-            for size in value.declared or value.shape or ():
+            for size in _ints(value.declared or value.shape):
                 self.read(size, value.name)
             for size in shape:
                 symbols = dim(size).symbols

@@ -18,7 +18,7 @@ from ...models.execute import execute
 from ...models.execute.broadcasts import PLANNED, broadcast
 from ...models.execute.call import NodeCall, Unfit
 from ...models.execute.program import TABLE
-from ...models.flow.input_sizes import advice
+from ...models.flow.advice import advice
 from ...models.formats import FormatModule, module_of
 from ...models.formats.onnx.sites import Kind, Site
 from ...models.formats.onnx.sites import find_site as onnx_site
