@@ -57,7 +57,7 @@ class Plugins:
                 for point in every.select(group=group):
                     names.setdefault(point.name, []).append(point)
         except Exception as error:  # noqa: BLE001 - another package's metadata may be broken
-            _warn(f"the entry points of installed packages cannot be read: {said(error)}")
+            _warn(f"the entry points of installed packages cannot be read: {error_line(error)}")
         return entries
 
     def forget(self) -> None:
@@ -188,7 +188,7 @@ class Table(Mapping[str, _T], Generic[_T]):
             if callable(loaded) and not isinstance(loaded, self._kind):
                 loaded = loaded()
         except (Exception, SystemExit) as error:  # noqa: BLE001 - an import may raise anything
-            self._refuse(points, f"it does not load: {said(error)}")
+            self._refuse(points, f"it does not load: {error_line(error)}")
             return None
         try:
             row = self._accept(self._checked(point, loaded), package_of(point))
@@ -221,7 +221,7 @@ def package_of(point: EntryPoint) -> str:
     return f"{distribution.name} {distribution.version}"
 
 
-def said(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """An error on one line."""
     words = " ".join(str(error).split())
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
@@ -237,4 +237,4 @@ TABLES: list[Table[Any]] = []
 PLUGINS = Plugins()
 
 
-__all__ = ["GROUPS", "PLUGINS", "Table", "package_of", "said"]
+__all__ = ["GROUPS", "PLUGINS", "Table", "error_line", "package_of"]

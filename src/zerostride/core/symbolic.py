@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import Misfit, Reason, default_names
 from ..sizes import MAX_RANK, Asker, Shape
-from ..sizes.budget import Same, kept
+from ..sizes.budget import Same, answer_cache
 from ..sizes.condition import ALWAYS, Condition, all_of, any_of, eq, ge
 from ..sizes.dim import Dim, Number, Symbol, dim, lone_call, lone_symbol, plain
 from ..sizes.functions import choose
@@ -234,7 +234,7 @@ def _one_of(size: Dim, context: Condition) -> Dim:
 # Questions to a plan.
 
 
-@kept
+@answer_cache
 def _conditions(where: Same) -> Condition:
     """Cached by plan, not by its condition: conditions are equal in any order."""
     exists: Condition = where.value.exists

@@ -17,7 +17,7 @@ from typing import Any
 
 from ..core.alignment import Rule
 from ..core.plan import Plan
-from ..core.plugins import Table, said
+from ..core.plugins import Table, error_line
 from ..core.rules import guarded
 from ..errors import BroadcastError, PluginWarning, Reason
 from ..ops import COLUMNS, OPS, take_names
@@ -82,7 +82,7 @@ def _strikes(
         raise
     except Exception as error:  # noqa: BLE001 - another package's function may raise anything
         name = getattr(condition, "__name__", "a divergence")
-        words = f"{name} of {package} failed: {said(error)}"
+        words = f"{name} of {package} failed: {error_line(error)}"
         warnings.warn(words, PluginWarning, stacklevel=2)
         return True
 

@@ -152,8 +152,18 @@ class Function(NamedTuple):
     order: Callable[[Any], tuple[Any, ...]] = structure
 
 
-#: `functions` fills it; it is built from the definitions above.
-FUNCTIONS: dict[str, Function] = {}
+class _FunctionTable(dict[str, Function]):
+    """The rows of `functions`, which compute with sizes, so they are loaded at the first use."""
+
+    def __missing__(self, name: str) -> Function:
+        from .functions import ROWS
+
+        self.update(ROWS)
+        return ROWS[name]
+
+
+#: The functions by name.
+FUNCTIONS = _FunctionTable()
 
 
 # The parts of an expression.

@@ -26,7 +26,7 @@ COMMAND_STEPS = 250_000
 #: Steps that writing a report may take: it puts decided conditions into words.
 WRITING_STEPS = 50_000
 #: Answers that are kept for the process.
-KEPT = 1 << 12
+MOST_ANSWERS = 1 << 12
 
 #: Conditions or sizes that can be combined or compared in about one step.
 PARTS_A_STEP = 4
@@ -44,13 +44,13 @@ class SpentError(ArithmeticError):
 class _Allowance:
     """Steps that all questions of one command may take together, and the questions asked."""
 
-    __slots__ = ("asked", "kept", "least", "left")
+    __slots__ = ("answers", "asked", "least", "left")
 
     def __init__(self, steps: int) -> None:
         self.left = steps
         self.least = -(steps // OVERDRAFT)
         self.asked: set[Hashable] = set()
-        self.kept: dict[Hashable, Any] = {}
+        self.answers: dict[Hashable, Any] = {}
 
 
 _allowance: ContextVar[_Allowance | None] = ContextVar("allowance", default=None)
@@ -125,12 +125,12 @@ class Same:
         return id(self.value)
 
 
-def kept(function: Answering) -> Answering:
+def answer_cache(function: Answering) -> Answering:
     """Caches the answers of a function that asks the solver.
 
     The answers depend on the allowance, so a command with an allowance keeps its own.
     """
-    for_all = functools.lru_cache(KEPT)(function)
+    for_all = functools.lru_cache(MOST_ANSWERS)(function)
 
     @functools.wraps(function)
     def answer(*arguments: Hashable) -> Any:
@@ -138,9 +138,9 @@ def kept(function: Answering) -> Answering:
         if shared is None:
             return for_all(*arguments)
         key = (function, arguments)
-        if key not in shared.kept:
-            shared.kept[key] = function(*arguments)
-        return shared.kept[key]
+        if key not in shared.answers:
+            shared.answers[key] = function(*arguments)
+        return shared.answers[key]
 
     return answer  # type: ignore[return-value]
 
@@ -175,8 +175,8 @@ __all__ = [
     "Same",
     "SpentError",
     "allowance",
+    "answer_cache",
     "charge",
-    "kept",
     "overdrawn",
     "used_up",
     "work",

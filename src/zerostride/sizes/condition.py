@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from .atoms import Applied, Number, Symbol, bounds, decide_zero, name_of, structure
-from .dim import Dim, dim, lone_symbol, made, of_atom, weight_of
+from .dim import Dim, dim, dim_of_terms, lone_symbol, of_atom, weight_of
 from .functions import grouped
 from .hooks import decide, read_condition
 from .shapes import Answer
@@ -318,7 +318,9 @@ def _compared(kind: Kind, size: Dim) -> Condition:
 
 def _divided(size: Dim, divisor: int) -> Dim:
     """The size with every factor divided; its constant is rounded down."""
-    return made(size.const // divisor, tuple((m, factor // divisor) for m, factor in size.terms))
+    return dim_of_terms(
+        size.const // divisor, tuple((m, factor // divisor) for m, factor in size.terms)
+    )
 
 
 def _holds(kind: Kind, number: int) -> bool:
@@ -402,7 +404,7 @@ def _write_parts(parts: Sequence[Condition], name: Callable[[Symbol], str]) -> I
         if other is None or ends.get(part.size.terms) is not part or _remainder(part.size):
             yield f"({part.write(name)})" if part.kind == "or" else part.write(name)
         elif part.size.terms[0][1] > 0:
-            middle = made(0, part.size.terms).write(name)
+            middle = dim_of_terms(0, part.size.terms).write(name)
             yield f"{-part.size.const} <= {middle} <= {other.size.const}"
 
 
@@ -413,8 +415,8 @@ def _write_atom(kind: Kind, size: Dim, name: Callable[[Symbol], str]) -> str:
         whole, divisor, factor, rest = remainder
         sign = "<=" if factor < 0 and kind == ">=" else kind
         return f"{grouped(whole, name)} % {divisor} {sign} {rest}"
-    left = made(0, tuple((m, factor) for m, factor in size.terms if factor > 0))
-    right = made(0, tuple((m, -factor) for m, factor in size.terms if factor < 0))
+    left = dim_of_terms(0, tuple((m, factor) for m, factor in size.terms if factor > 0))
+    right = dim_of_terms(0, tuple((m, -factor) for m, factor in size.terms if factor < 0))
     if left.terms and right.terms:
         left, right = (left + size.const, right) if size.const > 0 else (left, right - size.const)
     elif left.terms:

@@ -119,7 +119,11 @@ class Dim:
 
     def __reduce__(self) -> tuple[Any, ...]:
         facts = getattr(self, "_facts", None)
-        return made, (self.const, self.terms) if facts is None else (self.const, self.terms, facts)
+        return dim_of_terms, (self.const, self.terms) if facts is None else (
+            self.const,
+            self.terms,
+            facts,
+        )
 
     def __str__(self) -> str:
         return self.write(_text)
@@ -153,17 +157,19 @@ class Dim:
 
     def __add__(self, other: Number) -> Dim:
         if isinstance(other, int):
-            return made(self.const + other, self.terms) if other else self
+            return dim_of_terms(self.const + other, self.terms) if other else self
         if not isinstance(other, Dim):
             return NotImplemented
         if not other.terms:
-            return made(self.const + other.const, self.terms)
+            return dim_of_terms(self.const + other.const, self.terms)
         return _collect(self.const + other.const, itertools.chain(self.terms, other.terms))
 
     __radd__ = __add__
 
     def __neg__(self) -> Dim:
-        return made(-self.const, tuple((monomial, -factor) for monomial, factor in self.terms))
+        return dim_of_terms(
+            -self.const, tuple((monomial, -factor) for monomial, factor in self.terms)
+        )
 
     def __sub__(self, other: Number) -> Dim:
         if not isinstance(other, Dim) or not other.terms:
@@ -177,9 +183,9 @@ class Dim:
     def __mul__(self, other: Number) -> Dim:
         if isinstance(other, int):
             if other == 0:
-                return made(0, ())
+                return dim_of_terms(0, ())
             scaled = tuple((monomial, factor * other) for monomial, factor in self.terms)
-            return made(self.const * other, scaled)
+            return dim_of_terms(self.const * other, scaled)
         if not isinstance(other, Dim):
             return NotImplemented
         if not other.terms:
@@ -196,10 +202,12 @@ class Dim:
     __rmul__ = __mul__
 
     def __floordiv__(self, other: Number) -> Dim:
-        return _rows.floordiv(self, other)
+        from .functions import floordiv
+
+        return floordiv(self, other)
 
     def __mod__(self, other: Number) -> Dim:
-        return self - _rows.floordiv(self, other) * other
+        return self - self // other * other
 
     # Conditions. `==` compares expressions.
 
@@ -286,7 +294,7 @@ class Dim:
 
     def under(self, given: Condition | None) -> Dim:
         """The same size, with the interval it has where `given` holds."""
-        return made(self.const, self.terms, given)
+        return dim_of_terms(self.const, self.terms, given)
 
     # Values for symbols.
 
@@ -297,7 +305,7 @@ class Dim:
             ArithmeticError: it does not exist for these values, or becomes too long. Sizes that do
                 not broadcast are not checked.
         """
-        total = made(self.const, ())
+        total = dim_of_terms(self.const, ())
         for monomial, factor in self.terms:
             product: Number = factor
             for atom in monomial:
@@ -333,7 +341,7 @@ def _written(atom: Atom, name: Callable[[Symbol], str], *, closed: bool) -> str:
     return f"({text})" if atom.function in ("floordiv", "choose") and not closed else text
 
 
-def made(const: int, terms: Terms, facts: Condition | None = None) -> Dim:
+def dim_of_terms(const: int, terms: Terms, facts: Condition | None = None) -> Dim:
     """The Dim of constant and terms that are already in normal form."""
     size = object.__new__(Dim)
     size.const = const
@@ -354,12 +362,12 @@ def _collect(const: int, terms: Iterable[tuple[Monomial, int]]) -> Dim:
         raise OverflowError("a size of too many terms")
     if len(nonzero) > 1:
         nonzero.sort(key=term_order)
-    return made(const, tuple(nonzero))
+    return dim_of_terms(const, tuple(nonzero))
 
 
 def of_atom(atom: Atom) -> Dim:
     """The size that consists of one atom."""
-    return made(0, (((atom,), 1),))
+    return dim_of_terms(0, (((atom,), 1),))
 
 
 def applied(function: str, arguments: tuple[Any, ...]) -> Dim:
@@ -406,7 +414,7 @@ def dim(value: Number) -> Dim:
     """A number or a size as a Dim; TypeError of anything else."""
     if isinstance(value, Dim):
         return value
-    return made(value if type(value) is int else operator.index(value), ())
+    return dim_of_terms(value if type(value) is int else operator.index(value), ())
 
 
 def plain(value: Number) -> Number:
@@ -468,8 +476,6 @@ def exact_quotient(size: Number, divisor: Number) -> Dim | None:
     return None
 
 
-from . import functions as _rows  # noqa: E402 - fills FUNCTIONS
-
 __all__ = [
     "MAX_NESTED",
     "MAX_TERMS",
@@ -484,10 +490,10 @@ __all__ = [
     "calls",
     "decide_zero",
     "dim",
+    "dim_of_terms",
     "exact_quotient",
     "lone_call",
     "lone_symbol",
-    "made",
     "name_of",
     "of_atom",
     "plain",

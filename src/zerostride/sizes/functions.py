@@ -1,6 +1,6 @@
 """The functions of sizes that are not polynomials, one row each.
 
-A row of `FUNCTIONS` says how an application is written, evaluated, bounded and substituted in.
+A row of `ROWS` says how an application is written, evaluated, bounded and substituted in.
 `axioms.meaning` has its meaning for the solver.
 """
 
@@ -10,8 +10,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .atoms import FUNCTIONS, Applied, Function, Interval, Number, Symbol, bounds, structure
-from .dim import Dim, applied, dim, lone_call, made, of_atom, plain, size_order
+from .atoms import Applied, Function, Interval, Number, Symbol, bounds, structure
+from .dim import Dim, applied, dim, dim_of_terms, lone_call, of_atom, plain, size_order
 from .shapes import Answer
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ def floordiv(size: Number, divisor: Number) -> Dim:
         rest = tuple((m, f) for m, f in size.terms if f % by)
         quotient, remainder = divmod(size.const, by)
         if not rest:
-            return made(quotient, whole)
-        inner = made(remainder, rest)
+            return dim_of_terms(quotient, whole)
+        inner = dim_of_terms(remainder, rest)
         low, high = bounds(inner)
         if low is not None and high is not None and low // by == high // by:
-            return made(quotient + low // by, whole)
+            return dim_of_terms(quotient + low // by, whole)
         if (flat := _flat(inner, by)) is not None:
-            return made(quotient, whole) + floordiv(*flat)
-        return made(quotient, whole) + applied("floordiv", (inner, divisor))
+            return dim_of_terms(quotient, whole) + floordiv(*flat)
+        return dim_of_terms(quotient, whole) + applied("floordiv", (inner, divisor))
     if size == divisor and _at_least(divisor, 1):
         return dim(1)
     if size == 0 and _at_least(divisor, 1):
@@ -278,41 +278,39 @@ def _choose_order(case: tuple[Condition, Number]) -> tuple[Any, ...]:
     return order_of(case[0]), structure(case[1])
 
 
-FUNCTIONS.update(
-    {
-        "floordiv": Function(
-            _quotient,
-            _floordiv_value,
-            _floordiv_bounds,
-            _floordiv_substitute,
+ROWS: Mapping[str, Function] = {
+    "floordiv": Function(
+        _quotient,
+        _floordiv_value,
+        _floordiv_bounds,
+        _floordiv_substitute,
+    ),
+    "max": Function(
+        _listed("max"),
+        lambda arguments, values: max(a.evaluate(values) for a in arguments),
+        lambda arguments: _extreme_bounds(arguments, max),
+        lambda arguments, values: maximum(*(a.substitute(values) for a in arguments)),
+    ),
+    "min": Function(
+        _listed("min"),
+        lambda arguments, values: min(a.evaluate(values) for a in arguments),
+        lambda arguments: _extreme_bounds(arguments, min),
+        lambda arguments, values: minimum(*(a.substitute(values) for a in arguments)),
+    ),
+    "bcast": Function(
+        _listed("bcast"),
+        _broadcast_value,
+        _broadcast_bounds,
+        lambda arguments, values: broadcast_size(*(a.substitute(values) for a in arguments)),
+    ),
+    "choose": Function(
+        lambda arguments, name: " or ".join(
+            dict.fromkeys(dim(size).write(name) for _, size in arguments)
         ),
-        "max": Function(
-            _listed("max"),
-            lambda arguments, values: max(a.evaluate(values) for a in arguments),
-            lambda arguments: _extreme_bounds(arguments, max),
-            lambda arguments, values: maximum(*(a.substitute(values) for a in arguments)),
-        ),
-        "min": Function(
-            _listed("min"),
-            lambda arguments, values: min(a.evaluate(values) for a in arguments),
-            lambda arguments: _extreme_bounds(arguments, min),
-            lambda arguments, values: minimum(*(a.substitute(values) for a in arguments)),
-        ),
-        "bcast": Function(
-            _listed("bcast"),
-            _broadcast_value,
-            _broadcast_bounds,
-            lambda arguments, values: broadcast_size(*(a.substitute(values) for a in arguments)),
-        ),
-        "choose": Function(
-            lambda arguments, name: " or ".join(
-                dict.fromkeys(dim(size).write(name) for _, size in arguments)
-            ),
-            _choose_value,
-            lambda arguments: _broadcast_bounds(tuple(size for _, size in arguments)),
-            _choose_substitute,
-            _choose_sizes,
-            _choose_order,
-        ),
-    }
-)
+        _choose_value,
+        lambda arguments: _broadcast_bounds(tuple(size for _, size in arguments)),
+        _choose_substitute,
+        _choose_sizes,
+        _choose_order,
+    ),
+}

@@ -11,7 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .atoms import Atom, Interval, Number, Symbol, bounds
 from .axioms import complement, exists, meaning, with_meanings
-from .budget import PARTS_A_STEP, POOR_STEPS, Budget, allowance, charge, kept, overdrawn, used_up
+from .budget import (
+    PARTS_A_STEP,
+    POOR_STEPS,
+    Budget,
+    allowance,
+    answer_cache,
+    charge,
+    overdrawn,
+    used_up,
+)
 from .condition import ALWAYS, NEVER, Condition, Decision, all_of, any_of, in_order
 from .dim import Dim, dim, of_atom, plain
 from .parts import by_remainder, points, separate, thinned
@@ -112,7 +121,7 @@ def _satisfiable(condition: Condition, limit: int = MAX_STEPS) -> tuple[Answer, 
     return model if isinstance(model, Answer) else Answer.YES, budget.spent
 
 
-@kept
+@answer_cache
 def _poorly(condition: Condition) -> tuple[Answer, int]:
     """The same for a question after the allowance is used up."""
     return _satisfiable.__wrapped__(condition, POOR_STEPS)
@@ -302,7 +311,7 @@ def _parts(facts: Condition) -> Mapping[Symbol, Condition]:
     return {symbol: part for part in separate(facts) for symbol in part.symbols}
 
 
-@kept
+@answer_cache
 def _doubtful(facts: Condition) -> Mapping[Condition, Answer]:
     """The separate parts of facts that do not certainly hold for some values."""
     answers = {part: satisfiable(part) for part in separate(facts)}
@@ -352,7 +361,7 @@ def bounds_under(size: Dim, facts: Condition) -> Interval:
     return ends
 
 
-@kept
+@answer_cache
 def _poor_bounds(size: Dim, facts: Condition) -> tuple[Interval, int]:
     """The same for a question after the allowance is used up."""
     return _bounds_under.__wrapped__(size, facts, POOR_STEPS)

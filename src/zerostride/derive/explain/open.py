@@ -10,7 +10,7 @@ from ...core.plan import Plan
 from ...core.symbolic import symbols as symbols_of
 from ...errors import default_names
 from ...sizes import Shape
-from ...sizes.budget import Same, kept
+from ...sizes.budget import Same, answer_cache
 from ...sizes.condition import ALWAYS, NEVER, Condition, all_of, any_of, eq, ne
 from ...sizes.dim import Dim, Number, Symbol, calls, dim, lone_symbol, name_of
 from ...sizes.solve import bounds_under, excludes, implies, simplified
@@ -98,7 +98,7 @@ def _fates(plan: Plan) -> tuple[tuple[Fate, ...], ...]:
     return _all_fates(Same(plan))
 
 
-@kept
+@answer_cache
 def _all_fates(where: Same) -> tuple[tuple[Fate, ...], ...]:
     plan: Plan = where.value
     premises = plan_facts(plan)
@@ -111,7 +111,7 @@ def _all_fates(where: Same) -> tuple[tuple[Fate, ...], ...]:
     )
 
 
-@kept
+@answer_cache
 def _fate(size: Dim, full: Dim, where: Condition) -> Fate:
     if size == 1:
         return Fate.STRETCHES
@@ -189,7 +189,7 @@ def _simplified(condition: Condition, facts: Condition) -> Condition:
     return _in_words(condition, facts, str(condition))
 
 
-@kept
+@answer_cache
 def _in_words(condition: Condition, facts: Condition, written: str) -> Condition:
     comparisons = sum(1 for _ in condition.sizes())
     if comparisons <= _MOST_COMPARISONS:

@@ -16,7 +16,7 @@ from ...engines.table import ENGINES, find_engine
 from ...errors import BroadcastError, Misfit, NotExpressible, Reason
 from ...ops import OPS, column_of
 from ...sizes import Shape, elements
-from ...sizes.budget import kept
+from ...sizes.budget import answer_cache
 from .explicit import laid_out
 from .expression import Expression, text
 from .merging import groups_of, merges, over_limit
@@ -117,7 +117,7 @@ def _orders(engine: str | None, op: str | None) -> tuple[bool, ...]:
     return (False, True) if turned else (False,)
 
 
-_cached = kept(_express)
+_cached = answer_cache(_express)
 
 
 def _is_target(plan: Plan) -> bool:

@@ -9,7 +9,7 @@ from ...engines.model import Engine
 from ...sizes.condition import Condition
 from ..findings import Finding, Report
 from ..flow import Flow, Need
-from ..flow.input_sizes import advice
+from ..flow.advice import advice
 from ..flow.resolved import resolved
 from ..formats import FORMATS, FormatModule, lowered, module_of
 from ..formats.onnx.sites import Site

@@ -19,7 +19,7 @@ from ...derive.size_traps import Side
 from ...engines.model import Divergence
 from ...errors import BroadcastError, Misfit, Reason
 from ...sizes import Answer, Shape
-from ...sizes.budget import Same, SpentError, kept, used_up
+from ...sizes.budget import Same, SpentError, answer_cache, used_up
 from ...sizes.condition import ALWAYS, Condition, all_of
 from ...sizes.dim import Dim, Symbol, dim
 from ...sizes.solve import implies, listing
@@ -308,7 +308,7 @@ def related(needs: Condition, shapes: Any) -> Condition:
     return all_of(sorted(clauses, key=lambda clause: len(clause.symbols))[:MAX_PREMISES])
 
 
-@kept
+@answer_cache
 def _about(where: Same) -> Mapping[Symbol, Sequence[int]]:
     """For each symbol, the places of the clauses that contain it."""
     places: dict[Symbol, list[int]] = {}

@@ -18,7 +18,7 @@ from ...core.rules import RULES
 from ...errors import BroadcastError, Reason
 from ...sizes import Answer, is_one
 from ...sizes.condition import ALWAYS, Condition
-from ...sizes.dim import Dim, Number, made
+from ...sizes.dim import Dim, Number, dim_of_terms
 from ..formats.onnx.sites import Kind, Site, find_site
 from ..ir.graph import Node, Value
 from .facts import (
@@ -112,7 +112,7 @@ def _conditions(plan: Plan) -> Condition:
 
 def bare(size: Any) -> Number:
     """A size without the interval that belongs to one plan."""
-    return made(size.const, size.terms) if isinstance(size, Dim) else size
+    return dim_of_terms(size.const, size.terms) if isinstance(size, Dim) else size
 
 
 def broadcast(call: OpCall) -> Results:

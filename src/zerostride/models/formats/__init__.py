@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from ...core.plugins import Table, said
+from ...core.plugins import Table, error_line
 from ...errors import BroadcastError, ModelError, ZerostrideError
 from ..ir.graph import Body, Graph, Node, bounded
 from ..ir.rewrite import Editor
@@ -91,7 +91,7 @@ class _Foreign:
         try:
             self._module = importlib.import_module(f"{row.package}.{row.module}")
         except (Exception, SystemExit) as error:
-            raise ModelError(f"{self._whose} does not load: {said(error)}") from error
+            raise ModelError(f"{self._whose} does not load: {error_line(error)}") from error
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if not hasattr(self._module, name):
@@ -109,7 +109,9 @@ class _Foreign:
             except (ZerostrideError, BroadcastError, OSError, MemoryError):
                 raise
             except Exception as error:
-                raise ModelError(f"{self._whose} failed in {name!r}: {said(error)}") from error
+                raise ModelError(
+                    f"{self._whose} failed in {name!r}: {error_line(error)}"
+                ) from error
 
         return call
 

@@ -21,7 +21,7 @@ from ...engines.rows_read import TENSORRT
 from ...engines.rows_runtimes import MNN
 from ...errors import Reason, ZerostrideError
 from ...ops import OPS
-from ..formats.onnx.sites import ONE_WAY, Kind, Site, given
+from ..formats.onnx.sites import ONE_WAY, Kind, Site, present_operands
 from ..ir.graph import Node
 from .pnnx import pnnx_transport
 from .ways import refusal, transport
@@ -268,7 +268,7 @@ def lone_site(node: Node, via: str | None) -> Site | None:
     row = CONVERTERS.get(via or "")
     if row is None or node.domain != "" or node.op not in row.dies_of_one or len(node.inputs) != 1:
         return None
-    return Site(node, Kind.ELEMENTWISE, given(node), RULES["numpy"], {})
+    return Site(node, Kind.ELEMENTWISE, present_operands(node), RULES["numpy"], {})
 
 
 def note_of(via: str | None) -> str | None:

@@ -26,8 +26,8 @@ from ..onnx.sites import (
     Operand,
     Site,
     batches,
-    given,
     operand_of,
+    present_operands,
     unjudged,
 )
 from .text import Param
@@ -89,7 +89,7 @@ def binary(node: Node) -> Site | None:
     if row is None:
         return unjudged(node, Kind.NOT_MODELLED)
     op, backwards = row
-    operands = given(node)
+    operands = present_operands(node)
     rule = rule_row(None, engine="ncnn", op=op.name)
     return Site(
         node,
@@ -107,13 +107,13 @@ def eltwise(node: Node) -> Site | None:
     if name is None:
         return unjudged(node, Kind.NOT_MODELLED)
     plain = name != "Sum" or "1" not in node.attributes
-    return Site(node, Kind.ELEMENTWISE, given(node), _ELTWISE, {}, name, plain)
+    return Site(node, Kind.ELEMENTWISE, present_operands(node), _ELTWISE, {}, name, plain)
 
 
 def prelu(node: Node) -> Site:
     """One slope, or one per channel."""
     slope = weights(node, "slope")
-    data = given(node)[:1]
+    data = present_operands(node)[:1]
     rule = rule_row(None, engine="ncnn", op="prelu")
     return Site(node, Kind.PRELU, (*data, *map(operand_of, slope)), rule, {}, "PRelu")
 
@@ -132,7 +132,7 @@ def along_channels(op: str, name: str) -> Callable[[Node], Site | None]:
 
     def build(node: Node) -> Site | None:
         own = weights(node, name)
-        data = given(node)[: 1 if own else 2]
+        data = present_operands(node)[: 1 if own else 2]
         operands = (*data, *map(operand_of, own))
         if len(operands) < 2:
             return None
@@ -144,7 +144,7 @@ def along_channels(op: str, name: str) -> Callable[[Node], Site | None]:
 
 def bias(node: Node) -> Site | None:
     """One number per channel; vectors and matrices are one channel and take the first number."""
-    data = given(node)[0].shape
+    data = present_operands(node)[0].shape
     if data is not None and len(data) < 3:
         return unjudged(node, Kind.NOT_MODELLED)
     return along_channels("Add", "bias")(node)
@@ -159,7 +159,7 @@ def norm(op: str, *names: str) -> Callable[[Node], Site | None]:
         own = weights(node, *names)
         if not own:
             return None
-        data = given(node)[0]
+        data = present_operands(node)[0]
         if op == "InstanceNormalization" and data.shape is not None and len(data.shape) < 3:
             return unjudged(node, Kind.NOT_MODELLED)  # it is one channel there
         return Site(node, Kind.CHANNEL, (data, *map(operand_of, own)), rule, {"axis": 0}, op)
@@ -174,7 +174,7 @@ def trailing(op: str, *names: str) -> Callable[[Node], Site | None]:
         own = weights(node, *names)
         if not own:
             return None
-        data = given(node)[0]
+        data = present_operands(node)[0]
         axes = _normalised(data.shape, whole(node, 0))
         if axes is None:
             return unjudged(node, Kind.NOT_MODELLED)
@@ -227,7 +227,7 @@ def gemm(node: Node) -> Site | None:
 
 def matmul(node: Node) -> Site | None:
     """The axes before the last two."""
-    batch = batches(given(node)[:2])
+    batch = batches(present_operands(node)[:2])
     if batch is None:
         return None
     return Site(node, Kind.MATMUL, batch, _ncnn_rule("MatMul"), {}, "MatMul")

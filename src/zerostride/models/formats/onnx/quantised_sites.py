@@ -24,9 +24,9 @@ from .sites import (
     Site,
     batches,
     gemm,
-    given,
     input_at,
     operand_of,
+    present_operands,
     unjudged,
 )
 
@@ -161,7 +161,7 @@ def _gates(node: Node) -> Site:
 
 def _bias(node: Node) -> Site | None:
     """A vector along the last axis."""
-    operands = given(node)
+    operands = present_operands(node)
     if len(operands) < 2:
         return None
     axis = max(len(operands[0].shape or ()) - 1, 0)
@@ -170,7 +170,7 @@ def _bias(node: Node) -> Site | None:
 
 def _trailing(node: Node) -> Site | None:
     """The other operands broadcast one way to the first."""
-    operands = given(node)
+    operands = present_operands(node)
     return Site(node, Kind.TRAILING, operands, ONE_WAY, {}) if len(operands) > 1 else None
 
 
@@ -178,7 +178,7 @@ def _fused_product(node: Node) -> Site | None:
     """FusedMatMul: the batch axes, if it does not transpose them."""
     if node.attributes.get("transBatchA") or node.attributes.get("transBatchB"):
         return unjudged(node, Kind.NOT_MODELLED)
-    batch = batches(given(node)[:2])
+    batch = batches(present_operands(node)[:2])
     return None if batch is None else Site(node, Kind.MATMUL, batch, BOTH_WAYS, {})
 
 

@@ -176,7 +176,7 @@ def operand_of(value: Value) -> Operand:
     return Operand(value.name, value.shape, value.constant, value.missing, value)
 
 
-def given(node: Node) -> tuple[Operand, ...]:
+def present_operands(node: Node) -> tuple[Operand, ...]:
     """The operands of a node that are present."""
     return tuple(operand_of(value) for value in node.inputs if value is not None)
 
@@ -188,28 +188,28 @@ def input_at(node: Node, position: int) -> Value | None:
 
 def unjudged(node: Node, kind: Kind) -> Site:
     """The site of a node that may broadcast and cannot be judged."""
-    return Site(node, kind, given(node), BOTH_WAYS, {})
+    return Site(node, kind, present_operands(node), BOTH_WAYS, {})
 
 
 def _binary(node: Node) -> Site:
     """Two operands: the NumPy rule from opset 7 on, `broadcast` and `axis` before."""
     if node.version >= 7:
-        return Site(node, Kind.ELEMENTWISE, given(node), BOTH_WAYS, {})
+        return Site(node, Kind.ELEMENTWISE, present_operands(node), BOTH_WAYS, {})
     attributes = {key: node.attributes.get(key) for key in ("broadcast", "axis")}
     if not attributes["broadcast"]:
         attributes["axis"] = None  # exporters write the axis even if it has no effect
-    return Site(node, Kind.ELEMENTWISE, given(node), _LEGACY, attributes)
+    return Site(node, Kind.ELEMENTWISE, present_operands(node), _LEGACY, attributes)
 
 
 def _variadic(node: Node) -> Site | None:
     """Two operands or more: the NumPy rule from opset 8 on, identical shapes before."""
-    operands = given(node)
+    operands = present_operands(node)
     rule = BOTH_WAYS if node.version >= 8 else _IDENTICAL
     return Site(node, Kind.ELEMENTWISE, operands, rule, {}) if len(operands) > 1 else None
 
 
 def _where(node: Node) -> Site:
-    return Site(node, Kind.WHERE, given(node), BOTH_WAYS, {})
+    return Site(node, Kind.WHERE, present_operands(node), BOTH_WAYS, {})
 
 
 def _expand(node: Node) -> Site:
@@ -234,14 +234,14 @@ _SLOPE = replace(ONE_WAY, operands=(2, 2))
 
 def _prelu(node: Node) -> Site:
     """The slope broadcasts one way to the data; before opset 7: one number, or one per channel."""
-    operands = given(node)
+    operands = present_operands(node)
     if node.version >= 7 or len(operands) != 2 or operands[1].shape in ((1,), ()):
         return Site(node, Kind.PRELU, operands, _SLOPE, {})
     return Site(node, Kind.PRELU, operands, AT_AXIS, {"axis": 1})
 
 
 def _clip(node: Node) -> Site | None:
-    operands = given(node)
+    operands = present_operands(node)
     return Site(node, Kind.CLIP, operands, ONE_NUMBER, {}) if len(operands) > 1 else None
 
 
@@ -281,7 +281,7 @@ def batches(operands: Sequence[Operand]) -> tuple[Operand, ...] | None:
 
 def _matmul(node: Node) -> Site | None:
     """The axes before the last two, as in numpy.matmul; None if both ranks are 2 or less."""
-    operands = given(node)[:2]
+    operands = present_operands(node)[:2]
     batch = batches(operands)
     if batch is None:
         return None
@@ -293,17 +293,17 @@ def _channel(node: Node) -> Site:
     if node.op == "GroupNormalization" and node.version < 21:
         # Scale and bias have one number per group, which no plan of axes expresses.
         return unjudged(node, Kind.NOT_MODELLED)
-    return Site(node, Kind.CHANNEL, given(node), AT_AXIS, {"axis": 1})
+    return Site(node, Kind.CHANNEL, present_operands(node), AT_AXIS, {"axis": 1})
 
 
 def _trailing(node: Node) -> Site:
     """Scale and bias broadcast one way to the data."""
-    return Site(node, Kind.TRAILING, given(node), ONE_WAY, {})
+    return Site(node, Kind.TRAILING, present_operands(node), ONE_WAY, {})
 
 
 def _per_axis(node: Node) -> Site:
     """One scale, or one per index of `axis`; blocks are not a broadcast of axes."""
-    operands = given(node)
+    operands = present_operands(node)
     scale = operands[1].shape if len(operands) > 1 else None
     data = operands[0].shape if operands else None
     if node.attributes.get("block_size") or (scale is not None and len(scale) > 1):
@@ -330,7 +330,7 @@ def _if_present(*positions: int) -> Builder:
 def _einsum(node: Node) -> Site | None:
     """The document broadcasts only ellipses; NumPy and ONNX Runtime also stretch a letter's 1."""
     equation = str(node.attributes.get("equation", "")).replace(" ", "")
-    operands = given(node)
+    operands = present_operands(node)
     if len(operands) > 1 and ("..." in equation or _stretched_letters(equation, operands)):
         return unjudged(node, Kind.NOT_MODELLED)
     return None
