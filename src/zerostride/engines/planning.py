@@ -98,8 +98,7 @@ def _of_names(arrays: tuple[Any, ...], rule: str | None) -> Plan:
     """The plan of xarray's arrays, which are combined by dimension names."""
     if rule is not None:
         raise BroadcastError(
-            f"the dimensions of DataArrays say where they land by their names; {rule!r} has "
-            "nothing to say",
+            f"DataArrays broadcast by dimension name, and not by {rule!r}",
             reason=Reason.ATTRIBUTE,
             hint="give their shapes to plan by places",
         )

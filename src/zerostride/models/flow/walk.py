@@ -111,8 +111,8 @@ class Walk:
             if shape is None:
                 self.facts[id(value)] = UNKNOWN
                 continue
-            for size in _ints(value.declared or value.shape):
-                self.read(size, value.name)
+            for number in _ints(value.declared or value.shape):
+                self.read(number, value.name)
             for size in shape:
                 symbols = dim(size).symbols
                 self._taken.update(symbol.name for symbol in symbols)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ....engines.planning import engine_plan
 from ....errors import BroadcastError
-from ....sizes.dim import Dim, Number, made, plain
+from ....sizes.dim import Dim, Number, dim_of_terms, plain
 from ....sizes.functions import minimum
 from ...ir.moves import at_rank, inserted, with_kept
 from .expression import evaluate
@@ -88,7 +88,7 @@ def binary(call: LayerCall) -> Results:
         plan = engine_plan(*call.shapes[:2], engine="ncnn")
     except BroadcastError as error:
         raise Wrong(error.detail) from None
-    return [tuple(made(s.const, s.terms) if isinstance(s, Dim) else s for s in plan.shape)]
+    return [tuple(dim_of_terms(s.const, s.terms) if isinstance(s, Dim) else s for s in plan.shape)]
 
 
 # Axes.
