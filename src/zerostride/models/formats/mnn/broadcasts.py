@@ -18,7 +18,7 @@ from ....errors import BroadcastError
 from ....ops import find_op
 from ...ir.graph import Node
 from ...transport.compound_engines import CARRIERS
-from ..onnx.sites import AT_AXIS, ONE_WAY, Kind, Site, batches, given, unjudged
+from ..onnx.sites import AT_AXIS, ONE_WAY, Kind, Site, batches, present_operands, unjudged
 from ..onnx.sites import find_site as find_onnx_site
 from ..site_rows import as_onnx
 from .schema import OPS
@@ -64,20 +64,20 @@ def _rule(op: str | None = None, *, to_target: bool = False) -> Rule:
 def _binary(node: Node) -> Site:
     """Two operands, by MNN's rule."""
     op = word(str(node.attributes.get("opType")))
-    if not op or len(given(node)) != 2:
+    if not op or len(present_operands(node)) != 2:
         return _not_modelled(node)
-    return Site(node, Kind.ELEMENTWISE, given(node), _rule(find_op(op).name), {}, op)
+    return Site(node, Kind.ELEMENTWISE, present_operands(node), _rule(find_op(op).name), {}, op)
 
 
 def _select(node: Node) -> Site:
-    if len(given(node)) != 3:
+    if len(present_operands(node)) != 3:
         return _not_modelled(node)
-    return Site(node, Kind.WHERE, given(node), _rule("where"), {}, "Where")
+    return Site(node, Kind.WHERE, present_operands(node), _rule("where"), {}, "Where")
 
 
 def _eltwise(node: Node) -> Site | None:
     """The result has the first operand's shape, whatever the others' shapes are."""
-    operands = given(node)
+    operands = present_operands(node)
     op = {"PROD": "Mul", "SUM": "Add", "MAXIMUM": "Max", "SUB": "Sub"}.get(
         str(node.attributes.get("type"))
     )
@@ -92,7 +92,7 @@ def _pack(node: Node) -> Site | None:
     MNN's converter writes a Pack for an ONNX Max or Sum of three operands or more, without
     stretching them.
     """
-    operands = given(node)
+    operands = present_operands(node)
     if len({part.shape for part in operands}) < 2:
         return None
     return Site(node, Kind.ELEMENTWISE, operands, RULES["none"], {}, "Pack")
@@ -108,23 +108,25 @@ def _broadcast_to(node: Node) -> Site:
 
 
 def _prelu(node: Node) -> Site:
-    if len(given(node)) != 2:
+    if len(present_operands(node)) != 2:
         return _not_modelled(node)
-    return Site(node, Kind.PRELU, given(node), _rule("prelu"), {}, "PRelu")
+    return Site(node, Kind.PRELU, present_operands(node), _rule("prelu"), {}, "PRelu")
 
 
 def _channel(node: Node) -> Site | None:
     """Vectors along axis 1, the channels, as in ONNX's BatchNormalization."""
-    if not all(part.constant for part in given(node)[1:]):
+    if not all(part.constant for part in present_operands(node)[1:]):
         return _not_modelled(node)
-    if len(given(node)) < 2:
+    if len(present_operands(node)) < 2:
         return None
-    return Site(node, Kind.CHANNEL, given(node), AT_AXIS, {"axis": 1}, "BatchNormalization")
+    return Site(
+        node, Kind.CHANNEL, present_operands(node), AT_AXIS, {"axis": 1}, "BatchNormalization"
+    )
 
 
 def _layer_norm(node: Node) -> Site | None:
     """Scale and bias have one number for each normalised element, as one vector."""
-    operands = given(node)
+    operands = present_operands(node)
     if len(operands) < 2:
         return None
     count = len(node.attributes.get("axes", ()))
@@ -136,7 +138,7 @@ def _layer_norm(node: Node) -> Site | None:
 
 def _product(node: Node) -> Site | None:
     """The axes before the last two."""
-    parts = given(node)[:2]
+    parts = present_operands(node)[:2]
     if len(parts) < 2:
         return _not_modelled(node)
     batch = batches(parts)

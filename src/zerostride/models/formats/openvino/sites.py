@@ -22,7 +22,7 @@ from ....engines.table import find_engine
 from ....errors import Misfit, Reason
 from ....sizes import Asker, Shape
 from ...ir.graph import FileShape, Node, Value
-from ..onnx.sites import Kind, Operand, Site, given, operand_of, unjudged
+from ..onnx.sites import Kind, Operand, Site, operand_of, present_operands, unjudged
 from ..onnx.sites import find_site as onnx_site
 from ..site_rows import as_onnx
 from .opsets import NEWEST, OPS, canonical
@@ -138,10 +138,10 @@ def _ruled(node: Node, kind: Kind, op: str, pdpd: Rule = _PDPD) -> Site:
         axis = axis_of(node)
         if axis is None:
             return unjudged(node, Kind.NOT_MODELLED)
-        return Site(node, kind, given(node), pdpd, {"axis": axis}, name)
+        return Site(node, kind, present_operands(node), pdpd, {"axis": axis}, name)
     if mode not in MODES:
         return unjudged(node, Kind.NOT_MODELLED)
-    return Site(node, kind, given(node), MODES[mode], {}, name)
+    return Site(node, kind, present_operands(node), MODES[mode], {}, name)
 
 
 def _binary(node: Node, op: str) -> Site:
@@ -194,7 +194,7 @@ def _prelu(node: Node, op: str) -> Site:
     """A vector slope that fits axis 1 aligns with it, as in the engine."""
     if len(node.inputs) != 2:
         return unjudged(node, Kind.NOT_MODELLED)
-    return Site(node, Kind.PRELU, given(node), _PRELU, {}, op)
+    return Site(node, Kind.PRELU, present_operands(node), _PRELU, {}, op)
 
 
 def _broadcast(node: Node, op: str) -> Site | None:
