@@ -19,17 +19,17 @@ from ..compute.foreign import NotPlain
 from ..compute.native import copied
 from ..compute.outputs import as_target, check_places, check_shape
 from ..compute.semantics import WEAK
-from ..compute.special import is_float, keeps_kind
+from ..compute.special import keeps_kind
 from ..core.plan import Plan
 from ..errors import BroadcastError, Reason
 from ..fusion.evaluate import Library, evaluate
-from ..fusion.grad.vjp import check_real, cotangents_of
+from ..fusion.grad.vjp import GraphProgram, Ways, pulled
 from ..fusion.trace.graph import Apply, Input, View
 from ..ops import Op
 from . import direct, dlpack, programs
 from .model import FusedCall, Options
 from .packing import leaves, mapped, zipped
-from .programs import LibraryProgram, Prepared
+from .programs import Prepared
 from .standard import Standard
 from .table import find_row
 
@@ -56,8 +56,9 @@ class Generic:
         """NumPy's array of the memory of an `out`, for writing."""
         return dlpack.writable(array)
 
-    def from_numpy(self, result: NDArray[Any], like: Any) -> Any:
-        """A result as the library's array, on the device of `like`; without a copy if possible."""
+    def from_numpy(self, result: NDArray[Any], operands: Sequence[Any]) -> Any:
+        """A result as the library's array, on the operands' device; without a copy if possible."""
+        like = self.first(operands)
         xp = self.namespace(like)
         if not hasattr(xp, result.dtype.name):
             raise TypeError(
@@ -150,10 +151,11 @@ class Generic:
         arrays = self.readable(operands, options.out)
         if arrays is not None and (options.engine is not None or not self.is_large(arrays)):
             out = options.out
-            if out is not None:
-                options = replace(options, out=self._target(out))
-            result = direct.call(op, arrays, options, own=self.promotes)
-            return self.answer(result, self.first(operands), out)
+            if out is None:
+                result = direct.call(op, arrays, options, own=self.promotes)
+                return self.from_numpy(np.asarray(result), operands)
+            lowered = replace(options, out=self._target(out))
+            return self.answer(direct.call(op, arrays, lowered, own=self.promotes), operands, out)
         if options.engine is not None and not self.has_engines:
             raise TypeError(
                 f"engine={options.engine!r} is computed in this processor's memory, and the "
@@ -168,7 +170,7 @@ class Generic:
         """`data` laid over the plan's shape: a view where the library has views."""
         if out is not None and self.all_here((data,)):
             target = as_target(self._target(out), plan.shape, plan)
-            return self.answer(copied(plan.view(0, self._lowered(data)), target), data, out)
+            return self.answer(copied(plan.view(0, self._lowered(data)), target), (data,), out)
         (view,) = self.views(plan, (data,))
         if out is not None:
             return self._written(only(out), view, plan, "data")
@@ -197,7 +199,7 @@ class Generic:
         """`grad` summed to the shape of operand `k`."""
         arrays = self.readable((grad,), None)
         if arrays is not None:
-            return self.from_numpy(np.asarray(plan.unbroadcast(arrays[0], k)), grad)
+            return self.from_numpy(np.asarray(plan.unbroadcast(arrays[0], k)), (grad,))
         if tuple(grad.shape) != plan.shape or not 0 <= k < len(plan.operands):
             return plan.unbroadcast(self.shown(grad), k)  # says what is wrong
         function = programs.fused_adjoint(plan.operands[k], plan.stretched[k])
@@ -210,7 +212,8 @@ class Generic:
         arrays = self.readable((x,), out)
         if arrays is not None:
             lowered = options if out is None else {**options, "out": self._target(out)}
-            return self.answer(direct.reduced(name, arrays[0], lowered, self.as_dtype), x, out)
+            result = direct.reduced(name, arrays[0], lowered, self.as_dtype)
+            return self.answer(result, (x,), out)
         dtype = options.get("dtype")
         function = programs.fused_reduction(
             name,
@@ -224,7 +227,8 @@ class Generic:
         """A call of a fused function."""
         self.check_out(call.out)
         self.check_call(call)
-        arrays = self.readable(call.inputs, call.out)
+        inputs = call.inputs
+        arrays = self.readable(inputs, call.out)
         if arrays is None or (call.progress is None and self.is_large(arrays)):
             if call.progress is not None:
                 raise TypeError(
@@ -232,49 +236,35 @@ class Generic:
                     "it out here"
                 )
             return self.computed(call)
-        count = len(call.operands)
-        more = dict(zip(call.settings, arrays[count:], strict=True))
-        if call.out is not None:
-            more["out"] = mapped(call.out, self._target)
-        if call.progress is not None:
-            more["progress"] = call.progress
         function = call.function.of_library if self.promotes else call.function
-        result, like = function(*arrays[:count], **more), self.first(call.inputs)
-        if call.out is None:
-            return mapped(result, lambda part: self.from_numpy(np.asarray(part), like))
-        return zipped(result, call.out, lambda part, target: self.answer(part, like, target))
+        if len(inputs) == len(call.operands) and call.out is call.progress is None:
+            result = function(*arrays)
+        else:
+            count = len(call.operands)
+            more = dict(zip(call.settings, arrays[count:], strict=True))
+            if call.out is not None:
+                more["out"] = mapped(call.out, self._target)
+            if call.progress is not None:
+                more["progress"] = call.progress
+            result = function(*arrays[:count], **more)
+        if type(result) is np.ndarray and call.out is None:
+            return self.from_numpy(result, inputs)
+        return zipped(result, call.out, lambda part, target: self.answer(part, inputs, target))
 
     def vjp(self, call: FusedCall) -> tuple[Any, Callable[..., Any]]:
         """A fused function's result, and the function of cotangents that gives gradients."""
         self.check_call(call)
         prepared = self.prepared(call)
-        program, structure = prepared.program, prepared.compiled.structure
-        check_real(program.graph)
         values = self.values_of(prepared)
-        like, results = self.first(values), self.run(program, values)
-        wanted = [k < len(call.operands) for k in range(len(values))]
-
-        def pull(packed: Any) -> tuple[Any, ...]:
-            cotangents = cotangents_of(
-                packed,
-                structure,
-                program.outputs,
-                lambda cotangent: self.array_of(cotangent, like),
-                self.library(like).cast,
-            )
-            gradients = self.pulled(program, values, cotangents, wanted)
-            return tuple(
-                gradient
-                if gradient is not None
-                else self.zeros(operand.shape, operand.dtype, like)
-                if is_float(np.dtype(operand.dtype))
-                else None
-                for operand, gradient in zip(
-                    program.operands, gradients[: len(call.operands)], strict=False
-                )
-            )
-
-        return structure.pack(results), pull
+        like = self.first(values)
+        ways = Ways(
+            self.run,
+            lambda cotangent: self.array_of(cotangent, like),
+            self.library(like).cast,
+            lambda described, _: self.zeros(described.shape, described.dtype, like),
+        )
+        structure, count = prepared.compiled.structure, len(call.operands)
+        return pulled(prepared.program, structure, values, count, ways)
 
     # Programs.
 
@@ -296,11 +286,12 @@ class Generic:
         """The operands of a prepared call, captured arrays included."""
         return (*prepared.values, *prepared.compiled.captured)
 
-    def run(self, program: LibraryProgram, values: Sequence[Any]) -> list[Any]:
+    def run(self, program: GraphProgram, values: Sequence[Any]) -> list[Any]:
         """The results of a program, as new arrays of the library."""
-        like, arrays = self.first(values), self.readable(values, None)
+        arrays = self.readable(values, None)
         if arrays is not None:
-            return [self.from_numpy(result, like) for result in program.run(arrays)]
+            return [self.from_numpy(np.asarray(result), values) for result in program.run(arrays)]
+        like = self.first(values)
         with np.errstate(all="ignore"):  # the namespace may be NumPy's
             results = evaluate(program.graph, self.arrays(values, like), self.library(like))
         copied_as = self.namespace(like).asarray
@@ -308,23 +299,6 @@ class Generic:
             copied_as(result, copy=True) if _may_share(node) else result
             for node, result in zip(program.outputs, results, strict=True)
         ]
-
-    def pulled(
-        self,
-        program: LibraryProgram,
-        values: Sequence[Any],
-        cotangents: Sequence[Any],
-        wanted: Sequence[bool],
-    ) -> list[Any]:
-        """The gradients of a program's operands; None where they are 0 or not wanted."""
-        like = self.first(values)
-        return program.pulled(
-            values,
-            cotangents,
-            wanted,
-            self.run,
-            lambda node: self.zeros(node.shape, node.dtype, like),
-        )
 
     def deliver(self, results: list[Any], targets: Sequence[Any], names: Sequence[str]) -> None:
         """Writes results to their targets, which take the results' places."""
@@ -356,9 +330,9 @@ class Generic:
         """The array that determines the results' namespace and device."""
         return next(value for value in leaves(values) if self.is_own(value))
 
-    def answer(self, result: Any, like: Any, out: Any) -> Any:
+    def answer(self, result: Any, operands: Sequence[Any], out: Any) -> Any:
         """NumPy's result as the library's array, or the `out` that has been written."""
-        return self.from_numpy(np.asarray(result), like) if out is None else only(out)
+        return self.from_numpy(np.asarray(result), operands) if out is None else only(out)
 
     def _lowered(self, value: Any) -> Any:
         return self.to_numpy(value) if self.is_own(value) else value

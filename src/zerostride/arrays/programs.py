@@ -18,124 +18,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.semantics import values_of, variant
-from ..compute.special import is_float
 from ..core.plan import Plan
 from ..engines.planning import plan
 from ..errors import BroadcastError, Reason
 from ..fusion.calls import Compiled, sort
 from ..fusion.function import Fused
-from ..fusion.grad.graph import backward
-from ..fusion.run import Ready, ready, run_into
-from ..fusion.trace.graph import Graph, Node, places_of, pruned
+from ..fusion.grad.vjp import GraphProgram, program_of
+from ..fusion.trace.graph import places_of
 from ..fusion.trace.reducing import TRACED
-from ..fusion.trace.tracing import Operand, operand_of
 from ..fusion.trace.value import Value
 from ..ops import OPS, Op
 from .model import FusedCall, Options
-
-
-@dataclass(frozen=True, eq=False)
-class LibraryProgram:
-    """A graph with the descriptions of its inputs, captured arrays included.
-
-    Attributes:
-        graph: the graph.
-        operands: a description for each of its inputs.
-    """
-
-    graph: Graph
-    operands: tuple[Operand, ...]
-
-    @functools.cached_property
-    def ready(self) -> Ready:
-        """The graph, ready to run."""
-        return ready(self.graph)
-
-    @property
-    def outputs(self) -> tuple[Node, ...]:
-        """The nodes of the results."""
-        return tuple(self.graph.nodes[k] for k in self.graph.outputs)
-
-    def run(self, values: Sequence[Any]) -> list[NDArray[Any]]:
-        """The results for NumPy arrays, and Python numbers where inputs are weak; new arrays."""
-        results = run_into(self.ready, values, [None] * len(self.graph.outputs))
-        return [np.asarray(result) for result in results]
-
-    @functools.cached_property
-    def is_real(self) -> bool:
-        """Whether it has gradients: it computes with no complex numbers."""
-        dtypes = {np.dtype(node.dtype) for node in self.graph.nodes}
-        return all(dtype.kind in "biu" or is_float(dtype) for dtype in dtypes)
-
-    def gradients(self, wanted: tuple[bool, ...]) -> Gradients:
-        """The gradients of some inputs, as a program of the inputs and the cotangents."""
-        return _gradients(self, wanted)
-
-    def pulled(
-        self,
-        values: Sequence[Any],
-        cotangents: Sequence[Any],
-        wanted: Sequence[bool],
-        run: Callable[[LibraryProgram, Sequence[Any]], list[Any]],
-        zeros: Callable[[Node], Any],
-    ) -> list[Any]:
-        """The gradients of its operands, for cotangents of its results; None where it is 0.
-
-        Args:
-            values: the operands.
-            cotangents: for each result an array of its shape and dtype, or None for 0.
-            wanted: the operands whose gradients are asked for.
-            run: computes a program.
-            zeros: makes zeros of a result's shape and dtype.
-        """
-        gradients = self.gradients(tuple(map(bool, wanted)))
-        if gradients.program is None:
-            return [None] * len(values)
-        filled = [
-            zeros(node) if cotangent is None else cotangent
-            for node, cotangent in zip(self.outputs, cotangents, strict=True)
-        ]
-        results = run(gradients.program, (*values, *filled))
-        return [None if place is None else results[place] for place in gradients.places]
-
-
-@dataclass(frozen=True, eq=False)
-class Gradients:
-    """A program of gradients.
-
-    Attributes:
-        program: its inputs are the forward program's, and a cotangent for each result; None where
-            all gradients are 0.
-        places: for each input of the forward program, which result is its gradient; None where it
-            is 0 or not wanted.
-    """
-
-    program: LibraryProgram | None
-    places: tuple[int | None, ...]
-
-
-@functools.lru_cache(1024)
-def _gradients(program: LibraryProgram, wanted: tuple[bool, ...]) -> Gradients:
-    backward_pass = backward(program.graph, program.operands, len(program.operands))
-    kept = [
-        place
-        for place, want in zip(backward_pass.places, wanted, strict=True)
-        if want and place is not None
-    ]
-    if not kept:
-        return Gradients(None, (None,) * len(wanted))
-    cotangents = [Operand(node.shape, node.dtype) for node in program.outputs]
-    outputs = tuple(backward_pass.graph.outputs[place] for place in kept)
-    number = {place: k for k, place in enumerate(kept)}
-    places = tuple(
-        number[place] if want and place is not None else None
-        for place, want in zip(backward_pass.places, wanted, strict=True)
-    )
-    return Gradients(
-        LibraryProgram(pruned(backward_pass.graph, outputs), (*program.operands, *cotangents)),
-        places,
-    )
-
 
 # Calls
 
@@ -151,7 +44,7 @@ class Prepared:
     """
 
     compiled: Compiled
-    program: LibraryProgram
+    program: GraphProgram
     values: tuple[Any, ...]
 
 
@@ -168,10 +61,7 @@ def prepared(call: FusedCall, shown: Callable[[Any], Any], *, own: bool) -> Prep
     more = {name: shown(value) for name, value in settings.items()}
     described = sort([shown(value) for value in call.operands], more, own=own)
     compiled: Compiled = call.function.compiled(described)
-    program = compiled.derived.get("program")
-    if program is None:
-        inputs = (*described.operands, *map(operand_of, compiled.captured))
-        program = compiled.derived.setdefault("program", LibraryProgram(compiled.graph, inputs))
+    program = program_of(compiled, described)
     named = (settings[name] for name in described.named)
     return Prepared(compiled, program, (*call.operands, *named))
 

@@ -209,6 +209,8 @@ class Standard(ByRow):
 
     def laid(self, array: Any, axes: Axes, shape: tuple[int, ...]) -> Any:
         """An array broadcast to a shape, stretched by views where the library has views."""
+        if axes == (*range(len(shape) - len(axes), len(shape)),):
+            return array if tuple(array.shape) == shape else self.xp.broadcast_to(array, shape)
         places = places_of(axes, len(shape))
         sizes = tuple(1 if axis is None else int(array.shape[axis]) for axis in places)
         array = self.turned(array, places, sizes)

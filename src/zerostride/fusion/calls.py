@@ -64,7 +64,7 @@ class Compiled:
         lay: their shapes and dtypes when the function was traced.
         integers: the conditions on Python integers among the operands.
         is_of_numbers: whether Python numbers of the call are constants of the graph.
-        derived: values computed on demand: "gradients".
+        derived: values computed on demand: "program".
     """
 
     ready: Ready

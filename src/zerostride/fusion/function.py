@@ -245,12 +245,12 @@ class Fused(_Calls):
             returns a gradient for each positional operand, of its shape and dtype.
         """
         with first_call:
-            from .grad.vjp import pulled
+            from .grad.vjp import pulled_call
 
         if any_foreign(operands) or any_foreign(more.values()):
             return dispatch().vjp(self, operands, more)  # type: ignore[no-any-return]
         call = sort(operands, more)
-        return pulled(self.compiled(call), call)
+        return pulled_call(self.compiled(call), call)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(_refuse_method, self)

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...compute.reference import as_operand
-from ...compute.special import is_float
 from ...fusion.calls import Call, Compiled
-from ...fusion.grad.graph import backward
-from ...fusion.grad.vjp import check_real, cotangents_of
-from ...fusion.trace.tracer import Operand, operand_of
+from ...fusion.grad.vjp import Described, GraphProgram, Ways, program_of
+from ...fusion.grad.vjp import pulled as pulled_by
 from . import lazy
 
 
@@ -27,32 +25,15 @@ def pulled(
         call: the call with NumPy stand-ins of their shapes and dtypes.
         name: the tasks' name.
     """
-    import dask.array as da
+    forward = program_of(compiled, call)
 
-    check_real(compiled.graph)
-    operands = call.operands
-    count = len(operands) - len(call.named)
-    backward_pass = backward(
-        compiled.graph, [*operands, *map(operand_of, compiled.captured)], count
-    )
+    def run(program: GraphProgram, arrays: Sequence[Any]) -> list[Any]:
+        tasks = name if program is forward else f"{name}-vjp"
+        return lazy.computed(program.graph, arrays, tasks)
+
     arrays = (*values, *compiled.captured)
-    results = lazy.computed(compiled.graph, arrays, name)
-    outputs = [compiled.graph.nodes[k] for k in compiled.graph.outputs]
-
-    def pull(packed: Any) -> tuple[Any, ...]:
-        """The gradients of the results' inner product with cotangents."""
-        leaves = cotangents_of(packed, compiled.structure, outputs, _array_of, _cast)
-        cotangents = [
-            da.zeros(node.shape, chunks=result.chunks, dtype=node.dtype) if array is None else array
-            for array, node, result in zip(leaves, outputs, results, strict=True)
-        ]
-        gradients = lazy.computed(backward_pass.graph, (*arrays, *cotangents), f"{name}-vjp")
-        return tuple(
-            _zero(operand, value) if place is None else gradients[place]
-            for operand, value, place in zip(operands, values, backward_pass.places, strict=False)
-        )
-
-    return compiled.structure.pack(results), pull
+    ways = Ways(run, _array_of, _cast, _zeros)
+    return pulled_by(forward, compiled.structure, arrays, len(values) - len(call.named), ways)
 
 
 def _array_of(cotangent: Any) -> Any:
@@ -67,10 +48,8 @@ def _cast(array: Any, dtype: str) -> Any:
     return array.astype(dtype)
 
 
-def _zero(operand: Operand, value: Any) -> Any:
+def _zeros(described: Described, beside: Any) -> Any:
     import dask.array as da
 
-    dtype = np.dtype(operand.dtype)
-    if not is_float(dtype):
-        return None
-    return da.zeros(operand.shape, chunks=getattr(value, "chunks", "auto"), dtype=dtype)
+    chunks = getattr(beside, "chunks", "auto")
+    return da.zeros(described.shape, chunks=chunks, dtype=described.dtype)

@@ -15,6 +15,7 @@ from ...compute.reference import as_operand
 from ...core.plan import Plan
 from ...errors import BroadcastError, Reason
 from ...fusion.evaluate import Library, evaluate
+from ...fusion.grad.vjp import GraphProgram
 from ...fusion.run import run_into
 from .. import programs
 from ..generic import Generic
@@ -46,9 +47,9 @@ class Jax(Generic):
         """Refuses: JAX's arrays are immutable."""
         _refuse_out()
 
-    def from_numpy(self, result: NDArray[Any], like: Any) -> Any:
-        """A result as JAX's array, in JAX's dtype for it, on the device of `like`."""
-        return raised(result, like)
+    def from_numpy(self, result: NDArray[Any], operands: Sequence[Any]) -> Any:
+        """A result as JAX's array, in JAX's dtype for it, on the operands' device."""
+        return raised(result, self.first(operands))
 
     def dtype_of(self, array: Any) -> np.dtype[Any]:
         """NumPy's dtype of an array."""
@@ -142,7 +143,7 @@ class Jax(Generic):
         settings = {name: settled(value) for name, value in call.settings.items()}
         return super().prepared(call._replace(operands=operands, settings=settings), own=own)
 
-    def run(self, program: programs.LibraryProgram, values: Sequence[Any]) -> list[Any]:
+    def run(self, program: GraphProgram, values: Sequence[Any]) -> list[Any]:
         """The results of a program: by the engine if it can read all operands, else by JAX."""
         arrays, like = lowered(values), self.first(values)
         if arrays is not None:

@@ -18,12 +18,13 @@ from ...compute.outputs import check_places, check_shape
 from ...compute.special import keeps_kind
 from ...core.plan import Plan
 from ...fusion.evaluate import Library
+from ...fusion.grad.vjp import GraphProgram
 from .. import programs
 from ..generic import Generic, only
 from ..model import FusedCall
 from .data import as_numpy, as_torch, from_numpy, to_numpy
 from .ops import Torch as TorchLibrary
-from .running import Way, pulled, run, way_of, why_not_plain
+from .running import Way, run, way_of, why_not_plain
 
 
 class Torch(Generic):
@@ -45,7 +46,7 @@ class Torch(Generic):
         """The same of an `out`."""
         return _writable(array)
 
-    def from_numpy(self, result: NDArray[Any], like: Any) -> Any:
+    def from_numpy(self, result: NDArray[Any], operands: Sequence[Any]) -> Any:
         """The tensor of an answer's memory."""
         return from_numpy(result)
 
@@ -98,7 +99,7 @@ class Torch(Generic):
         """The first tensor; None of numbers alone, which PyTorch traces."""
         return next((value for value in values if isinstance(value, Tensor)), None)
 
-    def answer(self, result: Any, like: Any, out: Any) -> Any:
+    def answer(self, result: Any, operands: Sequence[Any], out: Any) -> Any:
         """The tensor of NumPy's result; autograd is told that the memory of `out` was written."""
         if out is None:
             return from_numpy(np.asarray(result))
@@ -137,19 +138,9 @@ class Torch(Generic):
         """The operands of a prepared call, captured arrays included."""
         return (*prepared.values, *_captured(prepared))
 
-    def run(self, program: programs.LibraryProgram, values: Sequence[Any]) -> list[Any]:
+    def run(self, program: GraphProgram, values: Sequence[Any]) -> list[Any]:
         """The results of a program, by the way that its operands need."""
         return run(program, values)
-
-    def pulled(
-        self,
-        program: programs.LibraryProgram,
-        values: Sequence[Any],
-        cotangents: Sequence[Any],
-        wanted: Sequence[bool],
-    ) -> list[Any]:
-        """The gradients of a program's operands; None where they are 0 or not wanted."""
-        return pulled(program, values, cotangents, wanted)
 
     def deliver(self, results: list[Any], targets: Sequence[Any], names: Sequence[str]) -> None:
         """Writes results to their targets, none before all are checked."""

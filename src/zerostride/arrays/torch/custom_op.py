@@ -16,9 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...fusion.grad.vjp import GraphProgram
 from ...fusion.trace.graph import Apply, Constant, Graph, Input, Node, Reduce, View
 from ...fusion.trace.tracing import Operand
-from ..programs import LibraryProgram
 from .data import as_torch
 from .running import pulled, run
 
@@ -27,11 +27,11 @@ _NODES: dict[str, type[Any]] = {
 }
 
 
-def text_of(program: LibraryProgram) -> str:
+def text_of(program: GraphProgram) -> str:
     """A program as text.
 
     >>> x = Input(0, (2,), "float32")
-    >>> program = LibraryProgram(Graph((x,), (0,), 1), (Operand((2,), "float32"),))
+    >>> program = GraphProgram(Graph((x,), (0,), 1), (Operand((2,), "float32"),))
     >>> program_of(text_of(program)).graph == program.graph
     True
     """
@@ -46,12 +46,12 @@ def text_of(program: LibraryProgram) -> str:
 
 
 @functools.lru_cache(4096)
-def program_of(text: str) -> LibraryProgram:
+def program_of(text: str) -> GraphProgram:
     """The program of a text."""
     nodes, outputs, operands = json.loads(text)
     graph_nodes: list[Node] = [_NODES[kind](*map(_tuples, values)) for kind, *values in nodes]
     inputs = tuple(Operand(*map(_tuples, values)) for values in operands)
-    return LibraryProgram(Graph(tuple(graph_nodes), tuple(outputs), len(inputs)), inputs)
+    return GraphProgram(Graph(tuple(graph_nodes), tuple(outputs), len(inputs)), inputs)
 
 
 def _fields(value: Any) -> list[Any]:
@@ -69,7 +69,7 @@ _TENSOR, _NUMBER = "tn"
 _MOST = 2**63 - 1
 
 
-def run_as_op(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
+def run_as_op(program: GraphProgram, values: Sequence[Any]) -> list[Tensor]:
     """A program's results, as PyTorch traces them."""
     tensors = [value for value in values if isinstance(value, Tensor)]
     # Integers of more than 64 bits are constants of the program.

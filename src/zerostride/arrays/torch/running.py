@@ -26,8 +26,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from ...fusion.evaluate import evaluate
-from ...fusion.trace.graph import Node
-from ..programs import LibraryProgram
+from ...fusion.grad.vjp import GraphProgram
 from .data import as_torch, from_numpy, to_numpy
 from .ops import Torch
 
@@ -110,13 +109,13 @@ def why_not_plain(tensor: Any) -> str:
     return ""
 
 
-def run(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
+def run(program: GraphProgram, values: Sequence[Any]) -> list[Tensor]:
     """The results of a program for tensors and Python numbers, by the way that they need."""
     tensors = [value for value in values if isinstance(value, Tensor)]
     way = way_of(tensors)
     if way is Way.NATIVE:
         return native(program, values)
-    if way is Way.OWN or not program.is_real:
+    if way is Way.OWN or program.odd_dtype:
         return own(program, values)
     if way is Way.OP:
         from .custom_op import run_as_op
@@ -125,13 +124,13 @@ def run(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
     return list(_Recorded.apply(program, *values))
 
 
-def native(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
+def native(program: GraphProgram, values: Sequence[Any]) -> list[Tensor]:
     """The results by the engine, for tensors in this processor's memory."""
     arrays = [to_numpy(value) if isinstance(value, Tensor) else value for value in values]
-    return [from_numpy(result) for result in program.run(arrays)]
+    return [from_numpy(np.asarray(result)) for result in program.run(arrays)]
 
 
-def own(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
+def own(program: GraphProgram, values: Sequence[Any]) -> list[Tensor]:
     """The results by PyTorch's functions: new tensors, of the operands' subclass if any."""
     device = next(value.device for value in values if isinstance(value, Tensor))
     others = {value.device for value in values if isinstance(value, Tensor)} - {device}
@@ -173,7 +172,7 @@ class _Recorded(_Function):  # type: ignore[misc]
     """A program with its gradients."""
 
     @staticmethod
-    def forward(ctx: Any, program: LibraryProgram, *values: Any) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, program: GraphProgram, *values: Any) -> tuple[Tensor, ...]:
         results = native(program, values)
         ctx.program = program
         ctx.numbers = tuple(None if isinstance(value, Tensor) else value for value in values)
@@ -193,18 +192,20 @@ class _Recorded(_Function):  # type: ignore[misc]
 
 
 def pulled(
-    program: LibraryProgram,
+    program: GraphProgram,
     values: Sequence[Any],
     cotangents: Sequence[Tensor | None],
     wanted: Sequence[bool],
 ) -> list[Tensor | None]:
-    """As :meth:`LibraryProgram.pulled`; None for each where all cotangents are 0."""
+    """As :meth:`GraphProgram.pulled`; None for each where all cotangents are 0."""
     if all(cotangent is None for cotangent in cotangents):
         return [None] * len(values)
     device = next(value.device for value in values if isinstance(value, Tensor))
 
-    def zeros(node: Node) -> Tensor:
-        dtype = as_torch(np.dtype(node.dtype))
-        return torch.zeros((), dtype=dtype, device=device).expand(node.shape)
-
-    return program.pulled(values, cotangents, wanted, run, zeros)
+    filled = [
+        torch.zeros((), dtype=as_torch(np.dtype(node.dtype)), device=device).expand(node.shape)
+        if cotangent is None
+        else cotangent
+        for node, cotangent in zip(program.outputs, cotangents, strict=True)
+    ]
+    return program.pulled(values, filled, wanted, run)
