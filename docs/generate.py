@@ -1,4 +1,4 @@
-"""Writes the pages and pictures made from the tables; --check says whether they are current."""
+"""Writes the pages and pictures that are generated from the tables; --check reports stale ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from zerostride.ops import find_op
 DOCS = Path(__file__).parent
 MADE = "<!-- Made by docs/generate.py from the tables; edit those. -->\n\n"
 
-#: Where the public names lie that `zerostride/__init__.py` imports at once.
+#: The modules of the public names that `zerostride/__init__.py` imports at once.
 PLACES = {
     "Plan": "core.plan",
     "whdc": "core.rules",
@@ -35,7 +35,7 @@ MADE_OF_ROWS = {
     **{name: "Activation" if find_op(name).parameters else "Unary" for name in unary.FUNCTIONS},
 }
 
-#: Shapes that show a rule best, with its attributes.
+#: Each rule's example: shapes and attributes.
 SHOWN = {
     "none": (((2, 3), (2, 3)), {}),
     "numpy": (((2, 1, 5), (4, 1)), {}),
@@ -51,7 +51,7 @@ SHOWN = {
 
 
 def shown_plan(rule: Rule) -> zs.Plan:
-    """The plan that a rule's page draws."""
+    """The example plan of a rule."""
     shapes, attributes = SHOWN[rule.name]
     if rule.to_target:
         mode = {"unidirectional": "numpy"}.get(rule.name, rule.name)
@@ -60,14 +60,19 @@ def shown_plan(rule: Rule) -> zs.Plan:
 
 
 def most(rule: Rule) -> str:
-    """How many axes a rule allows, as a sentence that may follow others."""
-    known = f"up to {rule.max_rank} axes" in rule.summary or not rule.max_rank
-    return "" if known else f" Up to {rule.max_rank} axes."
+    """A sentence with a rule's limit of axes; empty if the summary already has it."""
+    stated = f"up to {rule.max_rank} axes" in rule.summary or not rule.max_rank
+    return "" if stated else f" Up to {rule.max_rank} axes."
 
 
 def rules_page() -> str:
     """Every rule with its source and a drawing."""
-    parts = ["# Rules\n\n", MADE, "A rule is what a document says. Sizes are outermost first.\n"]
+    parts = [
+        "# Rules\n\n",
+        MADE,
+        "A [rule](glossary.md) is the text of a document about broadcasting. Shapes have the outermost "
+        "size first.\n",
+    ]
     for rule in RULES.values():
         kind = "of Broadcast ops" if rule.to_target else "element-wise"
         attributes = ", ".join(
@@ -87,8 +92,9 @@ def engines_page() -> str:
     parts = [
         "# Engines\n\n",
         MADE,
-        "An engine is what a release does. Rows were measured by running it; those at the end were "
-        "only read about, and say so.\n",
+        "An [engine](glossary.md) is one release of a library or runtime with its rules, limits and "
+        "divergences. Most releases were run; the last ones were only read about and are marked "
+        "*Read, not run*.\n",
     ]
     parts += map(_engine, ENGINES.values())
     return "".join(parts)
@@ -98,9 +104,9 @@ Key = tuple[str, str, int | None, bool]
 
 
 def rule_rows(engine: Engine) -> Iterator[tuple[str, str, Rule]]:
-    """An engine's rules: for what, by what name, the rule; what is alike stands together.
+    """An engine's rules: the ops, the rule's name, the rule. Ops of equal rules share a row.
 
-    Ops that have their own row only because something else differs are not named.
+    Ops with the usual rules are left out, even if they have a row of their own for another reason.
     """
     usual = [_key(name, rule) for name, rule in engine.elementwise.items()]
     alike: dict[Key, list[str]] = {}
@@ -127,23 +133,23 @@ def _key(name: str, rule: Rule) -> Key:
 
 
 def _engine(engine: Engine) -> str:
-    known = "Measured" if engine.run else "Read, not run"
+    evidence = "Measured" if engine.run else "Read, not run"
     releases = ", ".join(engine.measured)
-    lines = [f"\n## {engine.name}\n", f"{known}: {releases}. Source: {engine.source}\n"]
+    lines = [f"\n## {engine.name}\n", f"{evidence}: {releases}. Source: {engine.source}\n"]
     lines += [
         f"- {words}, `{name}`: {rule.summary}{most(rule)}"
         for words, name, rule in rule_rows(engine)
     ]
     if engine.samples:
         lines.append(
-            "- Its ops see one sample at a time. Converters take the batch axis out of every "
-            "tensor: a model's (1, 16, 8, 8) is (16, 8, 8) here. `audit` and `port` find that axis "
-            "by themselves. `explain` and `compare` are told it with `--batch-axis 0`, and without "
-            f"it take shapes as the engine holds them ({engine.samples})."
+            "- Its ops see one sample at a time. Converters remove the batch axis from every "
+            "tensor: a model's (1, 16, 8, 8) is (16, 8, 8) here. `audit` and `port` find that axis. "
+            "`explain` and `compare` take shapes as the engine holds them, or with the batch axis and "
+            f"`--batch-axis 0` ({engine.samples})."
         )
     if not engine.to_target:
-        known = "it has none" if engine.broadcasts is False else "nothing was read about it"
-        lines.append(f"- Broadcast op: {known}.")
+        text = "none" if engine.broadcasts is False else "not documented"
+        lines.append(f"- Broadcast op: {text}.")
     if engine.divergences:
         lines.append("\nKnown divergences:\n")
     for row in engine.divergences:
@@ -167,8 +173,8 @@ def reasons_page() -> str:
 
 
 def stub() -> str:
-    """`zerostride/__init__.pyi`: every public name, and the module that has it."""
-    parts = ["# Made by docs/generate.py: what type checkers read of `zerostride/__init__.py`.\n"]
+    """`zerostride/__init__.pyi`: every public name and its module."""
+    parts = ["# Made by docs/generate.py: the type stub of `zerostride/__init__.py`.\n"]
     modules: dict[str, list[str]] = {
         "compute.functions": ["Elementwise"],
         "compute.unary": ["Activation", "Unary"],
@@ -195,14 +201,14 @@ def header() -> str:
         if name.isupper()
     ]
     return (
-        "// Made by docs/generate.py from src/zerostride/compute/limits.py, which says what they "
-        f"are.\n#pragma once\n\nnamespace zs::limits {{\n\n{''.join(lines)}\n"
+        "// Made by docs/generate.py from src/zerostride/compute/limits.py, which explains "
+        f"them.\n#pragma once\n\nnamespace zs::limits {{\n\n{''.join(lines)}\n"
         "}  // namespace zs::limits\n"
     )
 
 
 def pages() -> dict[Path, str]:
-    """Every made file with its content."""
+    """Every generated file with its content."""
     return {
         DOCS.parent / "src" / "zerostride" / "__init__.pyi": stub(),
         DOCS.parent / "native" / "shared_limits.h": header(),
@@ -216,7 +222,7 @@ def pages() -> dict[Path, str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Writes the files, or with --check names those that are not current."""
+    """Writes the files, or with --check names the stale ones."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if stale")
     check = parser.parse_args(arguments).check

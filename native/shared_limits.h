@@ -1,4 +1,4 @@
-// Made by docs/generate.py from src/zerostride/compute/limits.py, which says what they are.
+// Made by docs/generate.py from src/zerostride/compute/limits.py, which explains them.
 #pragma once
 
 namespace zs::limits {

@@ -69,25 +69,27 @@ NUMPY: dict[str, Callable[..., np.ndarray]] = {
 
 TEXT = """# Accuracy of the native engine's elementary functions
 
-Made by `python native/tests/accuracy.py --write`. The largest error found, in units in the last
-place of the exact result: 0.5 is a perfectly rounded one. *With FMA*: AVX2, AVX-512 and NEON, which
-give the same bits; *without*: the x86-64 baseline. *NumPy* is NumPy {numpy}'s own error, measured
-in the same way on a processor with {best} (its functions differ by processor).
+Made by `python native/tests/accuracy.py --write`. The table shows the largest measured error of
+each function, in units in the last place of the exact result. A perfectly rounded result has 0.5.
+*With FMA* means AVX2, AVX-512 and NEON, which give the same bits; *without* means the x86-64
+baseline. *NumPy* is NumPy {numpy}'s own error, measured in the same way on a processor with {best}
+(its functions differ by processor).
 
 The arguments are special values with their neighbours, random bit patterns, and random numbers of
-the usual sizes, {count} a kind. A wrong special value (C99, Annex F), sign of zero, overflow or
-subnormal would count as infinite. float32 is judged by the C library's double functions, float64 by
-its long double ones. logaddexp's unit is that of its largest argument where the result is smaller:
-near 0 no digits of the arguments are left.
+usual sizes, {count} of each kind. A wrong special value (C99, Annex F), sign of zero, overflow or
+subnormal would count as an infinite error. The C library's double functions judge float32, and its
+long double functions judge float64. For logaddexp the unit is that of its largest argument where
+the result is smaller, because near 0 the result has lost all digits of the arguments.
 
 | function | float32 with FMA | without | NumPy | float64 with FMA | without | NumPy |
 |---|---|---|---|---|---|---|
 {rows}
 
-sin, cos and tan are right for angles of every size: float32 are reduced up to 2^15 in floats, up to
-2^29 in doubles, float64 up to 2^20; beyond that the C library computes. An element's result does
-not depend on its neighbours, on the number of threads or on the layout of its array. How exact sums
-and other reductions are: [benchmarks/SUMS.md](../benchmarks/SUMS.md).
+sin, cos and tan are accurate for angles of every size. float32 angles up to 2^15 are reduced in
+floats and up to 2^29 in doubles, float64 angles up to 2^20; beyond that the C library computes. An
+element's result does not depend on its neighbours, on the number of threads or on the layout of
+its array. [benchmarks/SUMS.md](../benchmarks/SUMS.md) has the accuracy of sums and other
+reductions.
 """
 
 

@@ -1,4 +1,4 @@
-# Made by docs/generate.py: what type checkers read of `zerostride/__init__.py`.
+# Made by docs/generate.py: the type stub of `zerostride/__init__.py`.
 from .compute.functions import (
     Elementwise as Elementwise,
     broadcast as broadcast,
