@@ -70,8 +70,8 @@ def rules_page() -> str:
     parts = [
         "# Rules\n\n",
         MADE,
-        "A [rule](glossary.md) is the text of a document about broadcasting. Shapes have the outermost "
-        "size first.\n",
+        "A [rule](glossary.md) is the text of a document about broadcasting. Shapes have the "
+        "outermost size first.\n",
     ]
     for rule in RULES.values():
         kind = "of Broadcast ops" if rule.to_target else "element-wise"
@@ -92,9 +92,9 @@ def engines_page() -> str:
     parts = [
         "# Engines\n\n",
         MADE,
-        "An [engine](glossary.md) is one release of a library or runtime with its rules, limits and "
-        "divergences. Most releases were run; the last ones were only read about and are marked "
-        "*Read, not run*.\n",
+        "An [engine](glossary.md) is one release of a library or runtime with its rules, limits "
+        "and divergences. Most releases were run; the last ones were only read about and are "
+        "marked *Read, not run*.\n",
     ]
     parts += map(_engine, ENGINES.values())
     return "".join(parts)
@@ -143,9 +143,9 @@ def _engine(engine: Engine) -> str:
     if engine.samples:
         lines.append(
             "- Its ops see one sample at a time. Converters remove the batch axis from every "
-            "tensor: a model's (1, 16, 8, 8) is (16, 8, 8) here. `audit` and `port` find that axis. "
-            "`explain` and `compare` take shapes as the engine holds them, or with the batch axis and "
-            f"`--batch-axis 0` ({engine.samples})."
+            "tensor: a model's (1, 16, 8, 8) is (16, 8, 8) here. `audit` and `port` find that "
+            "axis. `explain` and `compare` take shapes as the engine holds them, or with the "
+            f"batch axis and `--batch-axis 0` ({engine.samples})."
         )
     if not engine.to_target:
         text = "none" if engine.broadcasts is False else "not documented"

@@ -41,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def gather(folder: Path) -> tuple[Path, Path]:
-    """All sources in one folder: the repository's pages, and what is made of the tables."""
+    """All sources in one folder: the repository's pages and the generated pages."""
     import drawings
     import front
     import reference
@@ -50,11 +50,11 @@ def gather(folder: Path) -> tuple[Path, Path]:
 
     stage.fresh(folder)
     sources = folder / "sources"
-    made = {**tables.pages(), **reference.pages(), **front.notebooks()}
-    names = stage.stage(sources, made | front.results())
+    generated = {**tables.pages(), **reference.pages(), **front.notebooks()}
+    names = stage.stage(sources, generated | front.results())
     (sources / "index.md").write_text(front.index(sources / "index.md", names), "utf-8")
     example, link = front.report()
-    # Into the site itself: Sphinx offers what a page links to to be saved, and this is to be seen.
+    # Sphinx offers a linked file as a download. A file in the site itself opens in the browser.
     shown = folder / "html" / "examples"
     shown.mkdir(parents=True)
     (shown / "report.html").write_text(example, "utf-8")
@@ -72,7 +72,7 @@ def gather(folder: Path) -> tuple[Path, Path]:
 
 
 def render(sources: Path, html: Path, doctrees: Path) -> int:
-    """Sphinx, with every warning an error: it warns of pages and places that do not exist."""
+    """Runs Sphinx. Every warning is an error, such as a link to a missing page or section."""
     from sphinx.cmd.build import main as sphinx
 
     options = ["-W", "--keep-going", "-q", "-j", "auto", "-b", "html"]
@@ -80,13 +80,13 @@ def render(sources: Path, html: Path, doctrees: Path) -> int:
 
 
 def check(html: Path) -> int:
-    """What Sphinx does not look at: links in the built pages, and what a browser would load."""
+    """Checks the built pages: their links, and the files that a browser would load."""
     from links import faults
 
-    found = list(faults(html))
-    for fault in found:
+    problems = list(faults(html))
+    for fault in problems:
         print(fault, file=sys.stderr)
-    return 1 if found else 0
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ nitpicky = True
 # Pages are Markdown as the repository shows it.
 myst_enable_extensions = ["attrs_block", "html_image"]
 myst_heading_anchors = 4
-# What a highlighter cannot parse is shown without colours.
+# Text that a highlighter cannot parse is shown without colours.
 suppress_warnings = ["misc.highlighting_failure"]
-# Commands and outputs stand as they are; a console's colours would need its prompt alone.
+# Console blocks are shown without colours: the highlighter needs prompts of its own form.
 highlight_language = "text"
 pygments_style = "friendly"
 pygments_dark_style = "github-dark"
@@ -28,7 +28,7 @@ napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 # Attributes of an error, say, are a list, not entries of their own beside the class's.
 napoleon_use_ivar = True
-# What docstrings name and the reference does not have: internals, and other projects' names.
+# Names in docstrings without a page in the reference: internals, and names of other projects.
 nitpick_ignore_regex = [
     ("py:.*", r"(?!zerostride\.[A-Za-z_]+$).*"),
 ]
@@ -41,7 +41,7 @@ html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
 html_show_copyright = False
-# No index of names: the search has them, and the reference has its own.
+# No index of names: the search and the reference list them.
 html_use_index = False
 html_domain_indices = False
 html_theme_options = {

@@ -1,4 +1,4 @@
-"""Drawings of plans in pages: part of the page, in the colours of the theme that a reader chose."""
+"""Drawings of plans inside pages, in the colours of the reader's theme."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DARK = re.compile(r"@media \(prefers-color-scheme:dark\)\{(.*)\}\s*$", re.DOTAL
 
 
 def inline(svg: str) -> str:
-    """A drawing as part of a page: the site's stylesheet has its style, for light and dark.
+    """A drawing as HTML without its own style; the site's stylesheet has the style.
 
     >>> "<style>" in inline(zs.plan((2, 3), (3,)).svg())
     False
@@ -21,7 +21,7 @@ def inline(svg: str) -> str:
 
 
 def stylesheet() -> str:
-    """The drawings' own style, told by the theme that a reader has chosen."""
+    """The drawings' style for the light and the dark theme."""
     style = _STYLE.search(zs.plan((1,), (1,)).svg())
     dark = _DARK.search(style[1]) if style else None
     if style is None or dark is None:

@@ -1,4 +1,4 @@
-"""The pages that tie others together: the front page with the navigation, results, the notebook."""
+"""The front page with the navigation, the page of results, and the notebook's page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import zerostride as zs
 
 NOTEBOOK = stage.ROOT / "examples" / "tour.ipynb"
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
-#: How a page of results was made stands in it.
+#: The sentence that tells how a page of results was made.
 _MADE = re.compile(r"^Made by .*?(?:by hand\.|--write`\.)")
 _RESULTS = """# Results
 
@@ -42,7 +42,7 @@ def index(page: Path, names: list[str]) -> str:
 
 
 def _add_children(page: Path, names: list[str]) -> None:
-    """The navigation below a page, where that page does not have it."""
+    """Adds a page's children to its navigation, unless the page lists them."""
     if page.is_file() and names:
         listed = "\n".join(f"/{name}" for name in names)
         text = page.read_text("utf-8").rstrip()
@@ -50,7 +50,7 @@ def _add_children(page: Path, names: list[str]) -> None:
 
 
 def results() -> dict[str, str]:
-    """What was measured: every page of benchmarks/ with its first sentences."""
+    """The page of results: every page of benchmarks/ with its first sentences."""
     lines = []
     names = {stage.page_of(name).removesuffix(".md"): name for name in stage.sources()}
     for page in children("benchmarks/index", {"benchmarks/index", *names}):
@@ -60,28 +60,28 @@ def results() -> dict[str, str]:
 
 
 def _told(text: str) -> tuple[str, str]:
-    """A page's title, and its first paragraph without what links to elsewhere."""
+    """A page's title, and its first paragraph without links."""
     title = _TITLE.search(text)
     if title is None:
         raise SystemExit("a page of results has no title")
     for paragraph in text[title.end() :].strip().split("\n\n"):
-        said = _MADE.sub("", paragraph.replace("\n", " ")).strip()
-        if said and said[0].isalnum():
-            return title[1], re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", said)
+        sentence = _MADE.sub("", paragraph.replace("\n", " ")).strip()
+        if sentence and sentence[0].isalnum():
+            return title[1], re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", sentence)
     return title[1], ""
 
 
 def report() -> tuple[str, str]:
-    """A report as one sees it in a browser, and what the page of reports says of it."""
+    """An example report as HTML, and the sentence that links to it."""
     model = stage.ROOT / "examples" / "tiny_vision.onnx"
-    made = zs.audit(model, target="ncnn").to_html()
-    made = made.replace(str(stage.ROOT) + "/", "")
+    html = zs.audit(model, target="ncnn").to_html()
+    html = html.replace(str(stage.ROOT) + "/", "")
     text = "the audit of examples/tiny_vision.onnx for ncnn"
-    return made, f'\nOne as HTML: <a href="examples/report.html">{text}</a>.\n'
+    return html, f'\nAn example: <a href="examples/report.html">{text}</a>.\n'
 
 
 def notebooks() -> dict[str, str]:
-    """The example notebook as a page, with the outputs that its cells have now."""
+    """The example notebook as a page, with the outputs of running it now."""
     if not NOTEBOOK.is_file():
         return {}
     from notebook import as_page

@@ -1,4 +1,4 @@
-"""Checks a built site: every link inside it leads somewhere, nothing is loaded from elsewhere.
+"""Checks a built site: every internal link has a target, and no page loads other sites.
 
 Links to other sites are looked at, not followed: the build needs no network.
 """
@@ -29,7 +29,7 @@ SAID = {"canonical", "author", "license", "next", "prev", "index", "search", "al
 
 @dataclass
 class Page(HTMLParser):
-    """What a page links to, what it loads, and the places in it that can be linked to."""
+    """A page's links, the files that it loads, and its anchors."""
 
     links: list[tuple[str, bool, int]] = field(default_factory=list)
     places: set[str] = field(default_factory=set)
@@ -38,7 +38,7 @@ class Page(HTMLParser):
         super().__init__(convert_charrefs=True)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Notes what a tag links to and what it is called."""
+        """Collects a tag's links and anchors."""
         values = {name: value or "" for name, value in attrs}
         self.places |= {values[name] for name in ("id", "name") if name in values}
         for name, value in values.items():
@@ -48,14 +48,14 @@ class Page(HTMLParser):
 
 
 def read(path: Path) -> Page:
-    """A page's links and places."""
+    """A page's links and anchors."""
     page = Page()
     page.feed(path.read_text("utf-8"))
     return page
 
 
 def faults(folder: Path) -> Iterator[str]:
-    """What is wrong with the links of the HTML pages of a folder, a line each."""
+    """The faults of the links in a folder's HTML pages, one line each."""
     root = folder.resolve()
     pages = {path.resolve(): read(path) for path in sorted(folder.rglob("*.html"))}
     if not pages:
@@ -92,7 +92,7 @@ def _problem(link: str, loads: bool, path: Path, root: Path, pages: dict[Path, P
 
 
 def _elsewhere(link: str, loads: bool) -> str:
-    """What is wrong with the address of another site: how it is written, not whether it answers."""
+    """The fault in the form of another site's address, or ""; the site is not contacted."""
     parts = urlsplit(link)
     if loads:
         return "is loaded from another site"
@@ -106,9 +106,9 @@ def _elsewhere(link: str, loads: bool) -> str:
 
 def main(folder: Path) -> int:
     """Prints the faults; the exit status."""
-    found = list(faults(folder))
-    print("\n".join(found) or f"{folder}: all links lead somewhere")
-    return 1 if found else 0
+    problems = list(faults(folder))
+    print("\n".join(problems) or f"{folder}: all links lead somewhere")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The site's navigation: which page stands where. A page that nobody lists stands among the guides.
+"""The site's navigation: the place of each page. An unlisted page is among the guides.
 
 Pages are named as in the built site, without ending. A page that does not exist (yet) is left out.
 """
@@ -12,13 +12,13 @@ from fnmatch import fnmatchcase
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the navigation: a caption, and its pages in order (patterns may be among them)."""
+    """A part of the navigation: a caption and its pages, or patterns of pages, in order."""
 
     caption: str
     pages: tuple[str, ...]
 
 
-#: Pages with pages below them: what stands there, in order.
+#: The children of a page, in order.
 CHILDREN = {
     "howto/index": (
         "howto/wrong-numbers",
@@ -54,27 +54,27 @@ UNLISTED = ("index",)
 
 
 def parts(pages: Collection[str]) -> list[Part]:
-    """The navigation of a site that has these pages: every page once, in one place.
+    """The navigation of a site with these pages; every page is listed once.
 
     >>> [part for part in parts({"index", "tour", "new", "howto/index", "howto/b", "howto/a"})]
     [Part(caption='Start', pages=('tour', 'howto/index')), Part(caption='Guides', pages=('new',))]
     """
     below = {page for parent in CHILDREN for page in children(parent, pages)}
-    listed = {part.caption: list(_found(part.pages, pages)) for part in PARTS}
+    listed = {part.caption: list(_matching(part.pages, pages)) for part in PARTS}
     placed = {*UNLISTED, *below, *(page for part in listed.values() for page in part)}
     listed[GUIDES] += sorted(set(pages) - placed)
     return [Part(caption, tuple(names)) for caption, names in listed.items() if names]
 
 
 def children(parent: str, pages: Collection[str]) -> list[str]:
-    """The pages below a page; none where that does not exist."""
+    """The children of a page; none if the page does not exist."""
     if parent not in pages:
         return []
-    return [page for page in _found(CHILDREN.get(parent, ()), pages) if page != parent]
+    return [page for page in _matching(CHILDREN.get(parent, ()), pages) if page != parent]
 
 
-def _found(patterns: tuple[str, ...], pages: Collection[str]) -> Iterator[str]:
-    """The pages that the patterns name, each once, those of one pattern in alphabetical order."""
+def _matching(patterns: tuple[str, ...], pages: Collection[str]) -> Iterator[str]:
+    """The pages of the patterns, each once; the pages of one pattern in alphabetical order."""
     seen: set[str] = set()
     for pattern in patterns:
         for page in sorted(pages):

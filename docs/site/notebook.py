@@ -1,4 +1,4 @@
-"""A notebook as a page: its cells are run here, and shown with what they answer.
+"""A notebook as a page: its cells are run and shown with their outputs.
 
 Plain Python cells alone: no Jupyter is needed to build the site. That the notebook runs in Jupyter,
 too, is tested by itself.
@@ -33,7 +33,7 @@ def as_page(notebook: Mapping[str, Any], path: Path) -> str:
 
 
 def run(source: str, names: dict[str, Any], place: str) -> list[str]:
-    """What a cell prints, and what its last expression is, as blocks of a page."""
+    """A cell's printed text and the value of its last expression, as blocks of a page."""
     tree = ast.parse(source, place)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     printed, value = io.StringIO(), None

@@ -1,12 +1,11 @@
-"""The pages of the API, one a subject: every public name of the package stands on exactly one.
+"""The pages of the API, one per subject. Every public name of the package is on exactly one page.
 
-What stands there is the docstrings'. A name that is on no page is an error of the build.
+The text is that of the docstrings. A name without a page is an error of the build.
 """
 
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -29,7 +28,7 @@ class Subject:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing would stand there."""
+        """Whether the page has no entries."""
         return not (self.names or self.module or self.rows)
 
 
@@ -41,59 +40,61 @@ SUBJECTS = (
     Subject(
         "plans",
         "Plans",
-        "A rule decides on which result axis each operand axis lands. That decision is a `Plan`; "
-        "everything else is derived from it.",
+        "A rule chooses the result axis of each operand axis. The choice is a `Plan`; everything "
+        "else is derived from it.",
         ("plan", "plan_to", "Plan", "compare", "Comparison", "supports", "whdc"),
     ),
     Subject(
         "sizes",
         "Sizes that are not known",
-        "What a plan's sizes and conditions are made of.",
+        "The types of a plan's sizes and conditions.",
         ("Dim", "Condition"),
     ),
-    Subject("reductions", "Reductions", "Alone, or in fused functions.", REDUCTIONS),
-    Subject("fuse", "Fused functions", "Functions of arrays, one pass each.", ("fuse", "vjp")),
+    Subject("reductions", "Reductions", "On arrays, and in fused functions.", REDUCTIONS),
+    Subject(
+        "fuse", "Fused functions", "Functions of arrays in one pass over memory.", ("fuse", "vjp")
+    ),
     Subject(
         "models",
         "Models",
-        "What a model's broadcasts mean, and how they keep that on another engine.",
+        "Compare, rewrite and check a model's broadcasts for another engine.",
         ("audit", "port", "verify", "shapes", "Report", "Finding", "Verdict"),
     ),
     Subject(
         "strict",
         "Strict mode",
-        "Broadcasts that are more often accidents than meant are refused.",
+        "Refuses broadcasts that are seldom intended.",
         ("strict",),
     ),
     Subject(
         "settings",
         "Backend and threads",
-        "What computes, and on how many threads.",
+        "The compute backend and its number of threads.",
         ("backend", "get_num_threads", "set_num_threads"),
     ),
     Subject(
         "errors",
         "Errors",
-        "What is raised, and the codes that programs compare.",
+        "The exceptions, and the reason codes that programs compare.",
         (
             *("BroadcastError", "Reason", "NotExpressible", "TraceError", "ModelError"),
             *("ZerostrideError", "EngineVersionWarning", "PluginWarning"),
         ),
     ),
 )
-#: Modules whose functions are not the package's own, a page each.
+#: Pages of other modules and classes.
 MODULES = (
     Subject(
         "backend",
         "ONNX's backend interface",
-        "The module `zerostride.backend`, for whatever takes a backend of ONNX.",
+        "The module `zerostride.backend` implements ONNX's Backend interface.",
         (),
         "zerostride.backend",
     ),
     Subject(
         "extending",
         "Rows of other packages",
-        "What a package that adds a rule, an engine, a format or an array library makes rows of.",
+        "The classes of the rows that other packages add for rules, engines, formats and arrays.",
         (),
         rows=(
             *("zerostride.core.alignment.Rule", "zerostride.core.alignment.Alignment"),
@@ -108,14 +109,14 @@ MODULES = (
         ),
     ),
 )
-#: Names that are more than a function: what they are as one.
+#: Names that are both a module and a function: the function.
 FUNCTIONS = {"backend": zerostride.compute.native.backend}
-#: Public names for which there is no better page.
-MORE = Subject("more", "More", "What else is public.", ())
+#: The public names without another page.
+MORE = Subject("more", "More", "The other public names.", ())
 ELEMENTWISE = Subject(
     "elementwise",
     "Element-wise functions",
-    "Each takes arrays, lists and numbers, and broadcasts them by any rule or engine.",
+    "Each function takes arrays, lists and numbers, and broadcasts them by any rule or engine.",
     (),
 )
 
@@ -126,14 +127,14 @@ def pages() -> dict[str, str]:
     missing = listed - set(zs.__all__)
     if missing:
         raise SystemExit(f"docs/site/reference.py names what is not public: {sorted(missing)}")
-    found = {name: getattr(zs, name) for name in zs.__all__ if name not in listed}
-    elementwise = [name for name in found if _is_elementwise(name)]
-    rest = [name for name in found if name not in elementwise]
+    others = [name for name in zs.__all__ if name not in listed]
+    elementwise = [name for name in others if _is_elementwise(name)]
+    rest = [name for name in others if name not in elementwise]
     subjects = [*SUBJECTS, Subject(MORE.page, MORE.title, MORE.text, tuple(rest))]
     subjects += MODULES
-    made = {f"api/{s.page}.rst": _page(s) for s in subjects if not s.is_empty}
-    made["api/elementwise.rst"] = _elementwise_page(elementwise)
-    return {"api/index.rst": _index(subjects, elementwise), **made}
+    texts = {f"api/{s.page}.rst": _page(s) for s in subjects if not s.is_empty}
+    texts["api/elementwise.rst"] = _elementwise_page(elementwise)
+    return {"api/index.rst": _index(subjects, elementwise), **texts}
 
 
 def _is_elementwise(name: str) -> bool:
@@ -145,7 +146,7 @@ def _is_elementwise(name: str) -> bool:
 
 
 def _index(subjects: Sequence[Subject], elementwise: Sequence[str]) -> str:
-    lines = [*_title("API"), "Made of the docstrings; their examples are run by the tests.", ""]
+    lines = [*_title("API"), "Generated from the docstrings. The tests run their examples.", ""]
     lines += [".. toctree::", "   :hidden:", ""]
     shown = [subjects[0], ELEMENTWISE, *subjects[1:]]
     shown = [s for s in shown if not s.is_empty or s is ELEMENTWISE]
@@ -164,8 +165,7 @@ def _page(subject: Subject) -> str:
         lines += _entry(name)
     if subject.module:
         module = import_module(subject.module)
-        said = re.sub(r"^Floor \d: ", "", inspect.getdoc(module) or "")
-        lines += [said, "", f".. currentmodule:: {subject.module}", ""]
+        lines += [inspect.getdoc(module) or "", "", f".. currentmodule:: {subject.module}", ""]
         for name in module.__all__:
             kind = "class" if inspect.isclass(getattr(module, name)) else "function"
             lines += [f".. auto{kind}:: {name}", *(["   :members:"] * (kind == "class")), ""]
@@ -175,11 +175,11 @@ def _page(subject: Subject) -> str:
 
 
 def _elementwise_page(names: Iterable[str]) -> str:
-    """The functions of the op table: a table of them all, then each."""
+    """The functions of the op table: an overview, then an entry for each."""
     names = list(names)
     lines = [*_title(ELEMENTWISE.title), ELEMENTWISE.text, "", ".. currentmodule:: zerostride", ""]
     lines += [".. list-table::", "   :header-rows: 1", "   :widths: auto", ""]
-    lines += ["   * - function", "     - what it computes"]
+    lines += ["   * - function", "     - result"]
     for name in names:
         first = (inspect.getdoc(getattr(zs, name)) or "").partition("\n")[0]
         lines += [f"   * - {_role(name)}", f"     - {first}"]

@@ -1,4 +1,4 @@
-"""The shapes that the pages of rules and engines show, and why."""
+"""The example shapes of the pages of rules and engines."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import Any, NamedTuple
 
 
 class Shown(NamedTuple):
-    """Shapes with a rule's attributes, and what is to be seen in them."""
+    """Example shapes with a rule's attributes, and the sentence above them."""
 
     shapes: tuple[tuple[int, ...], tuple[int, ...]]
     attributes: dict[str, Any]
     why: str
 
 
-#: Beside the drawing that docs/generate.py has for a rule: what else is worth seeing.
+#: Further examples of a rule, after the one in docs/generate.py.
 MORE: dict[str, tuple[Shown, ...]] = {
     "none": (Shown(((2, 3), (3,)), {}, "Nothing stretches, and ranks are equal:"),),
     "numpy": (
-        Shown(((8, 1), (8,)), {}, "A column against a row is a square, meant or not:"),
-        Shown(((2, 3, 4), (3,)), {}, "A channel does not go to the middle by itself:"),
+        Shown(((8, 1), (8,)), {}, "A column and a vector give a square, intended or not:"),
+        Shown(((2, 3, 4), (3,)), {}, "A vector of channels does not align with a middle axis:"),
     ),
     "pdpd": (
         Shown(((2, 3, 4), (3, 1, 1)), {"axis": 1}, "Trailing ones of B are ignored:"),
@@ -26,35 +26,39 @@ MORE: dict[str, tuple[Shown, ...]] = {
     ),
     "paddle": (
         Shown(((3, 4), (2, 3, 4, 5)), {"axis": 1}, "Either operand may be the smaller one:"),
-        Shown(((2, 3, 4), (3, 4)), {"axis": 2}, "It may not stick out:"),
+        Shown(((2, 3, 4), (3, 4)), {"axis": 2}, "An operand may not extend beyond the last axis:"),
     ),
     "ncnn": (
         Shown(
-            ((3, 5), (5,)), {}, "A vector of another length than the outermost axis lies inside:"
+            ((3, 5), (5,)), {}, "A vector that differs from the outermost axis is aligned right:"
         ),
-        Shown(((5, 5), (5,)), {}, "Of a square, the same vector lies along the outermost axis:"),
-        Shown(((2, 3, 4), (3, 4)), {}, "Two axes are laid from the outermost on, whatever fits:"),
+        Shown(((5, 5), (5,)), {}, "With a square, the same vector is aligned left:"),
+        Shown(((2, 3, 4), (3, 4)), {}, "Two axes are always aligned left:"),
     ),
     "mnn": (Shown(((1,) * 7, (2,)), {}, "Seven axes are one too many:"),),
     "onnx6": (
         Shown(((2, 3, 4), (3, 4)), {"broadcast": 1}, "Without `axis`, B is a suffix of A:"),
-        Shown(((2, 3, 4), (3, 1)), {"broadcast": 1}, "A 1 inside of B does not stretch:"),
+        Shown(((2, 3, 4), (3, 1)), {"broadcast": 1}, "A 1 inside B does not stretch:"),
     ),
     "unidirectional": (Shown(((3, 1), (4,)), {}, "The target does not stretch to the data:"),),
     "bidirectional": (Shown(((3, 1), (4,)), {}, "The target stretches to the data:"),),
     "explicit": (
         Shown(((2, 3), (3, 2)), {"axes_mapping": (1, 0)}, "Axes keep their order:"),
-        Shown(((1, 3), (2, 5, 3)), {"axes_mapping": (0, 2)}, "An axis between them is filled:"),
+        Shown(
+            ((1, 3), (2, 5, 3)),
+            {"axes_mapping": (0, 2)},
+            "An axis between the data's axes stretches:",
+        ),
     ),
 }
 
-#: Pairs on which engines part, each from a public report or a common layer.
+#: Pairs on which engines differ, each from a public report or a common layer.
 PAIRS = (
     Shown(((2, 3, 4, 5), (5,)), {}, "a bias along the last axis"),
     Shown(((1, 16, 8, 8), (16, 1, 1)), {}, "a bias by channel, NCHW"),
     Shown(((5, 2), (2,)), {}, "a vector and rows of its length"),
     Shown(((5, 5), (5,)), {}, "a vector and a square"),
-    Shown(((197, 64), (1, 197, 64)), {}, "a batch axis more"),
+    Shown(((197, 64), (1, 197, 64)), {}, "one more batch axis"),
     Shown(((20, 8, 8), (1, 1, 8, 8)), {}, "an attention mask of higher rank"),
     Shown(((1, 17, 1, 128), (1, 1, 2, 128)), {}, "both operands stretch"),
     Shown(((64, 1), (1, 64)), {}, "an outer sum"),

@@ -1,4 +1,4 @@
-"""Gathers the sources of the site: the repository's pages, and those that are made.
+"""Gathers the sources of the site: the repository's pages and the generated pages.
 
 `docs/X.md` becomes the page X; pages elsewhere keep their folder, `README.md` is the index of its
 folder. Links between pages are rewritten to match, files that pages link to are copied beside them.
@@ -30,9 +30,9 @@ SOURCES = (
     "CONTRIBUTING.md",
     "SECURITY.md",
 )
-#: Parts of a page, or pages that a reader of the site has in another form: not pages of the site.
+#: Files that are parts of a page, or that the site has in another form.
 LEFT_OUT = frozenset({"benchmarks/NOTES.md"})
-#: Where a link leads that names a page by another way in.
+#: Pages that stand for another file in links.
 INSTEAD = {"README.md": "docs/index.md"}
 
 _LINK = re.compile(r"(?P<text>\]\()(?P<to>[^)\s]+)(?P<end>\))")
@@ -55,7 +55,7 @@ def sources() -> Iterator[str]:
 
 
 def page_of(path: str) -> str:
-    """Where a file of the repository stands in the site.
+    """The page of a file of the repository.
 
     >>> page_of("docs/howto/README.md"), page_of("benchmarks/RESULTS.md"), page_of("SECURITY.md")
     ('howto/index.md', 'benchmarks/RESULTS.md', 'security.md')
@@ -69,11 +69,11 @@ def page_of(path: str) -> str:
 
 
 def stage(folder: Path, made: dict[str, str]) -> list[str]:
-    """Writes all sources into an empty folder; the names of the pages, without ending.
+    """Writes all sources into an empty folder. Returns the pages' names without endings.
 
     Args:
         folder: where they go.
-        made: pages that are made, by their place in the site; they replace those of the repository.
+        made: the generated pages by their place in the site; they replace pages of the repository.
     """
     wanted = list(sources())
     known = {page_of(name) for name in wanted} | set(made)
@@ -86,7 +86,7 @@ def stage(folder: Path, made: dict[str, str]) -> list[str]:
 
 
 def page(name: str, known: set[str], folder: Path) -> str:
-    """A page of the repository as the site has it; files that it links to are copied."""
+    """A page of the repository in the site's form; the files that it links to are copied."""
     lines, fence = [], ""
     written = (ROOT / name).read_text("utf-8").splitlines(keepends=True)
     for number, line in enumerate(written):
@@ -98,7 +98,7 @@ def page(name: str, known: set[str], folder: Path) -> str:
         elif line.strip() == "<BLANKLINE>":
             line = "\n"  # how doctests write one
         elif not fence:
-            line = _DRAWING.sub(lambda found: _drawing(found, name), line)
+            line = _DRAWING.sub(lambda match: _drawing(match, name), line)
             if line.startswith("|") and not (lines and lines[-1].startswith(("|", "{"))):
                 rows = takewhile(lambda row: row.startswith("|"), written[number:])
                 lines.append(shown(list(rows)))
@@ -108,38 +108,38 @@ def page(name: str, known: set[str], folder: Path) -> str:
 
 
 def rewritten(line: str, name: str, known: set[str], folder: Path) -> str:
-    """A line of a page with links that lead to the site's pages; code in it stays as it is."""
-    line = _FOLDER.sub(lambda found: _without_folder(found, name), line)
+    """A line of a page with links to the site's pages; code in it is not changed."""
+    line = _FOLDER.sub(lambda match: _without_folder(match, name), line)
     parts = re.split(r"(`[^`]*`)", line)
     for number in range(0, len(parts), 2):
         for pattern in (_LINK, _SRC):
             parts[number] = pattern.sub(
-                lambda found: _rewritten(found, name, known, folder), parts[number]
+                lambda match: _rewritten(match, name, known, folder), parts[number]
             )
     return "".join(parts)
 
 
-def _without_folder(found: re.Match[str], name: str) -> str:
-    """The text of a link to a folder that has no page: a site has nothing to show there."""
-    target = ROOT / _target(name, found["to"])
-    return found["text"] if target.is_dir() and not (target / "README.md").exists() else found[0]
+def _without_folder(match: re.Match[str], name: str) -> str:
+    """A link, or only its text if it leads to a folder without a page."""
+    target = ROOT / _target(name, match["to"])
+    return match["text"] if target.is_dir() and not (target / "README.md").exists() else match[0]
 
 
 def _target(name: str, to: str) -> str:
-    """Where a relative link of a page leads, in the repository."""
+    """The target of a page's relative link, in the repository."""
     return posixpath.normpath(posixpath.join(posixpath.dirname(name), to))
 
 
-def _drawing(found: re.Match[str], name: str) -> str:
-    """A drawing of a plan stands in the page itself, where the page's colours reach it."""
-    path = ROOT / _target(name, found["to"])
-    return inline(path.read_text("utf-8")) if path.is_file() else found[0]
+def _drawing(match: re.Match[str], name: str) -> str:
+    """A drawing of a plan as part of the page, so that the page's colours apply to it."""
+    path = ROOT / _target(name, match["to"])
+    return inline(path.read_text("utf-8")) if path.is_file() else match[0]
 
 
-def _rewritten(found: re.Match[str], name: str, known: set[str], folder: Path) -> str:
-    to = found["to"]
+def _rewritten(match: re.Match[str], name: str, known: set[str], folder: Path) -> str:
+    to = match["to"]
     if re.match(r"[a-z][a-z0-9+.-]*:|#|/", to):
-        return found[0]
+        return match[0]
     path, mark, place = to.partition("#")
     target = _target(name, path)
     target = INSTEAD.get(target, target)
@@ -155,13 +155,13 @@ def _rewritten(found: re.Match[str], name: str, known: set[str], folder: Path) -
         elif source.is_file():
             copy(source, folder / site)
         else:
-            return found[0]
+            return match[0]
     here = posixpath.dirname(page_of(name)) or "."
-    return f"{found['text']}{posixpath.relpath(site, here)}{mark}{place}{found['end']}"
+    return f"{match['text']}{posixpath.relpath(site, here)}{mark}{place}{match['end']}"
 
 
 def copy(source: Path, to: Path) -> None:
-    """Copies a file, and makes the folder that it goes to."""
+    """Copies a file; makes the target's folder."""
     to.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, to)
 
@@ -172,7 +172,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def fresh(folder: Path) -> Path:
-    """An empty folder, made anew; only one that was made here is emptied."""
+    """Makes an empty folder. Deletes an existing one only if this script made it."""
     mark = folder / ".made-by-docs-site"
     if folder.exists() and os.listdir(folder):
         if not mark.exists():

@@ -1,4 +1,4 @@
-"""The pages of rules and engines, made from the tables of the package."""
+"""The site's pages of rules and engines, generated from the package's tables."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Answer = zs.Plan | zs.BroadcastError
 
 
 def pages() -> dict[str, str]:
-    """Every made page by its place in the site."""
+    """Every generated page by its place in the site."""
     with warnings.catch_warnings():
-        # Another release of an engine may be installed: pages are about the measured one.
+        # The pages describe the measured release; another one may be installed.
         warnings.simplefilter("ignore", zs.EngineVersionWarning)
         return {
             "rules.md": rules_page(),
@@ -39,7 +39,7 @@ def pages() -> dict[str, str]:
 
 
 def asked(ask: Callable[..., zs.Plan], *shapes: object, **words: object) -> Answer:
-    """A plan, or the error that refuses the shapes."""
+    """A plan, or the error if the shapes are refused."""
     try:
         return ask(*shapes, **words)
     except zs.BroadcastError as error:
@@ -47,7 +47,7 @@ def asked(ask: Callable[..., zs.Plan], *shapes: object, **words: object) -> Answ
 
 
 def by_rule(rule: Rule, shown: Shown) -> Answer:
-    """What a rule makes of shapes."""
+    """The plan of a rule for an example, or the error."""
     if rule.to_target:
         return asked(zs.plan_to, *shown.shapes, mode=_mode(rule), **shown.attributes)
     return asked(zs.plan, *shown.shapes, rule=rule.name, **shown.attributes)
@@ -58,7 +58,7 @@ def _mode(rule: Rule) -> str:
 
 
 def _call(rule: Rule, shown: Shown) -> str:
-    """The call that asks for it, as one writes it."""
+    """The Python call of an example."""
     given = {"mode": _mode(rule)} if rule.to_target else {"rule": rule.name}
     words = [*map(repr, shown.shapes)]
     words += [f"{name}={_literal(value)}" for name, value in {**given, **shown.attributes}.items()]
@@ -70,7 +70,7 @@ def _literal(value: object) -> str:
 
 
 def _answered(answer: Answer) -> str:
-    """A drawing, or what the error says."""
+    """A plan's drawing, or the error's text."""
     if isinstance(answer, zs.Plan):
         return inline(answer.svg())
     return f"```text\n{answer}\n```"
@@ -80,11 +80,11 @@ def _answered(answer: Answer) -> str:
 
 
 def _meaning(answer: Answer, reference: Answer) -> str:
-    """What an engine's answer is beside the meaning that was wanted."""
+    """An engine's plan or error, compared with the reference."""
     if isinstance(answer, zs.BroadcastError):
         return f"**nonsense**: {answer.detail}" if answer.silent else f"refused: {answer.detail}"
     if isinstance(reference, zs.BroadcastError):
-        return "only here: " + _lies(answer)
+        return "accepted: " + _lies(answer)
     if answer == reference:
         return "same"
     return "**different**: " + _lies(answer)
@@ -99,7 +99,7 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text of the tables in a page of Markdown: its stars, brackets and lines are no markup.
+    """A table's text for a Markdown page, with stars, underscores and brackets escaped.
 
     >>> _escaped("elementwise_* of <x> and `axis`")
     'elementwise\\\\_\\\\* of \\\\<x> and `axis`'
@@ -114,15 +114,15 @@ def _escaped(text: str) -> str:
 
 _RULES_INTRO = """# Rules
 
-A rule is what a document says; what an engine's release really does is on the
-[engines'](engines.md) pages. Sizes are outermost first. In a drawing blue axes lie where they are,
-hatched ones stretch, dashed ones are absent.
+A [rule](glossary.md) is the text of a document about broadcasting. The [engines'](engines.md) pages
+describe the behaviour of releases. Shapes have the outermost size first. In a drawing blue axes
+keep their extent, hatched axes stretch, and dashed axes are absent.
 
 """
 
 
 def rules_page() -> str:
-    """All rules at a glance."""
+    """The overview of all rules."""
     parts = [_RULES_INTRO, "```{toctree}\n:hidden:\n\n"]
     parts += [f"rules/{name}\n" for name in RULES]
     parts.append("```\n")
@@ -138,7 +138,7 @@ def rules_page() -> str:
 
 
 def rule_page(rule: Rule) -> str:
-    """What one rule says, drawn, and who does otherwise."""
+    """One rule's page: its text, drawings, and the engines that differ."""
     shapes, attributes = generate.SHOWN[rule.name]
     first = Shown(shapes, dict(attributes), "")
     kind = "Broadcast ops (`zs.plan_to`)" if rule.to_target else "element-wise ops (`zs.plan`)"
@@ -149,23 +149,23 @@ def rule_page(rule: Rule) -> str:
     ]
     if rule.attributes:
         rows = (
-            (f"`{name}`", "must be given" if row.required else f"`{row.default}`")
+            (f"`{name}`", "required" if row.required else f"`{row.default}`")
             for name, row in rule.attributes.items()
         )
         lines.append(table(("attribute", "default"), rows))
     if rule.one_way != Rule.__dataclass_fields__["one_way"].default:
         lines.append(f"Stretching: {_escaped(rule.one_way)}.")
-    lines.append("## Drawn")
+    lines.append("## Examples")
     for shown in (first, *MORE.get(rule.name, ())):
         answer = by_rule(rule, shown)
         lines += [shown.why] if shown.why else []
         lines += [f"```python\n{_call(rule, shown)}\n```", _answered(answer)]
-    lines += ["## Where engines differ", *_who_has(rule), *_differences(rule, first)]
+    lines += ["## Engines", *_who_has(rule), *_differences(rule, first)]
     return "\n\n".join(lines) + "\n"
 
 
 def _named(rule: Rule) -> dict[str, str]:
-    """How one asks an engine for the rule by its name."""
+    """The arguments of `zs.plan` or `zs.plan_to` that name the rule."""
     return {"mode": _mode(rule)} if rule.to_target else {"rule": rule.name}
 
 
@@ -192,19 +192,19 @@ def _who_has(rule: Rule) -> Iterable[str]:
                 )
             )
     if not rows:
-        return ["No engine of the table has it."]
-    heads = ("engine", "release", "its default", "most axes", "its version")
-    return ["These engines have it:", table(heads, rows)]
+        return ["No engine of the table has this rule."]
+    heads = ("engine", "release", "default rule", "most axes", "its version")
+    return ["These engines have the rule:", table(heads, rows)]
 
 
 def _differences(rule: Rule, first: Shown) -> Iterable[str]:
-    """What every engine makes of the first drawing's shapes, and of a square."""
+    """Every engine's plan for the first example and for a square."""
     asks = {"broadcast": 1} if "broadcast" in rule.attributes else {}
     square = Shown(((5, 5), (5,)), asks, "")
     for shown in (first,) if rule.to_target or rule.name == "none" else (first, square):
         wanted = by_rule(rule, shown)
         shapes = (" to " if rule.to_target else " + ").join(map(_shape, shown.shapes))
-        yield f"What `{shapes}` means on each engine, beside this rule:"
+        yield f"`{shapes}` on each engine, compared with this rule:"
         ask = zs.plan_to if rule.to_target else zs.plan
         alike: dict[tuple[str, str], list[str]] = {}
         for engine in ENGINES.values():
@@ -216,23 +216,23 @@ def _differences(rule: Rule, first: Shown) -> Iterable[str]:
             row = (f"`{rule.name}`" if has else "its default", means)
             alike.setdefault(row, []).append(_link(engine, "../engines/"))
         rows = ((", ".join(names), how, what) for (how, what), names in alike.items())
-        yield table(("engine", "asked for", "beside the rule"), rows)
+        yield table(("engine", "rule used", "compared with the rule"), rows)
 
 
 # Engines
 
 _ENGINES_INTRO = """# Engines
 
-An engine is what a release does: its version of each rule, its limits, where it departs from its
-own document. *Measured*: found by running the release on 20,000 generated cases, compared by value;
-*read*: only read about. `zerostride engines` prints the same, with the releases that are installed.
-How they are run: [conformance](conformance.md).
+An [engine](glossary.md) is one release of a library or runtime: its version of each rule, its
+limits, its divergences from its own documents. *Measured* releases were run on 20,000 generated
+cases and compared by value. *Read* releases were only read about. `zerostride engines` prints the
+same facts and the installed releases. [Conformance](conformance.md) explains how engines are run.
 
 """
 
 
 def engines_page() -> str:
-    """All engines at a glance."""
+    """The overview of all engines."""
     rows = []
     for engine in ENGINES.values():
         default = next(iter(engine.elementwise.values()))
@@ -245,7 +245,7 @@ def engines_page() -> str:
                 f"`{default.name}`",
                 str(default.max_rank or engine.tensor_rank or "–"),
                 f"{len(engine.divergences)}"
-                + (f" ({effects} silent or deadly)" if effects else ""),
+                + (f" ({effects} silent or crashing)" if effects else ""),
             )
         )
     heads = ("engine", "release", "known by", "default rule", "most axes", "divergences")
@@ -260,26 +260,26 @@ def engines_page() -> str:
             _ENGINES_INTRO,
             f"```{{toctree}}\n:hidden:\n\n{toctree}```\n\n",
             table(heads, rows),
-            f"\n## Ten pairs that part them\n\n{pairs}\n",
-            "Added op for op, beside NumPy's meaning: `=` the same, `≠` another meaning without a "
-            "word, `!` nonsense or a crash without a word, `·` refused.\n\n",
+            f"\n## Ten pairs of shapes on which engines differ\n\n{pairs}\n",
+            "An addition of the pair, op for op, compared with NumPy: `=` the same, `≠` silently "
+            "different, `!` silent nonsense or a crash, `·` refused.\n\n",
             table(("engine", *numbers), map(_pair_row, ENGINES.values())),
         )
     )
 
 
 def _bad(row: Divergence, engine: Engine) -> bool:
-    """Whether the engine answers wrongly, or dies: nothing says so."""
+    """Whether the engine gives a wrong result or crashes, without an error."""
     if row.effect in (zs.Reason.CRASH, zs.Reason.WRONG_RESULT):
         return True
-    # Its rules know for which reasons it does not refuse; of an op, that op's own.
+    # A rule's `silent` lists the reasons for which the engine gives no error.
     kinds = [engine.ops.get(op, {}) for op in row.ops]
     kinds = kinds if row.ops else [engine.elementwise, engine.to_target]
     return any(row.effect in rule.silent for kind in kinds for rule in kind.values())
 
 
 def _pair_row(engine: Engine) -> list[str]:
-    """A sign for each pair."""
+    """The table row of one engine: a sign for each pair."""
     cells = [_link(engine, "engines/")]
     for shown in PAIRS:
         answer = asked(zs.plan, *shown.shapes, engine=engine.name)
@@ -291,18 +291,18 @@ def _pair_row(engine: Engine) -> list[str]:
 
 
 def engine_page(engine: Engine) -> str:
-    """One engine's limits, rules and known divergences."""
-    known = "Measured by running" if engine.run else "Read about, **not run**:"
+    """One engine's page: limits, rules and known divergences."""
+    evidence = "Measured by running" if engine.run else "Read about, **not run**:"
     lines = [
         f"# {engine.name}",
-        f"{known} release {', '.join(engine.measured)}"
+        f"{evidence} release {', '.join(engine.measured)}"
         + (f" (`pip install {engine.distribution}`)" if engine.run else "")
         + f". Source: {_escaped(engine.source)}.",
         "## Limits",
         *_limits(engine),
         "## Rules",
         _rule_table(engine),
-        "## Beside NumPy",
+        "## Compared with NumPy",
         *_beside_numpy(engine),
         "## Known divergences",
         *_divergences(engine),
@@ -317,19 +317,19 @@ def _limits(engine: Engine) -> Iterable[str]:
     ranks = sorted({rule.max_rank for rule in kinds if rule.max_rank})
     facts = [f"a tensor has at most {engine.tensor_rank} axes"] if engine.tensor_rank else []
     facts += [f"ops have at most {' or '.join(map(str, ranks))} axes"] if ranks else []
-    facts += [] if facts else ["no limit of axes is known but those of its rules, below"]
+    facts += [] if facts else ["the only known limits of axes are those of the rules below"]
     if not engine.to_target:
         facts.append(
-            "it has no op that broadcasts to a shape"
+            "no op broadcasts to a shape"
             if engine.broadcasts is False
-            else "nothing was read about an op that broadcasts to a shape"
+            else "an op that broadcasts to a shape is not documented"
         )
     facts += [f"{dtype}: {_escaped(text)}" for dtype, text in engine.dtypes.items()]
     return ["\n".join(f"- {fact}" for fact in facts)]
 
 
 def _rule_table(engine: Engine) -> str:
-    heads, rows = ("for", "rule", "what it does", "most axes"), list(_rule_rows(engine))
+    heads, rows = ("ops", "rule", "text", "most axes"), list(_rule_rows(engine))
     if not any(most for *_, most in rows):
         heads, rows = heads[:-1], [row[:-1] for row in rows]
     return table(heads, rows)
@@ -352,24 +352,24 @@ def _beside_numpy(engine: Engine) -> Iterable[str]:
             drawn = [
                 f"For example {shapes}. NumPy:",
                 inline(wanted.svg()),
-                f"and {engine.name}, which says nothing:",
+                f"{engine.name}, without an error:",
                 inline(answer.svg()),
             ]
     return [
-        "What added shapes mean here, op for op, beside NumPy's meaning:",
-        table(("shapes", "what it is", "here"), rows),
+        f"Additions on {engine.name}, op for op, compared with NumPy:",
+        table(("shapes", "example", engine.name), rows),
         *drawn,
     ]
 
 
 def _divergences(engine: Engine) -> Iterable[str]:
-    """The rows of divergences: first those of which nobody is told."""
+    """The divergences, silent ones first."""
     if not engine.divergences:
-        return ["None is known."]
+        return ["No divergence is known."]
     bad = [row for row in engine.divergences if _bad(row, engine)]
     kinds = (
-        ("Wrong answers and crashes, without an error:", bad),
-        ("Refusals, limits and the like:", [row for row in engine.divergences if row not in bad]),
+        ("Wrong results and crashes, without an error:", bad),
+        ("Refusals and limits:", [row for row in engine.divergences if row not in bad]),
     )
     return [
         part
@@ -381,16 +381,16 @@ def _divergences(engine: Engine) -> Iterable[str]:
 
 def _divergence(row: Divergence, engine: Engine) -> str:
     where = ", ".join((*sorted(row.ops), *sorted(row.dtypes)))
-    known = ("run: " if row.run else "read: ") + _escaped(_short(row.source, engine))
+    source = ("run: " if row.run else "read: ") + _escaped(_short(row.source, engine))
     return (
         f"- **{str(row.effect).replace('_', ' ')}**: {_escaped(row.text)}"
         + (f". Of {_escaped(where)}" if where else "")
-        + ("" if known.endswith("as above") else f" *({known})*")
+        + ("" if source.endswith("as above") else f" *({source})*")
     )
 
 
 def _short(source: str, engine: Engine) -> str:
-    """A source without what the page has said above."""
+    """A source, shortened if the page already names it."""
     return "as above" if source == engine.source else source.removeprefix("run: ")
 
 
@@ -403,13 +403,13 @@ def _history(engine: Engine) -> Iterable[str]:
     )
     return [
         "## Older releases",
-        "What the measured release does no longer, and a product may still ship:",
-        table(("before", "reports", "what it does"), cells),
+        "Divergences of older releases, which products may still contain:",
+        table(("before", "reports", "divergence"), cells),
     ]
 
 
 def _names(engine: Engine) -> Iterable[str]:
-    """What its ops are called."""
+    """The engine's names of ops."""
     column = column_of(engine.name)
     named: Mapping[str, str] = {
         op.name: ", ".join(f"`{name}`" for name in op.names[column])
@@ -420,7 +420,7 @@ def _names(engine: Engine) -> Iterable[str]:
         return []
     text = "; ".join(f"`zs.{name}` {names}" for name, names in named.items())
     return [
-        "## What its ops are called",
+        "## Names of ops",
         f"<details><summary>{len(named)} ops</summary>\n\n{text}.\n\n</details>",
     ]
 

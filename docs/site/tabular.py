@@ -1,12 +1,12 @@
-"""Tables in Markdown, and how they are shown where the page is narrow."""
+"""Tables in Markdown, and their layout on narrow pages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-#: Columns of a table that is shown narrowly, its first column always in sight.
+#: Tables of this many columns get a narrow layout with a fixed first column.
 WIDE = 8
-#: Characters of a last cell that is prose: it keeps a width at which that can be read.
+#: A last cell of this many characters is prose and keeps a readable width.
 PROSE = 90
 
 
@@ -21,15 +21,15 @@ def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     heads = list(heads)
     lines = [heads, ["---"] * len(heads), *rows]
     cells = ([cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in lines)
-    made = [
+    lines = [
         f"|{'|'.join(line)}|\n" if n == 1 else f"| {' | '.join(line)} |\n"
         for n, line in enumerate(cells)
     ]
-    return "".join([shown(made), *made])
+    return "".join([shown(lines), *lines])
 
 
 def shown(lines: Sequence[str]) -> str:
-    """The line before a table that says how it is shown; empty where it is as any other.
+    """The line before a table with its layout class; empty for the usual layout.
 
     >>> shown(["| a | b |", "|---|---|", "| c | " + "long " * 20 + "|"])
     '{.prose}\\n'

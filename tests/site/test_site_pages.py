@@ -1,4 +1,4 @@
-"""What the site is made of, without building it: links of the repository's pages, made pages."""
+"""The site's sources, without a build: links of the repository's pages, generated pages."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ PAGES = [
 
 
 def places(text: str) -> set[str]:
-    """The places of a page that can be linked to, named as GitHub names them."""
+    """The anchors of a page, as GitHub names them."""
     headings = HEADING.findall(FENCED.sub("", text))
     plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings)
     return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
 
 
 def broken(page: Path) -> list[str]:
-    """The links of a page that lead nowhere; of other sites' the form alone is looked at."""
-    found = []
+    """The links of a page without a target. Only the form of links to other sites is checked."""
+    dead = []
     for pair in LINK.findall(re.sub(r"`[^`\n]*`", "", FENCED.sub("", page.read_text("utf-8")))):
         link = pair[0] or pair[1]
         parts = urlsplit(link)
@@ -48,13 +48,13 @@ def broken(page: Path) -> list[str]:
             ok = target.exists() and (
                 not parts.fragment or parts.fragment in places(target.read_text("utf-8"))
             )
-        found += [] if ok else [link]
-    return found
+        dead += [] if ok else [link]
+    return dead
 
 
 @pytest.fixture(autouse=True)
 def site_modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The modules of docs/site, which are scripts beside one another, not a package."""
+    """Makes the scripts of docs/site importable; they are not a package."""
     before = set(sys.modules)
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "site"))
@@ -62,7 +62,7 @@ def site_modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in set(sys.modules) - before:
         path = getattr(sys.modules[name], "__file__", None)
         if path and Path(path).is_relative_to(ROOT / "docs"):
-            del sys.modules[name]  # plain names: `links` may be another module's elsewhere
+            del sys.modules[name]  # `links` may be another module elsewhere
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -125,7 +125,7 @@ def test_every_rule_and_engine_has_a_page_with_a_drawing_and_a_source() -> None:
         page = pages[f"rules/{rule.name}.md"]
         assert "<svg" in page
         assert rule.source.split(",")[0] in page.replace("\\", "")
-        assert "## Where engines differ" in page
+        assert "## Engines" in page
     for engine in ENGINES.values():
         page = pages[f"engines/{engine.name}.md"].replace("\\", "")
         assert engine.release in page
@@ -145,10 +145,10 @@ def test_what_an_engine_does_in_silence_stands_with_its_wrong_answers() -> None:
         ("tensorflow", "where (SelectV2) refuses more than 8 axes", False),
     ):
         page = pages[f"engines/{engine}.md"].replace("\\", "")
-        wrong, told, rest = page.partition("Refusals, limits and the like:")
+        wrong, told, rest = page.partition("Refusals and limits:")
         if not told:
             wrong, rest = page, ""
-        assert (text in wrong.partition("Wrong answers and crashes")[2]) is silent, text
+        assert (text in wrong.partition("Wrong results and crashes")[2]) is silent, text
         assert (text in rest) is not silent, text
 
 
@@ -226,9 +226,9 @@ def test_links_of_a_built_site_are_checked(link: str, right: bool, tmp_path: Pat
     (site / "folder" / "index.html").write_text("<p>")
     (site / "other.html").write_text('<h1 id="place">other</h1>')
     (site / "index.html").write_text(f'<p id="here"><a href="{link}">link</a>')
-    found = list(import_module("links").faults(site))
-    assert (found == []) == right, found
-    assert right or found[0].startswith("index.html:1: ")
+    faults = list(import_module("links").faults(site))
+    assert (faults == []) == right, faults
+    assert right or faults[0].startswith("index.html:1: ")
 
 
 @pytest.mark.parametrize(
@@ -251,6 +251,6 @@ def test_a_folder_that_is_not_ours_is_not_emptied(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="was not made by docs/site"):
         stage.fresh(tmp_path)
     assert (tmp_path / "thesis.txt").exists()
-    made = stage.fresh(tmp_path / "new")
-    (made / "page.md").write_text("old")
-    assert not (stage.fresh(made) / "page.md").exists()
+    folder = stage.fresh(tmp_path / "new")
+    (folder / "page.md").write_text("old")
+    assert not (stage.fresh(folder) / "page.md").exists()
