@@ -49,14 +49,14 @@ class Other:
         (replace(ELSEWHERE, call=lambda function, *arrays: Other()), "Other"),
     ],
 )
-def test_a_library_that_errs_is_found(faulty, words):
+def test_comparison_finds_a_wrong_result(faulty, words):
     tally = tallied(faulty, "numpy", 0, 120, seed=0)
     assert tally.differing
     assert any(words in text for _, text in tally.shown)
 
 
 @pytest.mark.parametrize(("own", "found"), [(1, False), (2, True)])
-def test_only_the_values_of_its_own_function_are_a_librarys_own(own, found):
+def test_only_a_librarys_own_functions_may_differ_in_value(own, found):
     def function(op, arrays, dtypes, shape):
         return np.broadcast_to(getattr(np, op)(arrays[0].astype(dtypes[0])), shape) + own
 
@@ -73,26 +73,26 @@ def test_only_the_values_of_its_own_function_are_a_librarys_own(own, found):
     assert any(judged(case, replace(row, own=())).difference for case in roots)
 
 
-def test_an_answer_on_another_device_is_found():
+def test_comparison_finds_a_result_on_another_device():
     here, there = strict.asarray(1.0), strict.asarray(1.0, device=strict.Device("device1"))
     assert "device" in HERE.differs(here, there)
     assert not HERE.differs(there, there)
 
 
-def test_a_case_is_made_without_those_before_it():
+def test_case_does_not_depend_on_earlier_cases():
     numbered = dict(cases("pdpd", HERE.dtypes, 0, 40, 3, writes=True))
     assert dict(cases("pdpd", HERE.dtypes, 17, 2, 3, writes=True)) == {
         k: numbered[k] for k in (17, 18)
     }
 
 
-def test_all_kinds_of_calls_are_drawn():
+def test_campaign_draws_all_kinds_of_calls():
     kinds = {case.kind for _, case in cases("numpy", HERE.dtypes, 0, 200, 0, writes=True)}
     kinds |= {case.kind for _, case in cases("explicit", HERE.dtypes, 0, 5, 0, writes=True)}
     assert kinds == {"op", "views", "unbroadcast", "fused", "reduction", "broadcast"}
 
 
-def test_the_command(capsys):
+def test_command_prints_tallies_as_json(capsys):
     words = ["arrays", "--library", "array_api_strict", "--rule", "ncnn", "--cases", "20"]
     assert main([*words, "--json"]) == 0
     (tally,) = json.loads(capsys.readouterr().out)
@@ -102,12 +102,12 @@ def test_the_command(capsys):
 
 
 @pytest.mark.parametrize("words", [["--library", "nope"], ["--rule", "nope"]])
-def test_bad_input(words, capsys):
+def test_command_refuses_bad_input(words, capsys):
     assert main(["arrays", *words]) == 2
     assert "nope" in capsys.readouterr().err
 
 
-def test_a_library_that_is_not_installed_is_said():
+def test_missing_library_is_reported():
     with pytest.raises(BadInput, match="is not installed"):
         _ = replace(HERE, module="zerostride_has_no_such").imported
     assert HERE in installed(())

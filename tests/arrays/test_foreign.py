@@ -29,7 +29,7 @@ def pointer(array):
 
 
 @both
-def test_every_kind_of_call_answers_in_kind_and_on_the_device(make):
+def test_every_call_returns_arrays_of_the_library_on_the_device(make):
     x, y = make([[1.0, 2.0], [3.0, 4.0]]), make([10.0, 20.0])
     plan = zs.plan((2, 2), (2,), rule="pdpd", axis=0)
     fused = zs.fuse(lambda a, b: {"out": zs.add(a, b, rule="pdpd", axis=0)})
@@ -58,20 +58,20 @@ def test_every_kind_of_call_answers_in_kind_and_on_the_device(make):
 
 
 @both
-def test_rank_0_is_an_array_of_the_library(make):
+def test_rank_0_result_is_an_array_of_the_library(make):
     assert zs.add(make(1.0), 2.0).shape == ()
     assert values_of(zs.sum(make([1.0, 2.0]))) == 3.0
 
 
 @both
-def test_numbers_are_weak(make):
+def test_python_numbers_are_weak(make):
     assert values_of(zs.multiply(make(np.float32([1, 2])), 0.5)).dtype == np.float32
     assert values_of(zs.add(True, make(np.int8([1])))).tolist() == [2]
 
 
 @both
 @pytest.mark.parametrize("name", ["argmin", "argmax"])
-def test_places_in_no_rows(make, name):
+def test_positions_over_no_rows_are_empty(make, name):
     x = make(np.ones((0, 3), np.float32))
     for keepdims, shape in ((False, (0,)), (True, (0, 1))):
         found = values_of(getattr(zs, name)(x, axis=1, keepdims=keepdims))
@@ -80,13 +80,13 @@ def test_places_in_no_rows(make, name):
 
 @both
 @pytest.mark.parametrize("function", [zs.multiply, zs.prelu, zs.fuse(zs.prelu)])
-def test_a_number_that_the_dtype_cannot_hold_is_refused(make, function):
+def test_number_beyond_the_dtype_is_refused(make, function):
     with pytest.raises(OverflowError, match="-1 out of bounds for uint8"):
         function(make(np.uint8([1, 2])), -1)
 
 
 @both
-def test_a_dtype_may_be_the_librarys(make):
+def test_dtype_may_be_the_librarys(make):
     assert values_of(zs.cast(make([1.5]), strict.int16)).dtype == np.int16
     assert values_of(zs.add(make([1]), 1, dtype=strict.float32)).dtype == np.float32
     assert values_of(zs.sum(make([1.5]), dtype=strict.float32)).dtype == np.float32
@@ -109,18 +109,18 @@ def test_out_is_written_and_returned(make):
 
 
 @both
-def test_limits_of_clip_beyond_the_dtype(make):
+def test_clip_and_comparison_take_limits_beyond_the_dtype(make):
     assert values_of(zs.clip(make(np.uint8([1, 200])), -5, 100)).tolist() == [1, 100]
     assert values_of(zs.less(make(np.uint8([1])), 300)).tolist() == [True]
 
 
-def test_the_engine_has_meaning_where_the_memory_is_read():
+def test_engine_semantics_need_memory_that_can_be_read():
     x, y = strict.asarray(np.float32([[1, 2], [3, 4]])), strict.asarray(np.float32([10, 20]))
     expected = zs.add(np.float32([[1, 2], [3, 4]]), np.float32([10, 20]), engine="ncnn")
     assert values_of(zs.add(x, y, engine="ncnn")).tolist() == expected.tolist()
 
 
-def test_engines_of_one_tensor_are_asked_as_with_numpys():
+def test_engine_semantics_of_one_tensor_match_numpys():
     x, numpys = strict.asarray(np.float32([1, 4])), np.float32([1, 4])
     for call in (
         lambda a: zs.sqrt(a, engine="ncnn"),
@@ -134,7 +134,7 @@ def test_engines_of_one_tensor_are_asked_as_with_numpys():
         zs.leaky_relu(x, x, engine="torch")
 
 
-def test_cotangents_elsewhere():
+def test_vjp_on_a_device_gives_gradients_of_the_operands_dtype():
     x = strict.asarray(np.float32([1, 2, 3]), device=ELSEWHERE)
     total, pullback = zs.vjp(lambda a: (zs.sum(a * a), a > 1), x)
     (grad,) = pullback((1.0, None))
@@ -149,7 +149,7 @@ def test_cotangents_elsewhere():
     assert total[0].device == ELSEWHERE
 
 
-def test_fused_functions_elsewhere_compute_all_nodes():
+def test_fused_functions_on_a_device_compute_all_nodes():
     numpys = np.arange(24.0, dtype=np.float32).reshape(2, 3, 4)
     weight = np.float32([1, 2, 3])
 
@@ -181,7 +181,7 @@ def test_fused_functions_elsewhere_compute_all_nodes():
 # Without copies
 
 
-def test_memory_is_read_and_answered_where_it_lies(monkeypatch):
+def test_memory_is_read_and_returned_in_place(monkeypatch):
     """The engine is given the array's own memory, and its result's memory is the answer's."""
     if native.backend() == "reference":
         pytest.skip("there is no engine")
@@ -197,7 +197,7 @@ def test_memory_is_read_and_answered_where_it_lies(monkeypatch):
     assert pointer(answer) == result.ctypes.data
 
 
-def test_an_out_is_written_where_it_lies():
+def test_out_is_written_in_place():
     out = strict.asarray(np.zeros(3))
     before = pointer(out)
     zs.add(strict.asarray(np.ones(3)), 1, out=out)
@@ -205,7 +205,7 @@ def test_an_out_is_written_where_it_lies():
     assert values_of(out).tolist() == [2.0, 2.0, 2.0]
 
 
-def test_views_are_the_arrays_memory_with_stride_0():
+def test_views_share_the_arrays_memory_with_stride_0():
     x = strict.asarray(np.arange(3.0))
     (view,) = zs.plan_to((3,), (4, 3)).views(x)
     assert pointer(view) == pointer(x)
@@ -224,18 +224,18 @@ def test_views_are_the_arrays_memory_with_stride_0():
         (lambda x: (x, None), "operand 1 is a NoneType"),
     ],
 )
-def test_libraries_are_not_mixed(operands, words):
+def test_mixed_libraries_are_refused(operands, words):
     with pytest.raises(TypeError, match=words) as error:
         zs.add(*operands(strict.asarray([1.0, 2.0])))
     assert "array_api_strict.asarray(x)" in str(error.value)
 
 
-def test_a_scalar_of_numpys_is_no_python_number():
+def test_numpy_scalar_is_not_a_python_number():
     with pytest.raises(TypeError, match=r"operand 1 is a scalar of NumPy; .* x\.item\(\)"):
         zs.add(strict.asarray([1.0]), np.float64(2))
 
 
-def test_fused_calls_do_not_mix_either():
+def test_fused_calls_refuse_mixed_libraries():
     with pytest.raises(TypeError, match="operand 1 is an array of NumPy"):
         zs.fuse(lambda a, b: a + b)(strict.asarray([1.0]), np.ones(1))
     with pytest.raises(TypeError, match="an array of NumPy"):
@@ -251,7 +251,7 @@ def test_fused_calls_do_not_mix_either():
         (lambda x: zs.cast(x, "float16"), "does not have"),
     ],
 )
-def test_refusals_here(call, words):
+def test_calls_in_memory_are_refused_with_the_reason(call, words):
     with pytest.raises((TypeError, ValueError), match=words):
         call(strict.asarray([1.0, 2.0]))
 
@@ -273,7 +273,7 @@ def test_refusals_here(call, words):
         (lambda x: zs.plan((3,)).unbroadcast(x, 0), "shape"),
     ],
 )
-def test_refusals_elsewhere(call, words):
+def test_calls_on_a_device_are_refused_with_the_reason(call, words):
     with pytest.raises((TypeError, ValueError), match=words):
         call(strict.asarray([1.0, 2.0], device=ELSEWHERE))
 
@@ -300,20 +300,20 @@ class Unknown:
         return made
 
 
-def test_a_library_without_a_row_takes_the_generic_way():
+def test_library_without_a_row_uses_the_generic_adapter():
     answer = zs.add(Unknown([1.0, 2.0]), 1)
     assert type(answer) is Unknown
     assert answer.array.tolist() == [2.0, 3.0]
 
 
-def test_subclasses_of_a_librarys_arrays_are_its_own():
+def test_subclass_of_a_librarys_array_belongs_to_the_library():
     row = find_row(type(strict.asarray(1.0)))
     made = type("Mine", (type(strict.asarray(1.0)),), {})
     assert row is not None
     assert find_row(made) is row
 
 
-def test_numpys_own_are_not_foreign():
+def test_numpy_arrays_are_not_foreign():
     for value in (np.ones(1), np.float32(1), np.ma.ones(1), [1], 1, None, "a", object()):
         assert not foreign.is_foreign(value)
 
@@ -325,14 +325,14 @@ def test_rows_are_complete():
     assert len({row.name for row in ROWS}) == len(ROWS)
 
 
-def test_symbolic_plans_take_arrays_for_their_shapes():
+def test_symbolic_plan_takes_arrays_for_their_shapes():
     plan = zs.plan(("N", 3), (3,))
     x, y = strict.zeros((4, 3)), strict.ones(3)
     assert plan.bind(x, y).shape == plan.guard()(x, y).shape == (4, 3)
     assert [view.shape for view in plan.views(x, y)] == [(4, 3), (4, 3)]
 
 
-def test_nothing_is_imported_that_was_not():
+def test_no_array_library_is_imported():
     code = (
         "import sys, numpy as np, zerostride as zs; zs.add(np.ones(3), [1, 2, 3]); "
         "zs.fuse(lambda x: x + 1)(np.ones(3)); zs.sum([1.0]); "

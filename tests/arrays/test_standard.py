@@ -41,7 +41,7 @@ def agree(result, expected):
 @pytest.mark.parametrize(
     ("given", "expected"), [(0.0, -0.0), (np.nan, 1.0), (1.0, 1.1), (np.inf, -np.inf)]
 )
-def test_the_comparison_sees_a_wrong_answer(given, expected):
+def test_comparison_fails_on_a_wrong_result(given, expected):
     with pytest.raises(AssertionError):
         agree(np.array([given]), expected)
 
@@ -51,7 +51,7 @@ def test_the_comparison_sees_a_wrong_answer(given, expected):
 
 @makers
 @pytest.mark.parametrize(("shapes", "expected"), SHAPES, ids=str)
-def test_shapes(make, shapes, expected):
+def test_shapes_broadcast_as_the_standard_says(make, shapes, expected):
     arrays = [make(np.zeros(shape, "float32")) for shape in shapes]
     if expected is None:
         with pytest.raises(zs.BroadcastError):
@@ -74,7 +74,7 @@ def test_every_pair_of_small_shapes_follows_the_algorithm():
 # Names
 
 
-def test_every_function_is_here_or_excluded_with_a_reason():
+def test_every_function_is_tested_or_excluded_with_a_reason():
     assert {name for name in FUNCTIONS if name not in OPS} == {*EXCLUDED} & FUNCTIONS
     assert all(EXCLUDED.values())
     assert all(hasattr(zs, name) for name in FUNCTIONS - {*EXCLUDED})
@@ -120,13 +120,13 @@ def test_a_python_number_takes_the_arrays_dtype(make, dtype, number):
 
 
 @makers
-def test_arrays_of_rank_0_promote_as_others_do(make):
+def test_rank_0_arrays_promote_as_others(make):
     result = zs.add(make(np.float64(1.0)), make(_samples("float32")))
     assert values_of(result).dtype.name == "float64"
 
 
 @makers
-def test_where_promotes_what_it_chooses_from(make):
+def test_where_promotes_its_choices(make):
     condition, x, y = make(_samples("bool")), make(_samples("int8")), make(_samples("int16"))
     result = zs.where(condition, x, y)
     assert values_of(result).dtype.name == "int16"
@@ -139,7 +139,7 @@ def test_where_promotes_what_it_chooses_from(make):
 @makers
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("name", SPECIAL_OF_ONE)
-def test_special_cases_of_one(make, dtype, name):
+def test_special_cases_of_unary_functions(make, dtype, name):
     for kind, expected in SPECIAL_OF_ONE[name]:
         agree(getattr(zs, name)(make(np.array(SAMPLES[kind], dtype))), expected)
 
@@ -147,7 +147,7 @@ def test_special_cases_of_one(make, dtype, name):
 @makers
 @pytest.mark.parametrize("dtype", REAL)
 @pytest.mark.parametrize("name", SPECIAL_OF_TWO)
-def test_special_cases_of_two(make, dtype, name):
+def test_special_cases_of_binary_functions(make, dtype, name):
     for first, second, expected in SPECIAL_OF_TWO[name]:
         pairs = list(itertools.product(SAMPLES[first], SAMPLES[second]))
         x, y = (np.array(values, dtype) for values in zip(*pairs, strict=True))
@@ -163,7 +163,7 @@ def test_special_cases_of_two(make, dtype, name):
         agree(result, wanted)
 
 
-def test_rows_that_are_numpys_are_not_the_standards():
+def test_rows_of_numpys_behaviour_differ_from_the_standard():
     """Else the exclusion is not needed any more."""
     rows = {(name, a, b): want for name in SPECIAL_OF_TWO for a, b, want in SPECIAL_OF_TWO[name]}
     for (name, first, second), reason in NUMPYS.items():
@@ -183,7 +183,7 @@ def test_rows_that_are_numpys_are_not_the_standards():
         ("ceil", [-1.5, 1.5], [-1.0, 2.0]),
     ],
 )
-def test_rounding(make, name, given, expected):
+def test_rounding_follows_the_standard(make, name, given, expected):
     agree(getattr(zs, name)(make(np.array(given))), expected)
 
 

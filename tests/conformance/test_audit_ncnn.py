@@ -93,7 +93,7 @@ def given(finding: Finding) -> tuple[tuple[int, ...], ...] | None:
     return target.shapes if target is not None else None
 
 
-def test_verdicts_are_what_ncnn_does(ncnn_ops: Child) -> None:
+def test_verdicts_match_ncnn(ncnn_ops: Child) -> None:
     count = int(os.environ.get("ZEROSTRIDE_NCNN", SAMPLE))
     rng = random.Random(count)
     table: Counter[tuple[str, str, bool]] = Counter()
@@ -119,7 +119,7 @@ def test_verdicts_are_what_ncnn_does(ncnn_ops: Child) -> None:
     assert {verdict for verdict, _, _ in table} >= {"same", "same_here", "different", "refused"}
 
 
-def test_fixes_are_fixes_there(ncnn_ops: Child) -> None:
+def test_fixes_work_on_ncnn(ncnn_ops: Child) -> None:
     rng = random.Random(1)
     fixed = 0
     for _ in range(SAMPLE):
@@ -137,7 +137,7 @@ def test_fixes_are_fixes_there(ncnn_ops: Child) -> None:
     assert fixed > 50
 
 
-def test_counter_examples_are_some_there(ncnn_ops: Child) -> None:
+def test_counter_examples_differ_on_ncnn(ncnn_ops: Child) -> None:
     rng = random.Random(2)
     shown = 0
     for _ in range(SAMPLE):
@@ -153,7 +153,7 @@ def test_counter_examples_are_some_there(ncnn_ops: Child) -> None:
     assert shown > 50
 
 
-def test_the_comparison_can_fail() -> None:
+def test_comparison_can_fail() -> None:
     right = np.arange(6.0).reshape(2, 3)
     assert same_numbers(right, right)
     assert not same_numbers(right + 1, right)

@@ -80,7 +80,7 @@ def expected(finding: Finding, values: dict[Symbol, int]) -> bool:
     return not finding.when.evaluate(values)
 
 
-def test_conditions_are_where_ncnn_differs(ncnn_ops: Child) -> None:
+def test_conditions_match_the_sizes_at_which_ncnn_differs(ncnn_ops: Child) -> None:
     count = int(os.environ.get("ZEROSTRIDE_NCNN", SAMPLE))
     rng = random.Random(count)
     table: Counter[tuple[str, bool]] = Counter()
@@ -203,7 +203,7 @@ PRELUS = [
 
 
 @pytest.mark.parametrize("shapes", PRELUS, ids=str)
-def test_conditions_and_counter_examples_on_openvino(shapes: Any) -> None:
+def test_conditions_and_counter_examples_hold_on_openvino(shapes: Any) -> None:
     pytest.importorskip("openvino", reason="openvino is not installed")
     finding = judged("PRelu", shapes, "openvino")
     assert finding.verdict in (Verdict.SAME, Verdict.SAME_HERE), finding.message
@@ -224,7 +224,7 @@ def test_conditions_and_counter_examples_on_openvino(shapes: Any) -> None:
     assert seen == ({True, False} if finding.verdict is Verdict.SAME_HERE else {True})
 
 
-def test_verdicts_of_elementwise_ops_on_openvino() -> None:
+def test_verdicts_of_elementwise_ops_match_openvino() -> None:
     openvino = pytest.importorskip("openvino", reason="openvino is not installed")
     assert openvino.__version__
     rng = random.Random(6)

@@ -114,7 +114,7 @@ def listed() -> Mapping[str, str]:
     return found
 
 
-def test_every_test_passes_or_is_refused_by_name(outcomes: Mapping[str, str]) -> None:
+def test_every_onnx_test_passes_or_is_refused_by_name(outcomes: Mapping[str, str]) -> None:
     refused, wrong = listed(), []
     for name, said in outcomes.items():
         reason = refused.get(name)
@@ -135,7 +135,7 @@ def test_every_test_passes_or_is_refused_by_name(outcomes: Mapping[str, str]) ->
     assert passed >= FEWEST
 
 
-def test_what_is_refused_is_said_before(outcomes: Mapping[str, str]) -> None:
+def test_is_compatible_agrees_with_prepare(outcomes: Mapping[str, str]) -> None:
     """`is_compatible` and `prepare` agree, but where operands decide."""
     import onnx.backend.test.loader
 
@@ -152,7 +152,7 @@ def test_what_is_refused_is_said_before(outcomes: Mapping[str, str]) -> None:
     assert min(checked.values()) > 100
 
 
-def test_where_half_floats_differ_ours_are_nearer() -> None:
+def test_half_float_results_are_nearer_to_exact_than_expected_values() -> None:
     import numpy as np
     import onnx.backend.test.loader
 

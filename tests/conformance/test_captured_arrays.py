@@ -68,7 +68,7 @@ NAMES = "add sub mul truediv floordiv mod pow lt le gt ge eq ne and_ or_ xor lsh
 
 
 @pytest.mark.parametrize("name", NAMES.split())
-def test_operators_of_tensors_on_either_side(torch, name):
+def test_operators_take_tensors_on_either_side(torch, name):
     do = getattr(operator, name)
     x, w = np.array([5, 2, 3]), np.array([2, 3, 3])
     weights = torch.tensor(w)
@@ -76,7 +76,7 @@ def test_operators_of_tensors_on_either_side(torch, name):
     np.testing.assert_array_equal(zs.fuse(lambda x: do(weights, x))(x), do(w, x))
 
 
-def test_a_tensor_that_moves_is_read_where_it_is(torch):
+def test_tensor_that_moves_is_read_at_its_new_place(torch):
     weights = torch.ones(3)
     function = zs.fuse(lambda x: x * weights)
     for given in (X, torch.tensor(X)):
@@ -89,7 +89,7 @@ def test_a_tensor_that_moves_is_read_where_it_is(torch):
         assert function(given).tolist() == [2, 4, 6]
 
 
-def test_a_gradient_is_never_lost(torch):
+def test_captured_tensor_with_a_gradient_is_refused(torch):
     parameter = torch.nn.Parameter(torch.ones(3))
     for given in (X, torch.tensor(X), torch.tensor(X, requires_grad=True)):
         refused(parameter, "Parameter", "torch", "requires a gradient", given)
@@ -106,7 +106,7 @@ def test_a_gradient_is_never_lost(torch):
         assert "function = zs.fuse(lambda x: x * frozen)" in caught.value.place
 
 
-def test_parameters_are_named_as_the_line_has_them(torch):
+def test_parameters_are_named_as_in_the_source_line(torch):
     class Layer(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -132,7 +132,7 @@ def test_parameters_are_named_as_the_line_has_them(torch):
         zs.fuse(lambda x: (x, layer.gain))(X)
 
 
-def test_lists_of_tensors_as_operands(torch):
+def test_lists_of_tensors_are_operands(torch):
     parameter = torch.nn.Parameter(torch.ones(2))
     double = zs.fuse(lambda x: x * 2)
     assert double([torch.tensor(1.0), torch.tensor(2.0)]).tolist() == [2, 4]
@@ -141,7 +141,7 @@ def test_lists_of_tensors_as_operands(torch):
             call([*parameter])
 
 
-def test_tensors_elsewhere_are_operands(torch):
+def test_tensors_on_other_devices_or_layouts_must_be_operands(torch):
     meta = torch.empty(3, device="meta")
     refused(meta, "Tensor", "torch", "lies on meta")
     refused(meta, "Tensor", "torch", "lies on meta", torch.tensor(X))
@@ -159,7 +159,7 @@ def test_tensors_elsewhere_are_operands(torch):
         refused(dual, "Tensor", "torch", "has a forward-mode gradient")
 
 
-def test_arrays_of_one_library_beside_operands_of_another(torch):
+def test_captured_array_of_one_library_works_with_operands_of_another(torch):
     plain, tensor = np.array([2.0, 3.0, 4.0]), torch.tensor([2.0, 3.0, 4.0])
     assert zs.fuse(lambda x: x * plain)(torch.tensor(X)).tolist() == [2, 6, 12]
     assert type(zs.fuse(lambda x: x * plain)(torch.tensor(X))) is torch.Tensor
@@ -168,7 +168,7 @@ def test_arrays_of_one_library_beside_operands_of_another(torch):
     assert (elsewhere.device.type, elsewhere.shape) == ("meta", (2, 3))
 
 
-def test_a_tensor_that_is_changed_before_the_backward_pass(torch):
+def test_tensor_changed_before_the_backward_pass_is_noticed(torch):
     weights = torch.ones(3)
     x = torch.tensor(X, requires_grad=True)
     y = zs.fuse(lambda x: x * weights)(x).sum()
@@ -179,7 +179,7 @@ def test_a_tensor_that_is_changed_before_the_backward_pass(torch):
     assert x.grad.tolist() == [2, 2, 2]
 
 
-def test_pytorchs_functions_are_refused_at_the_users_line(torch):
+def test_pytorch_functions_are_refused_at_the_users_line(torch):
     weights = torch.ones(3)
 
     def added(x):
@@ -203,7 +203,7 @@ def test_pytorchs_functions_are_refused_at_the_users_line(torch):
 # JAX
 
 
-def test_jaxs_arrays():
+def test_captured_jax_arrays_give_numpys_results():
     jax = pytest.importorskip("jax", reason="its arrays are what is taken")
     numpy = jax.numpy
     weights = numpy.asarray([0.0, 2.0, 3.0])
@@ -219,7 +219,7 @@ def test_jaxs_arrays():
     assert zs.fuse(lambda x: x * weak)(X.astype(np.float16)).dtype == np.float16
 
 
-def test_jaxs_tracers_are_operands():
+def test_jax_tracers_must_be_operands():
     jax = pytest.importorskip("jax", reason="its tracers are what is refused")
 
     def total(weights):
@@ -243,13 +243,13 @@ def test_jaxs_tracers_are_operands():
 # What is lazy, has names, or lies elsewhere
 
 
-def test_dask_arrays_are_operands():
+def test_dask_arrays_must_be_operands():
     da = pytest.importorskip("dask.array", reason="its arrays are what is refused")
     for given in (X, da.from_array(X)):
         refused(da.ones(3), "Array", "dask", "is lazy", given)
 
 
-def test_named_arrays_are_operands():
+def test_named_arrays_must_be_operands():
     xr = pytest.importorskip("xarray", reason="its arrays are what is refused")
     lost = "its dimensions' names would be lost"
     weights = xr.DataArray(X, dims="x")
@@ -263,7 +263,7 @@ def test_named_arrays_are_operands():
     assert zs.fuse(lambda x: x * weights.data)(X).tolist() == [1, 4, 9]
 
 
-def test_arrays_in_files_are_operands(tmp_path):
+def test_arrays_in_files_must_be_operands(tmp_path):
     zarr = pytest.importorskip("zarr", reason="its arrays are what is refused")
     store = zarr.array(X)
     refused(store, "Array", "zarr", "is no array in memory")
@@ -311,7 +311,7 @@ def test_pandas_operands_with_other_labels_are_refused():
     assert zs.where(column > 1, column, 0.0).tolist() == [0, 2, 3]
 
 
-def test_arrays_of_the_standard():
+def test_captured_arrays_of_the_standard_work():
     xp = pytest.importorskip("array_api_strict", reason="its arrays are what is taken")
     weights = xp.asarray([2.0, 3.0, 4.0])
     function = zs.fuse(lambda x: x * weights)

@@ -293,7 +293,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("target", PROGRAMS)
-def test_the_source_runs_where_it_is_written_for(target: str, name: str) -> None:
+def test_source_runs_in_its_framework(target: str, name: str) -> None:
     plan = PLANS[name]
     if name in REFUSED.get(target, ()):
         with pytest.raises(zs.BroadcastError):
@@ -314,7 +314,7 @@ def check(target: str, name: str, plan: zs.Plan, want: list[np.ndarray[Any, Any]
 
 
 @pytest.mark.parametrize("target", PROGRAMS)
-def test_sizes_that_are_not_known(target: str) -> None:
+def test_source_with_open_sizes_runs(target: str) -> None:
     for name, plan in SYMBOLS.items():
         if name in UNSAID.get(target, ()):
             with pytest.raises(zs.BroadcastError) as caught:
@@ -340,7 +340,7 @@ def may_refuse(target: str, plan: zs.Plan) -> bool:
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("target", PROGRAMS)
-def test_every_rules_drawn_plans(target: str, rule: str) -> None:
+def test_source_of_every_rules_drawn_plans_runs(target: str, rule: str) -> None:
     plans = plans_of(rule)
     assert len(plans) >= COUNT // 2
     ran = 0

@@ -361,7 +361,7 @@ samples_ = list(samples())
 
 
 @pytest.mark.parametrize("engine", [*ENGINES, *UNCHECKED])
-def test_every_row_that_was_run(engine: str) -> None:
+def test_every_measured_row_matches_its_engine(engine: str) -> None:
     faults = []
     cases = asked(engine)
     counts = {"plan": 0, "refused": 0, "silent": 0}
@@ -385,7 +385,7 @@ def test_every_row_that_was_run(engine: str) -> None:
     assert counts["plan"] > 10
 
 
-def test_a_wrong_answer_is_found() -> None:
+def test_comparison_finds_a_wrong_result() -> None:
     case = Case("Gemm", ((3, 4), (4, 3), (3, 1)))
     right = values(case, predicted(case, "torch"))  # type: ignore[arg-type]
     assert wrong(case, "torch", ("result", right)) is None

@@ -64,7 +64,7 @@ def planted(path: Path, shapes: Shapes) -> CoverageRow:
     return row
 
 
-def test_only_the_inputs_sizes_are_handed_on(added: Path, tmp_path: Path) -> None:
+def test_claims_see_only_the_inputs_sizes(added: Path, tmp_path: Path) -> None:
     model = stripped(added, tmp_path / "m.onnx")
     assert (model.names, model.tensors) == (("N", "M"), ("z", "r", "s"))
     read = onnx.load(model.path).graph
@@ -72,7 +72,7 @@ def test_only_the_inputs_sizes_are_handed_on(added: Path, tmp_path: Path) -> Non
     assert not read.output[0].type.tensor_type.HasField("shape")
 
 
-def test_what_is_right_is_counted(added: Path) -> None:
+def test_right_claims_are_counted(added: Path) -> None:
     found = cover(added, {ZEROSTRIDE: right})
     (row,) = found.rows
     assert found.ok
@@ -93,20 +93,18 @@ def test_what_is_right_is_counted(added: Path) -> None:
         ((Claim(), Claim()), 0),
     ],
 )
-def test_a_planted_wrong_answer_is_found(
-    added: Path, claims: tuple[Claim, ...], wrong: int
-) -> None:
+def test_planted_wrong_claim_is_found(added: Path, claims: tuple[Claim, ...], wrong: int) -> None:
     row = planted(added, {"z": claims, "s": (number(2),)})
     assert (row.ranks, row.wrong, bool(row.examples)) == (2, wrong, wrong > 0)
 
 
-def test_a_name_that_was_made_up_says_nothing(added: Path) -> None:
+def test_invented_name_counts_as_no_claim(added: Path) -> None:
     unnamed = Claim(value=lambda values: 0, named=False)
     row = planted(added, {"z": (unnamed, Claim()), "r": (Claim(high=8), Claim(low=3))})
     assert (row.said, row.bounds, row.ranks) == (0, 2, 2)
 
 
-def test_less_than_another_or_wrong_is_not_ok(added: Path) -> None:
+def test_fewer_or_wrong_claims_are_not_ok(added: Path) -> None:
     assert cover(added, {ZEROSTRIDE: right, "other": right}).ok
     assert not cover(added, {ZEROSTRIDE: lambda model: {}, "other": right}).ok
     wrong = {"s": (number(3),)}
@@ -115,7 +113,7 @@ def test_less_than_another_or_wrong_is_not_ok(added: Path) -> None:
     assert cover(added, {ZEROSTRIDE: lambda model: {}, "other": lambda model: wrong}).ok
 
 
-def test_a_need_that_is_none_is_found(added: Path) -> None:
+def test_false_need_is_found(added: Path) -> None:
     def needs(model: Model) -> Needs:
         return [("N >= 2", lambda values: values["N"] >= 2), ("M >= 1", lambda values: True)]
 
@@ -128,7 +126,7 @@ def test_a_need_that_is_none_is_found(added: Path) -> None:
     }
 
 
-def test_sizes_that_end_the_engine_are_left_out(tmp_path: Path) -> None:
+def test_sizes_that_crash_the_engine_are_left_out(tmp_path: Path) -> None:
     """ONNX Runtime 1.31 ends the process at an LSTM of a batch of 0, which is the last row."""
     helper = onnx.helper
     weights = [
@@ -148,7 +146,7 @@ def test_sizes_that_end_the_engine_are_left_out(tmp_path: Path) -> None:
     assert all(shapes["y"] == (v["B"], 1, v["T"], 2) for v, shapes in runs)
 
 
-def test_a_tool_that_fails_is_a_row(added: Path) -> None:
+def test_failing_tool_is_a_row(added: Path) -> None:
     def fail(model: Model) -> Shapes:
         raise RuntimeError("no")
 
@@ -164,7 +162,7 @@ def test_every_tool_reads_a_small_model(added: Path) -> None:
 
 
 @pytest.mark.parametrize("path", DYNAMIC, ids=lambda path: path.stem)
-def test_ours_says_as_much_as_any(path: Path) -> None:
+def test_zerostride_claims_as_much_as_any_tool(path: Path) -> None:
     found = cover(path, installed())
     assert len(found.runs) >= 4
     assert found.ok, found.to_json()
@@ -173,11 +171,13 @@ def test_ours_says_as_much_as_any(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", DYNAMIC, ids=lambda path: path.stem)
-def test_the_models_need_what_ours_says(path: Path) -> None:
+def test_needs_of_zerostride_hold_when_the_models_run(path: Path) -> None:
     assert not cover(path, {ZEROSTRIDE: lambda model: {}}, zerostride_needs).denied
 
 
-def test_the_command(added: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_prints_text_and_json(
+    added: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run([str(added)], True) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["ok"]

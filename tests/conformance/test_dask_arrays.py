@@ -88,7 +88,7 @@ def assert_same(lazy: Any, eager: Any, tolerance: float | None = None) -> None:
         np.testing.assert_allclose(*wide, rtol=tolerance, atol=tolerance)
 
 
-def test_the_comparison_can_fail() -> None:
+def test_comparison_can_fail() -> None:
     with pytest.raises(AssertionError):
         assert_same(da.ones(3), np.ones(3, np.float32))
     with pytest.raises(AssertionError):
@@ -98,7 +98,7 @@ def test_the_comparison_can_fail() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_ops_under_every_rule(rule: str) -> None:
+def test_ops_match_numpy_under_every_rule(rule: str) -> None:
     draw, computed = Draw(RULES.index(rule)), 0
     for _ in range(150):
         shape, other = draw.shapes()
@@ -127,7 +127,7 @@ def test_ops_under_every_rule(rule: str) -> None:
     assert computed > 20
 
 
-def test_ops_of_one_and_of_three_operands_and_numbers() -> None:
+def test_ops_take_numbers_and_one_or_three_operands() -> None:
     draw = Draw(20)
     for _ in range(40):
         x = draw.array((5, 4), "float32")
@@ -143,7 +143,7 @@ def test_ops_of_one_and_of_three_operands_and_numbers() -> None:
     assert_same(zs.add(da.from_array(np.float32(2)), 1), zs.add(np.float32(2), 1))
 
 
-def test_a_rule_that_asks_for_sizes_is_asked_for_the_arrays_not_their_chunks() -> None:
+def test_rule_sees_the_whole_arrays_not_their_chunks() -> None:
     # ncnn lays (5,) along rows of (5, 5) and along columns of (5, 3) against (3,): chunks of 3 of
     # a (5, 5) array must not turn that round.
     square, row = np.arange(25.0, dtype="float32").reshape(5, 5), np.arange(5, dtype="float32")
@@ -154,7 +154,7 @@ def test_a_rule_that_asks_for_sizes_is_asked_for_the_arrays_not_their_chunks() -
         assert_same(zs.add(lazy, da.from_array(row, chunks=2), rule="ncnn"), wanted)
 
 
-def test_engines_values_are_those_of_the_whole() -> None:
+def test_engine_values_are_those_of_the_whole_arrays() -> None:
     x = np.arange(-4, 4, dtype="int32").reshape(2, 4)
     y = np.full(4, 3, "int32")
     lazy = da.from_array(x, chunks=(1, 2)), da.from_array(y, chunks=3)
@@ -168,7 +168,7 @@ def test_engines_values_are_those_of_the_whole() -> None:
 
 
 @pytest.mark.parametrize("name", REDUCTIONS)
-def test_reductions(name: str) -> None:
+def test_reductions_match_numpy(name: str) -> None:
     draw = Draw(100 + REDUCTIONS.index(name))
     for _ in range(40):
         shape = tuple(draw.one((1, 2, 3, 4, 5, 6)) for _ in range(draw.rng.integers(0, 5)))
@@ -258,7 +258,7 @@ def leaves(packed: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_fused_functions(name: str) -> None:
+def test_fused_functions_match_numpy(name: str) -> None:
     fused, draw = zs.fuse(PROGRAMS[name]), Draw(len(name) + 7)
     for _ in range(12):
         shape = tuple(draw.one((1, 2, 3, 4, 5, 6, 7)) for _ in range(2))
@@ -281,7 +281,7 @@ def _tasks(array: Any) -> int:
     return sum(type(task).__name__ == "Task" for task in graph.values())
 
 
-def test_a_fused_function_is_one_task_for_each_chunk() -> None:
+def test_fused_function_is_one_task_per_chunk() -> None:
     x = da.ones((80, 6), chunks=(10, -1), dtype="float32")
     for program in ("chain", "centred", "softmax"):
         fused = zs.fuse(PROGRAMS[program])
@@ -295,7 +295,7 @@ def test_a_fused_function_is_one_task_for_each_chunk() -> None:
     assert _tasks(zs.fuse(lambda x: (x * 2).sum())(x)) <= 8 + 2 + 1
 
 
-def test_a_row_in_one_chunk_is_not_cut() -> None:
+def test_row_in_one_chunk_is_not_cut() -> None:
     x = da.ones((80, 6), chunks=(10, -1), dtype="float32")
     gamma = da.ones(6, chunks=2, dtype="float32")
     fused = zs.fuse(lambda x, g: (x - x.mean(-1, keepdims=True)) * g)
@@ -308,7 +308,7 @@ def test_a_row_in_one_chunk_is_not_cut() -> None:
     assert_same(shared(wide, row), shared(np.ones((4, 60), "float32"), row), 1e-6)
 
 
-def test_gradients() -> None:
+def test_gradients_match_numpy() -> None:
     rng = np.random.default_rng(3)
     x, b = rng.random((6, 5)), rng.random(5)
     lazy = da.from_array(x, chunks=(4, 2)), da.from_array(b, chunks=3)
@@ -329,7 +329,7 @@ def test_gradients() -> None:
         pull(np.ones(3))
 
 
-def test_plans_views_and_adjoints() -> None:
+def test_views_and_unbroadcast_are_lazy() -> None:
     draw = Draw(11)
     for _ in range(60):
         shape, other = draw.shapes()
@@ -348,7 +348,7 @@ def test_plans_views_and_adjoints() -> None:
             assert_same(plan.unbroadcast(draw.lazy(grad), k), plan.unbroadcast(grad, k), 2e-3)
 
 
-def test_broadcast() -> None:
+def test_broadcast_is_lazy() -> None:
     x = np.arange(3, dtype="int16")
     lazy = da.from_array(x, chunks=2)
     for copy in (False, True):
@@ -364,7 +364,7 @@ def test_broadcast() -> None:
 # Stores
 
 
-def test_zarr_and_mapped_files(tmp_path: Any) -> None:
+def test_zarr_and_mapped_files_are_read(tmp_path: Any) -> None:
     zarr = pytest.importorskip("zarr", reason="stores of chunks are an optional library")
     x = np.random.default_rng(1).random((300, 40), np.float32)
     store = zarr.open_array(
@@ -386,7 +386,7 @@ def test_zarr_and_mapped_files(tmp_path: Any) -> None:
 # What is refused
 
 
-def test_extents_that_are_not_known() -> None:
+def test_unknown_extents_are_refused() -> None:
     x = da.ones((6, 3), chunks=2)
     some = x[x[:, 0] > 0]
     calls: list[Callable[[], Any]] = [
@@ -403,7 +403,7 @@ def test_extents_that_are_not_known() -> None:
     assert_same(zs.add(some.compute_chunk_sizes(), 1), np.full((6, 3), 2.0))
 
 
-def test_what_has_no_place_in_a_lazy_call() -> None:
+def test_out_and_progress_are_refused() -> None:
     x = da.ones((4, 3), chunks=2)
     fused = zs.fuse(lambda x: x + 1)
     for call in (
@@ -420,7 +420,7 @@ def test_what_has_no_place_in_a_lazy_call() -> None:
         zs.bitwise_and(x, x)  # when it is called, not when it is computed
 
 
-def test_chunks_that_are_not_what_they_were_said_to_be() -> None:
+def test_chunks_that_contradict_their_array_are_refused() -> None:
     fused = zs.fuse(lambda x: x + 1)
     x = da.ones((4, 3), chunks=2)
     other = x.map_blocks(lambda block: block.astype("float32"), dtype="float64", meta=x._meta)
@@ -436,7 +436,7 @@ def test_chunks_that_are_not_what_they_were_said_to_be() -> None:
         zs.add(da.ma.masked_greater(x, 5), 1)
 
 
-def test_libraries_are_not_mixed() -> None:
+def test_mixed_libraries_are_refused() -> None:
     strict = pytest.importorskip("array_api_strict", reason="a second library")
     with pytest.raises(TypeError, match="dask"):
         zs.add(da.ones(3, chunks=2), strict.ones(3))
@@ -445,7 +445,7 @@ def test_libraries_are_not_mixed() -> None:
 # Names, pickles, threads
 
 
-def test_names_are_those_of_what_is_computed() -> None:
+def test_task_names_depend_on_the_computation() -> None:
     x = da.ones((8, 3), chunks=(4, 3))
     assert zs.add(x, 1).name == zs.add(x, 1).name != zs.add(x, 1.0).name
     assert zs.fuse(lambda x: x * 2)(x).name == zs.fuse(lambda x: x * 2)(x).name
@@ -456,7 +456,7 @@ def test_names_are_those_of_what_is_computed() -> None:
     assert scaled(x, 3.0)[0, 0].compute() == 3
 
 
-def test_tasks_of_lambdas_are_pickled() -> None:
+def test_tasks_of_lambdas_can_be_pickled() -> None:
     x = da.ones((8, 3), chunks=(4, 3))
     made = zs.fuse(lambda x: (x * 2).sum())(x)
     again = pickle.loads(pickle.dumps(made))
@@ -494,7 +494,7 @@ def test_tasks_share_the_engines_threads() -> None:
 # The page
 
 
-def test_the_page_runs() -> None:
+def test_examples_of_the_page_run() -> None:
     """Its blocks are `py`, not `python`: those run where Dask is not installed."""
     page = Path(__file__).parents[2] / "docs" / "dask.md"
     names: dict[str, object] = {}

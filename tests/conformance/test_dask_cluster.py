@@ -35,7 +35,7 @@ def cluster(workers: int) -> Any:
     )
 
 
-def test_a_worker_is_killed_midway() -> None:
+def test_killed_worker_does_not_change_the_result() -> None:
     def slowly(block: np.ndarray) -> np.ndarray:
         time.sleep(0.1)
         return block
@@ -65,7 +65,7 @@ def _has_done(dask_worker: Any) -> int:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peaks are read from /proc")
-def test_20_gb_in_less_than_2() -> None:
+def test_sum_of_20_gb_takes_less_than_2_gb() -> None:
     elements = 20 * GB // 8
     done = subprocess.run(
         [sys.executable, "-W", "error", str(HERE / "dask_child.py"), str(elements)],
@@ -94,7 +94,7 @@ def normalised(x: Any, gamma: Any) -> Any:
     return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5) * gamma
 
 
-def test_the_same_code_on_worker_processes(client: Any) -> None:
+def test_worker_processes_give_the_same_results(client: Any) -> None:
     rng = np.random.default_rng(0)
     x, gamma = rng.random((400, 64), np.float32), rng.random(64, np.float32)
     lazy = da.from_array(x, chunks=(50, -1))
@@ -114,7 +114,7 @@ def test_the_same_code_on_worker_processes(client: Any) -> None:
     np.testing.assert_allclose(softmax(lazy).sum().compute(), 1, rtol=1e-5)
 
 
-def test_a_task_on_a_worker_has_one_thread_of_the_engine(client: Any) -> None:
+def test_task_on_a_worker_has_one_engine_thread(client: Any) -> None:
     def threads(block: np.ndarray) -> np.ndarray:
         from zerostride.arrays.dask.tasks import one_thread_each
 
@@ -124,7 +124,7 @@ def test_a_task_on_a_worker_has_one_thread_of_the_engine(client: Any) -> None:
     assert (da.ones(8, chunks=1).map_blocks(threads, meta=np.empty(0)).compute() == 1).all()
 
 
-def test_files_are_read_by_the_workers(client: Any, tmp_path: Path) -> None:
+def test_workers_read_files_themselves(client: Any, tmp_path: Path) -> None:
     from zerostride.arrays.dask.mapped_files import from_memmap
 
     x = np.random.default_rng(1).random((512, 96), np.float32)
@@ -143,7 +143,7 @@ def test_files_are_read_by_the_workers(client: Any, tmp_path: Path) -> None:
         from_memmap(mapped[3:], chunks=64)
 
 
-def test_zarr_to_zarr(client: Any, tmp_path: Path) -> None:
+def test_zarr_store_is_computed_into_a_zarr_store(client: Any, tmp_path: Path) -> None:
     zarr = pytest.importorskip("zarr", reason="stores of chunks are an optional library")
     x = np.random.default_rng(1).random((512, 96), np.float32)
     names = [str(tmp_path / name) for name in ("x.zarr", "y.zarr")]

@@ -40,7 +40,7 @@ def verified(file: Path, named: Named, **options: Any) -> Report:
 
 
 @pytest.mark.parametrize("named", RUN, ids=lambda named: named.bug)
-def test_the_engine_does_what_the_audit_says(named: Named) -> None:
+def test_engine_does_what_the_audit_predicts(named: Named) -> None:
     file, options = model(named)
     report = verified(file, named, **options)
     (check,) = report.checks
@@ -56,7 +56,7 @@ def test_the_engine_does_what_the_audit_says(named: Named) -> None:
 
 
 @pytest.mark.parametrize("named", [n for n in RUN if n.cured], ids=lambda named: named.bug)
-def test_ported_it_is_right(named: Named, tmp_path: Path) -> None:
+def test_ported_model_gives_the_right_numbers(named: Named, tmp_path: Path) -> None:
     file, options = model(named)
     goal = tmp_path / file.name
     with warnings.catch_warnings():

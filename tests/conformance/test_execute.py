@@ -73,7 +73,9 @@ ROWS = [*((name, *row) for name, row in OPS.items()), *((name, *row) for name, r
 @pytest.mark.parametrize(
     ("op", "opset", "make", "most"), ROWS, ids=[f"{r[0]}-{r[1]}" for r in ROWS]
 )
-def test_beside_onnx_runtime(op: str, opset: int, make: Any, most: float, tmp_path: Path) -> None:
+def test_executed_op_matches_onnx_runtime(
+    op: str, opset: int, make: Any, most: float, tmp_path: Path
+) -> None:
     rng = np.random.default_rng(len(op) * 100 + opset)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

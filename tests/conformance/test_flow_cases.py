@@ -89,12 +89,12 @@ def compared(found: Flow, values: Mapping[str, int], shapes: Mapping[str, Any]) 
                     yield f"{value.name}: {shape} at {values}, computed {actual}"
 
 
-def test_there_are_cases() -> None:
+def test_more_than_1500_cases_are_loaded() -> None:
     assert len(cases()) > 1500
 
 
 @pytest.mark.parametrize("symbolic", [False, True])
-def test_node_cases(symbolic: bool) -> None:
+def test_inferred_shapes_match_the_onnx_node_cases(symbolic: bool) -> None:
     wrong = []
     for case in cases():
         model = without_claims(case)
@@ -111,7 +111,7 @@ def test_node_cases(symbolic: bool) -> None:
 
 
 @pytest.mark.parametrize("name", DYNAMIC)
-def test_exported_models_in_onnxruntime(name: str) -> None:
+def test_inferred_shapes_of_exported_models_match_onnxruntime(name: str) -> None:
     runtime = pytest.importorskip("onnxruntime")
     model = onnx.load(EXAMPLES / f"{name}.onnx")
     given = {entry.name for entry in model.graph.output}

@@ -20,7 +20,7 @@ from zerostride.fusion.grad.table import RULES, STEPS
 pytestmark = pytest.mark.conformance
 
 
-def test_programs_have_pytorch_s_gradients():
+def test_gradients_of_programs_match_pytorch():
     result = measure(400, seed=1)
     assert not result.differences, result.differences
     assert result.cases == 400
@@ -30,7 +30,7 @@ def test_programs_have_pytorch_s_gradients():
     assert not missing, missing
 
 
-def test_wrong_gradients_are_found():
+def test_comparison_finds_wrong_gradients():
     def wrong(program, cotangents):
         results, gradients = ours(program, cotangents)
         return results, [None if one is None else one * (1 + 1e-6) for one in gradients]
@@ -82,7 +82,7 @@ def test_narrow_operands_are_rounded_once(half):
 
 
 @pytest.mark.parametrize("change", ["shape", "dtype", "missing"])
-def test_wrong_shapes_and_dtypes_are_found(change):
+def test_comparison_finds_wrong_shapes_and_dtypes(change):
     def wrong(program, cotangents):
         results, (first, *rest) = ours(program, cotangents)
         first = np.asarray(first)
@@ -97,13 +97,13 @@ def test_wrong_shapes_and_dtypes_are_found(change):
     assert result.differing == 1
 
 
-def test_programs_are_the_same_for_the_same_seed():
+def test_same_seed_draws_the_same_programs():
     one, other = draw(4, 7), draw(4, 7)
     assert one.steps == other.steps
     assert all(map(np.array_equal, one.operands, other.operands))
 
 
-def test_the_command(capsys):
+def test_command_prints_json(capsys):
     assert main(["gradients", "--cases", "5", "--seed", "5", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["cases"] == 5

@@ -50,7 +50,7 @@ def add(first: str, second: str, rule: str = "numpy") -> Asked:
     return Asked("add", rule, *shapes)
 
 
-def test_ours_is_never_wrong_and_never_looser_than_another() -> None:
+def test_zerostride_is_never_wrong_and_never_looser() -> None:
     pytest.importorskip("openvino", reason="it says what pdpd gives")
     ours, *others = measure(tools(), list(generate(CASES, 1)))
     assert holds(ours), "\n".join([*ours.behind, *ours.examples.values()])
@@ -59,12 +59,12 @@ def test_ours_is_never_wrong_and_never_looser_than_another() -> None:
     assert any(other.looser for other in others), "the cases tell nobody apart"
 
 
-def test_ours_shows_the_name_of_sizes_that_are_equal() -> None:
+def test_zerostride_shows_the_name_of_equal_sizes() -> None:
     asked = add("?", "N", "none")
     assert not judge(asked, ask_zerostride(asked))
 
 
-def test_generated_cases_are_the_same_again_and_have_every_op() -> None:
+def test_same_seed_draws_the_same_cases_of_every_op() -> None:
     pytest.importorskip("openvino", reason="it says what pdpd gives")
     cases = list(generate(CASES, 5))
     assert cases == list(generate(CASES, 5))
@@ -120,7 +120,7 @@ PLANTED: list[tuple[Asked, Answer, list[str]]] = [
 
 # Numbered: an answer's text has the address of a function.
 @pytest.mark.parametrize(("asked", "answer", "kinds"), PLANTED, ids=range(len(PLANTED)))
-def test_the_judge_finds_a_planted_answer(asked: Asked, answer: Answer, kinds: list[str]) -> None:
+def test_judge_finds_a_planted_answer(asked: Asked, answer: Answer, kinds: list[str]) -> None:
     if asked.rule == "pdpd":
         pytest.importorskip("openvino")
     found = judge(asked, answer)
@@ -128,7 +128,7 @@ def test_the_judge_finds_a_planted_answer(asked: Asked, answer: Answer, kinds: l
     assert {flaw.kind for flaw in found} <= {*WRONG, *LOOSER}
 
 
-def test_a_tool_without_bounds_is_judged_by_what_it_is_told() -> None:
+def test_tool_without_bounds_is_asked_without_bounds() -> None:
     told: list[Asked] = []
 
     def ask(asked: Asked) -> Answer:
@@ -141,7 +141,7 @@ def test_a_tool_without_bounds_is_judged_by_what_it_is_told() -> None:
     assert (with_bounds.looser, without.tight) == (1, 1)
 
 
-def test_an_answer_behind_another_is_counted_whoever_is_wrong() -> None:
+def test_looser_answer_is_counted_even_beside_a_wrong_one() -> None:
     wrong = Tool("wrong", lambda asked: (number(7),))
     loose = Tool("loose", lambda asked: (UNKNOWN,))
     tight = Tool("tight", lambda asked: (name("N"),))
@@ -155,7 +155,7 @@ def test_an_answer_behind_another_is_counted_whoever_is_wrong() -> None:
     assert "behind loose, tight" in tallies[0].behind[0]
 
 
-def test_the_command_fails_when_ours_is_wrong_or_behind(
+def test_command_fails_if_zerostride_is_wrong_or_looser(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     other = Tool("other", ask_zerostride, bounds=True)
@@ -174,13 +174,13 @@ def test_the_command_fails_when_ours_is_wrong_or_behind(
     assert run(20, 0, True, [right]) == 2
 
 
-def test_names_that_a_tool_makes_up_say_nothing() -> None:
+def test_invented_names_count_as_no_claim() -> None:
     names = frozenset({"N", "M"})
     assert onnx_claim("unk__0", names).value is None
     assert onnx_claim("N + unk__0", names).value is None
 
 
-def test_openvino_keeps_a_name_where_the_other_size_has_no_symbol() -> None:
+def test_openvino_keeps_a_name_beside_a_size_without_symbol() -> None:
     pytest.importorskip("openvino")
     asked = add("N", "?")
     assert not judge(asked, ask_openvino(asked))
@@ -202,7 +202,7 @@ def test_openvino_keeps_a_name_where_the_other_size_has_no_symbol() -> None:
         ("N**N", None),
     ],
 )
-def test_expressions_are_numbers_of_the_names_or_nothing(text: str, size: int | None) -> None:
+def test_expressions_evaluate_to_numbers_or_nothing(text: str, size: int | None) -> None:
     made = expression(text, frozenset({"N", "M"}))
     assert (None if made is None else made({"N": 3, "M": 5})) == size
 

@@ -78,7 +78,7 @@ def sizes(rng: random.Random, most: int = 5) -> tuple[int, ...]:
     return tuple(rng.randint(1, 4) for _ in range(rng.randrange(most)))
 
 
-def test_every_mode_of_every_binary_op_infers_alike(core: Any, tmp_path: Path) -> None:
+def test_binary_ops_infer_openvinos_shapes_in_every_mode(core: Any, tmp_path: Path) -> None:
     rng = random.Random(4)
     counts = {"planned": 0, "refused": 0}
     ops = [(op, "f32") for op in (ARITHMETIC + " " + COMPARISONS).split()]
@@ -100,7 +100,7 @@ def test_every_mode_of_every_binary_op_infers_alike(core: Any, tmp_path: Path) -
     assert counts["refused"] > 250
 
 
-def test_the_axis_is_where_it_is_said_to_be(core: Any, tmp_path: Path) -> None:
+def test_axis_is_read_from_its_documented_attribute(core: Any, tmp_path: Path) -> None:
     path = tmp_path / "m.xml"
     a, b = (2, 3, 4, 5), (3, 4)
     for version in (10, 11):
@@ -112,7 +112,7 @@ def test_the_axis_is_where_it_is_said_to_be(core: Any, tmp_path: Path) -> None:
         assert agree(core, zero, path) == "planned"
 
 
-def test_every_mode_of_broadcast_infers_alike(core: Any, tmp_path: Path) -> None:
+def test_broadcast_infers_openvinos_shapes_in_every_mode(core: Any, tmp_path: Path) -> None:
     rng = random.Random(5)
     counts = {"planned": 0, "refused": 0}
     for _ in range(500):
@@ -146,7 +146,7 @@ def three(op: str, shapes: Sequence[Sequence[int]], data: str, kinds: Sequence[s
     return made
 
 
-def test_select_and_prelu_infer_alike(core: Any, tmp_path: Path) -> None:
+def test_select_and_prelu_infer_openvinos_shapes(core: Any, tmp_path: Path) -> None:
     rng = random.Random(6)
     counts = {"planned": 0, "refused": 0}
     for case in range(300):
@@ -222,7 +222,7 @@ def test_broadcasts_compute_what_openvino_computes(core: Any, tmp_path: Path) ->
         np.testing.assert_array_equal(mine, real)
 
 
-def test_the_ops_known_here_are_openvinos() -> None:
+def test_table_has_all_ops_of_openvino() -> None:
     """Every function of every opset module of OpenVINO has its op in the list."""
     import importlib
 
@@ -293,7 +293,7 @@ def test_lowered_nodes_are_most_of_a_converted_model(core: Any, tmp_path: Path) 
     assert len(kept) < 0.05 * count, sorted({node.op for node in kept})
 
 
-def test_dynamic_sizes_meet_as_openvino_says(core: Any, tmp_path: Path) -> None:
+def test_dynamic_sizes_combine_as_in_openvino(core: Any, tmp_path: Path) -> None:
     rng = random.Random(8)
     path = tmp_path / "m.xml"
     texts = ("?", "3", "1", "2..5", "1..5", "4..8", "2", "6..9")
@@ -325,7 +325,7 @@ def test_dynamic_sizes_meet_as_openvino_says(core: Any, tmp_path: Path) -> None:
     assert agreed > 100
 
 
-def test_element_types_are_openvinos() -> None:
+def test_element_types_match_openvino() -> None:
     from zerostride.models.formats.openvino.tensors import TYPES
 
     kinds = [one for name in dir(ov.Type) if isinstance(one := getattr(ov.Type, name), ov.Type)]
@@ -338,7 +338,7 @@ def test_element_types_are_openvinos() -> None:
             assert np.dtype(row.dtype) == kind.to_dtype()
 
 
-def test_the_plan_of_an_attention_is_what_openvino_computes(core: Any, tmp_path: Path) -> None:
+def test_plan_of_an_attention_computes_openvinos_result(core: Any, tmp_path: Path) -> None:
     """Random axes before the last two and masks: planned where OpenVINO computes NumPy's scores."""
     rng = np.random.default_rng(3)
     counts = {"planned": 0, "refused": 0, "alone": 0}
@@ -387,7 +387,7 @@ def test_the_plan_of_an_attention_is_what_openvino_computes(core: Any, tmp_path:
 
 
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
-def test_a_whole_conversion_is_executed(direction: str, tmp_path: Path) -> None:
+def test_whole_converted_model_is_executed(direction: str, tmp_path: Path) -> None:
     """An LSTM and a MaxPool, whose indices nobody reads, as OpenVINO's converter writes them."""
     onnx = pytest.importorskip("onnx", reason="what is converted is an ONNX model")
     rng = np.random.default_rng(5)

@@ -76,7 +76,7 @@ def test_edited_models_compute_the_same(core: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("kind", "dtype"), [("f32", "float32"), ("f16", "float16")])
-def test_a_prelu_written_out_computes_the_same(
+def test_decomposed_prelu_computes_the_same(
     core: Any, tmp_path: Path, kind: str, dtype: str
 ) -> None:
     """With a constant without axes, and NaN, infinities and both zeros among the numbers."""
@@ -113,7 +113,7 @@ def test_a_prelu_written_out_computes_the_same(
         np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
 
 
-def test_pdpd_becomes_explicit(core: Any, tmp_path: Path) -> None:
+def test_pdpd_is_rewritten_with_an_explicit_reshape(core: Any, tmp_path: Path) -> None:
     """The axis attribute written as a reshape, which every mode of OpenVINO understands."""
     path = tmp_path / "m.xml"
     binary(
@@ -202,7 +202,7 @@ def with_bodies(folder: Path) -> Path:
     return path
 
 
-def test_layers_of_bodies_are_audited_and_ported(core: Any, tmp_path: Path) -> None:
+def test_layers_in_bodies_are_audited_and_ported(core: Any, tmp_path: Path) -> None:
     path = with_bodies(tmp_path)
     report = zs.audit(path, target="ncnn", batch_axis=-1)
     assert len(report.findings) == 3

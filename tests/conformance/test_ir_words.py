@@ -310,7 +310,7 @@ def core() -> Any:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}-{case[1]}")
-def test_words_mean_the_same(core: Any, case: Any, tmp_path: Path) -> None:
+def test_lowered_nodes_compute_openvinos_result(core: Any, case: Any, tmp_path: Path) -> None:
     model, arrays = build(case)
     path = model.save(tmp_path / "m.xml")
     words = lowered(read_model(path))
@@ -323,7 +323,7 @@ def test_words_mean_the_same(core: Any, case: Any, tmp_path: Path) -> None:
     )
 
 
-def test_an_axis_taken_away_beside_a_new_one(core: Any, tmp_path: Path) -> None:
+def test_strided_slice_that_removes_and_adds_axes_is_right(core: Any, tmp_path: Path) -> None:
     """x[1, None, 1:3]: OpenVINO's shape is ours, but its CPU plugin reads other memory."""
     bounds = [ints(1, 0, 1), ints(2, 1, 3), ints(1, 1, 1)]
     model, arrays = build(

@@ -30,14 +30,14 @@ def scaled(x, bias):
 
 
 @pytest.mark.parametrize("rule", PLANS)
-def test_generated_cases(rule):
+def test_generated_cases_match_the_reference(rule):
     tally = tallied(ROWS["jax"], rule, 0, 60, seed=4)
     assert tally.cases == 60
     assert not tally.differing, tally.shown
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
-def test_every_op_under_jit_has_the_reference_s_values(dtype):
+def test_every_op_under_jit_has_the_references_values(dtype):
     """Each op of the table on ordinary numbers of several shapes, beside NumPy's arrays."""
     from zerostride.ops import OPS
 
@@ -69,7 +69,7 @@ def test_every_op_under_jit_has_the_reference_s_values(dtype):
 
 
 @pytest.mark.parametrize(("rule", "one", "other", "more"), UNDER)
-def test_vmap_is_a_loop(rule, one, other, more):
+def test_vmap_matches_a_loop(rule, one, other, more):
     numbers = np.random.default_rng(1)
     x, y = (jnp.asarray(numbers.normal(size=(5, *shape))) for shape in (one, other))
 
@@ -84,7 +84,7 @@ def test_vmap_is_a_loop(rule, one, other, more):
     )
 
 
-def test_a_plan_is_broadcast_in_dim():
+def test_plan_becomes_broadcast_in_dim():
     def primitives(function, *arrays):
         text = str(jax.make_jaxpr(function)(*arrays))
         return set(re.findall(r"= (\w+)[\[ ]", text))
@@ -105,7 +105,7 @@ def test_a_plan_is_broadcast_in_dim():
     assert made == {"broadcast_in_dim"}
 
 
-def test_reductions_under_jit():
+def test_reductions_under_jit_match_numpy():
     x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 4)))
     for name in (
         "sum",
@@ -129,7 +129,7 @@ def test_reductions_under_jit():
             assert np.allclose(found, expected), (name, axis)
 
 
-def test_whole_powers_and_quotients():
+def test_whole_powers_and_quotients_match():
     a = jnp.asarray([3, -1, 2, 5, 0, -128], jnp.int8)
     b = jnp.asarray([70, 3, 7, 0, 0, -1], jnp.int8)
     for name in ("floor_divide", "remainder", "fmod"):
@@ -142,7 +142,7 @@ def test_whole_powers_and_quotients():
 # Where they lie, and their dtypes
 
 
-def test_memory_is_read_where_it_lies(monkeypatch):
+def test_memory_is_read_in_place(monkeypatch):
     from zerostride.arrays.jax import adapter as jax_arrays
 
     seen = []
@@ -163,7 +163,7 @@ def test_memory_is_read_where_it_lies(monkeypatch):
     assert all(theirs == ours and not writable for theirs, ours, writable in seen)
 
 
-def test_large_results_are_made_in_jax_s_memory(monkeypatch):
+def test_large_results_are_made_in_jaxs_memory(monkeypatch):
     from zerostride.arrays.jax import adapter as jax_arrays
 
     made = []
@@ -180,7 +180,7 @@ def test_large_results_are_made_in_jax_s_memory(monkeypatch):
     assert jnp.array_equal(zs.exp(x * 0), x)
 
 
-def test_answers_are_handed_over_as_jax_would(monkeypatch):
+def test_results_are_ordinary_jax_arrays(monkeypatch):
     """By the function that `jax.device_put` ends in, which is looked at before it is relied on."""
     from zerostride.arrays.jax import data as jax_data
 
@@ -211,7 +211,7 @@ def test_answers_are_handed_over_as_jax_would(monkeypatch):
         assert zs.add(near, near).tolist() == [2, 2, 2]
 
 
-def test_memory_of_others_is_not_taken():
+def test_memory_of_other_owners_is_not_taken():
     given = _aligned_zeros()
     (_, view) = zs.plan((4,), (4,)).views(jnp.ones(4), given)
     given[:] = 1
@@ -225,13 +225,13 @@ def _aligned_zeros():
     return memory[start : start + 16].view(np.float32)
 
 
-def test_complex_numbers_are_rounded_by_their_parts():
+def test_complex_numbers_are_rounded_by_parts():
     x = jnp.asarray([0.4 + 2.5j, -1.5 - 0.2j])
     for call in (lambda function: function, jax.jit):
         assert call(zs.round)(x).tolist() == [2j, -2 - 0j]
 
 
-def test_dtypes_with_64_bits():
+def test_dtypes_with_x64():
     half, whole = jnp.ones(2, jnp.float16), jnp.ones(2, jnp.int32)
     for call in (lambda function: function, jax.jit):
         assert call(zs.add)(half, whole).dtype == jnp.float64
@@ -242,7 +242,7 @@ def test_dtypes_with_64_bits():
         assert call(zs.add)(half, np.ones(2)).dtype == jnp.float64
 
 
-def test_dtypes_without_64_bits():
+def test_dtypes_without_x64():
     with jax.enable_x64(False):
         half, whole = jnp.ones(2, jnp.float16), jnp.ones(2, jnp.int32)
         for call in (lambda function: function, jax.jit):
@@ -255,7 +255,7 @@ def test_dtypes_without_64_bits():
             assert call(lambda x: softmax(x, 1.0))(half).dtype == jnp.float16
 
 
-def test_weakly_typed_numbers_are_numbers():
+def test_weakly_typed_numbers_promote_as_python_numbers():
     half = jnp.ones(2, jnp.float16)
     assert jax.jit(lambda x, s: zs.multiply(x, s))(half, 2.0).dtype == jnp.float16
     assert zs.multiply(half, jnp.asarray(2.0)).dtype == jnp.float16
@@ -264,7 +264,7 @@ def test_weakly_typed_numbers_are_numbers():
     assert jax.grad(lambda s: zs.sum(zs.multiply(half, s)).astype(float))(2.0) == 2
 
 
-def test_numpy_arrays_stand_beside():
+def test_numpy_arrays_may_be_mixed_with_jax_arrays():
     x = jnp.ones((2, 3))
     assert isinstance(zs.add(x, np.arange(3)), jax.Array)
     assert isinstance(zs.add(np.arange(3), x), jax.Array)
@@ -273,7 +273,7 @@ def test_numpy_arrays_stand_beside():
     assert zs.add(x, [1, 2, 3]).tolist() == [[2, 3, 4]] * 2
 
 
-def test_settings_and_structures_under_jit():
+def test_settings_and_structures_work_under_jit():
     weights = np.array([1.0, 2.0])
 
     @zs.fuse
@@ -291,7 +291,7 @@ def test_settings_and_structures_under_jit():
 # What is refused
 
 
-def test_refusals():
+def test_out_and_other_unsupported_arguments_are_refused():
     x = jnp.ones(3)
     with pytest.raises(TypeError, match="JAX's arrays are not written to"):
         zs.add(x, 1, out=x)
@@ -313,7 +313,7 @@ def test_refusals():
         zs.plan((2, 3)).views(x)
 
 
-def test_sizes_that_are_not_known_are_refused():
+def test_open_sizes_are_refused():
     from jax import export
 
     shape = export.symbolic_shape("a, 3")

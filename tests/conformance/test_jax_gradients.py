@@ -44,7 +44,7 @@ def by_grad(program, cotangents):
     return [np.asarray(one) for one in results], gradients
 
 
-def test_random_programs():
+def test_gradients_of_random_programs_match_autograd():
     pytest.importorskip("torch", reason="torch.autograd says what the gradients are")
     result = Result()
     for case in range(4):
@@ -53,27 +53,27 @@ def test_random_programs():
     assert result.worst < BOUND
 
 
-def test_every_op_beside_finite_differences():
+def test_gradients_of_every_op_match_finite_differences():
     result = Result()
     check_ops(3, result, by_grad)
     assert not result.differences, result.differences[0]
 
 
 @pytest.mark.parametrize("name", ["multiply", "gelu", "elu"])
-def test_check_grads_twice(name):
+def test_check_grads_accepts_every_op_twice(name):
     arrays = [jnp.asarray(array[:2, :2]) for array in _alone(name, 5).operands]
     check_grads(getattr(zs, name), arrays, order=2, modes=("fwd", "rev"))
     assert name in RULES
 
 
 @pytest.mark.parametrize(("rule", "one", "other", "more"), UNDER)
-def test_check_grads_under_rules(rule, one, other, more):
+def test_check_grads_accepts_ops_under_rules(rule, one, other, more):
     numbers = np.random.default_rng(2)
     arrays = [jnp.asarray(numbers.uniform(0.5, 2, shape)) for shape in (one, other)]
     check_grads(lambda x, y: zs.divide(x, y, rule=rule, **more), arrays, order=2)
 
 
-def test_fused_gradients_are_jax_s():
+def test_fused_gradients_match_jax():
     x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 5)))
     check_grads(lambda x: softmax(x, 2.0), (x,), order=2)
     expected = jax.hessian(lambda x: jax.nn.softmax(x * 2)[0].sum())(x)

@@ -49,13 +49,13 @@ def every(half, number):
 
 @pytest.mark.parametrize(("half", "number"), CASES)
 @pytest.mark.usefixtures("_bits")
-def test_every_op(half, number):
+def test_every_op_gives_the_dtype_of_jax(half, number):
     x, c = operands(half)
     check(every(half, number)(x, c, number), half, number)
 
 
 @pytest.mark.parametrize(("half", "number"), CASES)
-def test_every_op_fused(half, number):
+def test_every_fused_op_gives_the_dtype_of_jax(half, number):
     """The number is an operand of the call, or stands in the function."""
     x, c = operands(half)
     call = every(half, number)
@@ -66,7 +66,7 @@ def test_every_op_fused(half, number):
 
 @pytest.mark.parametrize("half", HALVES)
 @pytest.mark.usefixtures("_bits")
-def test_every_op_under_jit(half):
+def test_every_op_under_jit_gives_the_dtype_of_jax(half):
     """XLA computes it: the same as with the number as an array; a number may be an operand, too."""
     x, c = operands(half)
     call = every(half, 0.3)
@@ -78,7 +78,7 @@ def test_every_op_under_jit(half):
 
 
 @pytest.mark.parametrize("half", HALVES)
-def test_every_op_under_transformations(half):
+def test_every_op_under_transformations_gives_the_dtype_of_jax(half):
     x, c = operands(half)
     call = every(half, 0.3)
     dtypes = [one.dtype for one in call(x, c, 0.3)]
@@ -94,7 +94,7 @@ def test_every_op_under_transformations(half):
     assert jax.eval_shape(jax.grad(total), x).dtype == HALVES[half]
 
 
-def test_jaxs_own_functions():
+def test_jaxs_own_functions_give_the_same_dtype():
     x, c = operands("bfloat16")
     for name in ("add", "subtract", "multiply", "divide", "floor_divide", "fmod", "copysign"):
         for number in (0.5, 0.3, 1):
@@ -105,7 +105,7 @@ def test_jaxs_own_functions():
     assert zs.clip(x, 0.1, 0.3).dtype == jnp.clip(x, 0.1, 0.3).dtype == jnp.bfloat16
 
 
-def test_large_arrays_and_what_else_takes_numbers():
+def test_large_arrays_and_other_functions_take_numbers():
     x = jnp.ones(LARGE, jnp.bfloat16)
     made = zs.fuse(lambda x: (x**0.5, 0.3 / x, np.select([x > 0], [x], 0.3), np.round(x, 2)))
     for given in (x, x[:3]):
@@ -119,7 +119,7 @@ def test_large_arrays_and_what_else_takes_numbers():
     assert graph.nodes[graph.outputs[0]].dtype == "bfloat16"
 
 
-def test_others_promote_as_numpy():
+def test_other_dtypes_promote_as_in_numpy():
     """Of NumPy's own arrays, of integers, and where NumPy's values are asked for."""
     x, c = operands("bfloat16")
     brain = np.asarray(x)
@@ -136,7 +136,7 @@ def test_others_promote_as_numpy():
         assert zs.add(x, 0.3j).dtype == jnp.complex64
 
 
-def test_numbers_that_jax_types_weakly():
+def test_weakly_typed_jax_numbers_promote_as_python_numbers():
     """A Python float that went through jit is one still."""
     x, _ = operands("bfloat16")
     for function in (zs.multiply, zs.fuse(lambda x, n: x * n)):

@@ -238,18 +238,18 @@ def check(ours, theirs, *operands):
 
 
 @pytest.mark.parametrize("name", UNARY)
-def test_functions_of_one(name):
+def test_slopes_of_unary_functions_match_pytorch(name):
     check(*UNARY[name])
 
 
 @pytest.mark.parametrize("name", BINARY)
-def test_functions_of_two(name):
+def test_slopes_of_binary_functions_match_pytorch(name):
     check(*BINARY[name])
 
 
 @pytest.mark.parametrize("row", ROWS)
 @pytest.mark.parametrize("name", REDUCTIONS)
-def test_reductions(name, row):
+def test_slopes_of_reductions_match_pytorch_or_the_listed_exceptions(name, row):
     if (name, row) not in OTHERWISE:
         check(*REDUCTIONS[name], ROWS[row])
         return
@@ -258,14 +258,14 @@ def test_reductions(name, row):
     assert not np.array_equal(wanted, found, equal_nan=True)  # else the row is out of date
 
 
-def test_a_nan_has_the_slope_nan():
+def test_slope_at_a_nan_is_nan():
     (found,), (wanted,) = pair(zs.abs, torch.abs, [NAN])
     assert np.isnan(found)
     assert wanted == 0
 
 
 @pytest.mark.parametrize("options", [{"keepdims": True}, {"ddof": 1}, {"axis": None}])
-def test_a_deviation_of_equals_in_other_forms(options):
+def test_deviation_of_equals_has_the_same_slope_in_other_forms(options):
     x = np.full((2, 3), 0.5)
     axis = options.pop("axis", -1)
     for dtype in ("float64", "float32", "float16"):
@@ -275,6 +275,6 @@ def test_a_deviation_of_equals_in_other_forms(options):
     np.testing.assert_allclose(rows(np.ones((2, 1)))[0], [[0] * 3, [3**-0.5] * 3])
 
 
-def test_the_comparison_fails_where_gradients_differ():
+def test_comparison_fails_on_other_gradients():
     with pytest.raises(AssertionError):
         check(zs.abs, lambda x: 2 * torch.abs(x) - torch.abs(x).detach(), [1.0])

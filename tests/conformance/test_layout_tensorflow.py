@@ -134,7 +134,7 @@ def chain(rng: random.Random) -> Any:
     )
 
 
-def test_chains_mean_the_same_channels_last_on_tensorflow() -> None:
+def test_chains_channels_last_match_on_tensorflow() -> None:
     changed = 0
     for seed in range(60):
         model = chain(random.Random(seed))
@@ -159,7 +159,7 @@ def test_chains_mean_the_same_channels_last_on_tensorflow() -> None:
     assert changed > 100
 
 
-def test_without_the_table_they_do_not() -> None:
+def test_chains_without_the_table_differ() -> None:
     """The helper can fail: operands left as they are give other numbers."""
     wrong = 0
     for seed in range(10):

@@ -74,7 +74,7 @@ def shapes_for(op: str) -> list[tuple[tuple[int, ...], ...]]:
 
 
 @pytest.mark.parametrize("delegate", ["default", "none"])
-def test_every_op_on_every_dtype(delegate: str) -> None:
+def test_every_op_matches_litert_on_every_dtype(delegate: str) -> None:
     attributes = {} if delegate == "default" else {"delegate": "none"}
     questions: list[Question] = [
         (op, shapes, dtype, attributes)
@@ -105,7 +105,7 @@ def patterns(rank: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     return [(full, full), (full, full[1:]), (full, ()), (full, turns), (turns, others)]
 
 
-def test_every_op_on_every_rank() -> None:
+def test_every_op_matches_litert_on_every_rank() -> None:
     questions: list[Question] = []
     for op in NAMES:
         dtype = "bool" if op.startswith("LOGICAL") else "float32"
@@ -132,7 +132,7 @@ def test_every_op_on_every_rank() -> None:
     assert not seen["died", False]
 
 
-def test_pairs_that_tensorflow_refuses() -> None:
+def test_pairs_refused_by_tensorflow_match_litert() -> None:
     """tensorflow#14924, #17762 and #1519."""
     pairs = [
         ((10, 6, 6, 4, 4, 1), (10, 1, 6, 1, 4, 5)),
@@ -160,7 +160,7 @@ BATCHES = [
 ]
 
 
-def test_batches_of_a_product() -> None:
+def test_batches_of_a_product_match_litert() -> None:
     """BATCH_MATMUL beside `compound_engines`; the two matrices are left out of the plan."""
     (row,) = CARRIERS["MatMul"]["litert"]
     questions: list[Question] = [
@@ -180,7 +180,7 @@ def test_batches_of_a_product() -> None:
             assert (default, plain) == ("right", "refused" if limited else "right"), (a, b)
 
 
-def test_element_types_of_a_product() -> None:
+def test_element_types_of_a_product_match_litert() -> None:
     (row,) = CARRIERS["MatMul"]["litert"]
     assert row.types is not None
     dtypes = DTYPES[:-1]  # ONNX multiplies no matrices of truth values
@@ -192,6 +192,6 @@ def test_element_types_of_a_product() -> None:
     assert set(answers) == {"right", "wrong", "refused"}
 
 
-def test_a_wrong_answer_is_noticed() -> None:
+def test_comparison_finds_a_wrong_result() -> None:
     assert ask([("ATAN2", ((2, 3), (2, 1)), "float32", {})]) == ["wrong"]
     assert ask([("ADD", ((2, 3), (4,)), "float32", {})]) == ["refused"]

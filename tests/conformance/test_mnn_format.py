@@ -184,7 +184,7 @@ def assert_close(name: str, a: Any, b: Any) -> None:
 
 
 @pytest.mark.parametrize("source", FILES, ids=lambda path: path.stem)
-def test_examples_are_read_whole_with_mnn_s_shapes(
+def test_examples_are_read_with_mnns_shapes(
     source: Path, converted: Callable[[Path], Path]
 ) -> None:
     file = converted(source)
@@ -204,7 +204,7 @@ def test_examples_are_read_whole_with_mnn_s_shapes(
 
 
 @pytest.mark.parametrize("source", FILES, ids=lambda path: path.stem)
-def test_what_flows_through_a_model_is_what_mnn_says(
+def test_inferred_shapes_match_mnns_shapes(
     source: Path, converted: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without MNN, shapes are inferred from the words: the same ones."""
@@ -229,7 +229,7 @@ WRONG_IN_MNN = {"tiny_vision": "stage/floor/packed_input", "legacy_opset6": "obl
 @pytest.mark.parametrize(
     "source", [path for path in FILES if path.stem not in WRONG_IN_MNN], ids=lambda path: path.stem
 )
-def test_a_model_in_onnx_s_words_computes_what_mnn_computes(
+def test_lowered_model_computes_mnns_result(
     source: Path, converted: Callable[[Path], Path], folder: Path
 ) -> None:
     file = converted(source)
@@ -238,7 +238,7 @@ def test_a_model_in_onnx_s_words_computes_what_mnn_computes(
 
 
 @pytest.mark.parametrize(("stem", "node"), sorted(WRONG_IN_MNN.items()))
-def test_what_the_converter_breaks_is_found(
+def test_converter_errors_are_found(
     stem: str, node: str, converted: Callable[[Path], Path]
 ) -> None:
     """It drops the axis of an old Add, and stacks the operands of a Max without stretching them."""
@@ -406,7 +406,7 @@ def singles(folder: Path, converted: Callable[[Path], Path]) -> Callable[[str], 
 
 
 @pytest.mark.parametrize("name", SINGLES)
-def test_one_op_is_read_and_its_words_compute_what_mnn_computes(
+def test_lowered_op_computes_mnns_result(
     name: str, singles: Callable[[str], Path], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = singles(name)
@@ -426,7 +426,7 @@ def test_one_op_is_read_and_its_words_compute_what_mnn_computes(
 
 
 @pytest.mark.parametrize("name", [name for name in SINGLES if name.startswith(("Add", "Sub"))])
-def test_the_plan_of_a_site_is_what_mnn_computes(
+def test_plan_of_a_site_computes_mnns_result(
     name: str, singles: Callable[[str], Path], folder: Path
 ) -> None:
     file = singles(name)
@@ -448,7 +448,7 @@ def test_the_plan_of_a_site_is_what_mnn_computes(
 
 @pytest.mark.parametrize("then", [(3, 4), (4,), (3, 1), (1,)])
 @pytest.mark.parametrize("other", [(3, 4), (4,), (3, 1), (1,)])
-def test_a_select_is_refused_where_mnn_reads_past_an_operand(
+def test_select_is_refused_where_mnn_reads_past_an_operand(
     then: tuple[int, ...], other: tuple[int, ...], folder: Path, converted: Callable[[Path], Path]
 ) -> None:
     condition = np.array([[True, False, True, False]] * 3)
@@ -467,7 +467,7 @@ def test_a_select_is_refused_where_mnn_reads_past_an_operand(
 # What MNN says of files that are not its own.
 
 
-def test_mnn_s_process_may_end_and_the_file_is_read_all_the_same(
+def test_file_is_read_even_if_mnns_process_ends(
     singles: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = singles("Add_0")
@@ -479,7 +479,7 @@ def test_mnn_s_process_may_end_and_the_file_is_read_all_the_same(
     assert whole_graph.nodes[0].outputs[0].shape == X
 
 
-def test_mnn_s_process_is_given_up_and_held_to_its_memory(
+def test_mnns_process_has_a_limit_of_time_and_memory(
     singles: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = singles("Add_0")
@@ -493,7 +493,7 @@ def test_mnn_s_process_is_given_up_and_held_to_its_memory(
     assert "MemoryError" in " ".join(read_model(file).notes)
 
 
-def test_types_and_formats_are_those_that_mnn_gives(converted: Callable[[Path], Path]) -> None:
+def test_types_and_formats_match_mnn(converted: Callable[[Path], Path]) -> None:
     """What the reader hands on from op to op, beside MNN's own answer."""
     names = {"dtype.float": "float32", "dtype.int": "int32"}
     for stem in ("tiny_vision", "clean"):

@@ -55,7 +55,7 @@ def image_op(name: str, *, sizes: tuple[int, ...] = X) -> bytes:
 
 @pytest.mark.parametrize("name", OPS)
 @pytest.mark.parametrize("known", [True, False], ids=["static", "open"])
-def test_ops_with_weights_inside_compute_what_their_words_do(
+def test_lowered_ops_with_weights_compute_mnns_result(
     name: str, known: bool, tmp_path: Path
 ) -> None:
     """With open sizes not even the rank of what is between is known when words are looked for."""
@@ -69,7 +69,7 @@ def test_ops_with_weights_inside_compute_what_their_words_do(
 
 
 @pytest.mark.parametrize("other", [(2, 4), (4,), (2, 1), ()])
-def test_an_eltwise_stretches_nothing(other: tuple[int, ...], tmp_path: Path) -> None:
+def test_eltwise_does_not_stretch(other: tuple[int, ...], tmp_path: Path) -> None:
     model = Model()
     model.input("x", 2, 4)
     model.input("z", *other)
@@ -96,7 +96,7 @@ def run(file: Path, feeds: dict[str, Any], folder: Path) -> Any:
 
 
 @pytest.mark.parametrize(("op", "fold"), [("Max", np.maximum), ("Sum", np.add)])
-def test_three_operands_are_stacked_and_not_stretched(
+def test_eltwise_of_three_operands_stacks_them(
     op: str, fold: Callable[..., Any], tmp_path: Path
 ) -> None:
     """What the converter makes of an ONNX Max or Sum of three operands that broadcast."""

@@ -112,7 +112,7 @@ MODELS: dict[str, tuple[Any, tuple[int, ...]]] = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_given_sizes_make_the_shapes_that_mnn_computes(name: str, tmp_path: Path) -> None:
+def test_given_sizes_give_mnns_shapes(name: str, tmp_path: Path) -> None:
     content, shape = MODELS[name]
     onnx.save(content, tmp_path / "m.onnx")
     file = tmp_path / "m.mnn"

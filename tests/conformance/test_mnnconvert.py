@@ -88,7 +88,7 @@ def wanted(content: bytes, feeds: dict[str, Any]) -> Any:
         return None
 
 
-def test_same_means_equal_numbers(tmp_path: Path) -> None:
+def test_same_verdicts_give_equal_numbers(tmp_path: Path) -> None:
     table: Counter[tuple[str, bool]] = Counter()
     faults = []
     with Child("mnn") as child:
@@ -171,7 +171,7 @@ QUANTISED: dict[
 
 
 @pytest.mark.parametrize("name", QUANTISED)
-def test_quantisation_and_means(name: str, tmp_path: Path) -> None:
+def test_verdicts_on_quantisation_and_means_match_mnn(name: str, tmp_path: Path) -> None:
     """What is called the same is; what is called wrong is wrong, or ends MNN."""
     rows, constants, shape, verdicts = QUANTISED[name]
     nodes = [helper.make_node(op, given.split(), [y], **more) for op, given, y, more in rows]
@@ -195,7 +195,7 @@ def test_quantisation_and_means(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("op", ["Max", "Mean", "Min", "Sum"])
-def test_the_converter_ends_where_the_audit_says_so(op: str, count: int, tmp_path: Path) -> None:
+def test_converter_crashes_where_the_audit_says_so(op: str, count: int, tmp_path: Path) -> None:
     """Of one operand its process ends; of two it writes a file."""
     names = [f"x{k}" for k in range(count)]
     inputs = [helper.make_tensor_value_info(n, 1, (2, 3)) for n in names]

@@ -99,7 +99,7 @@ def drawn_rewrite(
     return flat, (reshaped, SELF(Input(0), Earlier(0)))
 
 
-def test_rewritten_files_give_the_numbers_of_the_rewrite(ncnn: Net, tmp_path: Path) -> None:
+def test_rewritten_files_give_the_rewrites_numbers(ncnn: Net, tmp_path: Path) -> None:
     table: Counter[str] = Counter()
     for number in range(240):
         rng = random.Random(f"edit/{number}")
@@ -145,7 +145,7 @@ def test_rewritten_files_give_the_numbers_of_the_rewrite(ncnn: Net, tmp_path: Pa
     assert set(table) == {"reshape", "unsqueeze", "squeeze", "expand"}
 
 
-def test_an_expand_changes_no_bit(ncnn: Net, tmp_path: Path) -> None:
+def test_expand_changes_no_bit(ncnn: Net, tmp_path: Path) -> None:
     odd = np.array([[-0.0], [np.nan], [np.inf], [1e-40]], np.float32)
     text = made.param(*made.inputs((4, 3), (4, 1)), "BinaryOp op 2 1 in0 in1 out0 0=2")
     editor = edit(made.write(tmp_path, text))
@@ -162,7 +162,7 @@ def test_an_expand_changes_no_bit(ncnn: Net, tmp_path: Path) -> None:
         assert np.array_equal(got[tile].view(np.uint32), wanted)
 
 
-def test_parameters_are_written_as_ncnn_reads_them(ncnn: Net) -> None:
+def test_ncnn_reads_the_written_parameters(ncnn: Net) -> None:
     x = {"in0": np.full((2, 3), 2, np.float32)}
     for value in (0.5, 3, 1e-7, 12345.0):
         text = made.param(

@@ -77,7 +77,7 @@ def weights_of(path: Path, end: Any) -> bytes:
     return data
 
 
-def test_layers_make_the_shapes_that_the_table_says(ncnn: Net, tmp_path: Path) -> None:
+def test_layers_have_the_tables_shapes(ncnn: Net, tmp_path: Path) -> None:
     table: Counter[str] = Counter()
     wrong = []
     end = np.array([3, 1, 4, 1, 5], np.float32)
@@ -127,7 +127,7 @@ def test_layers_make_the_shapes_that_the_table_says(ncnn: Net, tmp_path: Path) -
          [(2, 3), (3, 4)], None),
     ],
 )  # fmt: skip
-def test_the_engine_is_asked_for_the_rest(
+def test_ncnn_is_asked_for_layers_without_a_row(
     ncnn: Net, tmp_path: Path, line: str, shapes: list[made.Shape], wanted: Any
 ) -> None:
     text = made.param(*made.inputs(*shapes), line, "ReLU r 1 1 out0 r")
@@ -167,7 +167,7 @@ OPS = {
 JUMPS = frozenset({"fmod", "floor_divide", "remainder"})
 
 
-def test_a_binary_op_means_what_its_site_says(ncnn: Net, tmp_path: Path) -> None:
+def test_binary_op_computes_the_plan_of_its_site(ncnn: Net, tmp_path: Path) -> None:
     table: Counter[str] = Counter()
     wrong = []
     for number in range(COUNT):
@@ -210,7 +210,7 @@ def test_a_binary_op_means_what_its_site_says(ncnn: Net, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", [0, 1, 2, 3, 4, "row", "column", "vector n", "vector m", "whole"])
 @pytest.mark.parametrize(("m", "n"), [(3, 5), (4, 8), (1, 4), (4, 1)])
-def test_the_addend_of_a_gemm_lies_where_its_site_says(
+def test_gemms_addend_is_aligned_as_its_site_says(
     ncnn: Net, tmp_path: Path, kind: Any, m: int, n: int
 ) -> None:
     k = 6
@@ -241,7 +241,7 @@ def test_the_addend_of_a_gemm_lies_where_its_site_says(
 
 @pytest.mark.parametrize("kind", ["LayerNorm", "RMSNorm", "GroupNorm", "InstanceNorm", "BatchNorm"])
 @pytest.mark.parametrize("shape", [(3, 4, 5), (4, 4, 4), (8, 3), (2, 5, 1)])
-def test_the_weights_of_a_norm_lie_where_its_site_says(
+def test_norm_weights_are_aligned_as_their_site_says(
     ncnn: Net, tmp_path: Path, kind: str, shape: made.Shape
 ) -> None:
     if kind == "InstanceNorm" and len(shape) < 3:
@@ -270,7 +270,7 @@ def test_the_weights_of_a_norm_lie_where_its_site_says(
         assert np.allclose(scaled, bare * weight, rtol=1e-3, atol=1e-4)
 
 
-def test_what_the_notes_and_findings_claim_of_ncnn(ncnn: Net) -> None:
+def test_notes_and_findings_match_ncnns_behaviour(ncnn: Net) -> None:
     x = {"in0": np.ones((2, 3), np.float32)}
     head = made.inputs((2, 3))
     shared = made.param(*head, "ReLU r 1 1 in0 r", "BinaryOp op 2 1 in0 r out0")
@@ -318,7 +318,7 @@ def close(got: Any, wanted: Any) -> bool:
     return bool(np.allclose(got, wanted, rtol=1e-2, atol=2e-3, equal_nan=True))
 
 
-def test_onnx_words_give_ncnns_numbers(ncnn: Net, tmp_path: Path) -> None:
+def test_lowered_layers_compute_ncnns_numbers(ncnn: Net, tmp_path: Path) -> None:
     """Computed by zerostride, and by ONNX Runtime where it takes the words."""
     pytest.importorskip("onnx", reason="the words are said in the onnx package's")
     ort: Any = pytest.importorskip("onnxruntime", reason="what runs them is an extra")
@@ -387,7 +387,7 @@ def _pair(rng: random.Random) -> made.Drawn:
 # Models that pnnx makes.
 
 
-def test_what_pnnx_writes_is_read_whole(ncnn: Net, tmp_path: Path) -> None:
+def test_files_of_pnnx_are_read(ncnn: Net, tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="the models are made with the onnx package")
     pnnx: Any = pytest.importorskip("pnnx", reason="the converter is an extra, not a test need")
     from pnnx_models import generated

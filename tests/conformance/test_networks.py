@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def test_every_converter_gets_through(folder: Path) -> None:
+def test_every_network_is_converted(folder: Path) -> None:
     names = {file.name for file in files_in([folder])}
     suffixes = [".onnx", *({"ir": ".xml", "ncnn": ".ncnn.param", "mnn": ".mnn"}[to] for to in TO)]
     for network in NETWORKS:
@@ -55,7 +55,7 @@ def test_every_converter_gets_through(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".xml", ".ncnn.param", ".mnn"])
-def test_no_wrong_same_and_no_wrong_rewrite(folder: Path, suffix: str) -> None:
+def test_no_same_verdict_or_rewrite_is_denied(folder: Path, suffix: str) -> None:
     files = [file for file in files_in([folder]) if file.name.endswith(suffix)]
     if not files:
         pytest.skip(f"no converter to {suffix} is installed")

@@ -37,7 +37,7 @@ def names(column):
     }
 
 
-def test_openvino():
+def test_openvino_has_the_named_ops():
     ops = pytest.importorskip("openvino.opset15")
     factory = pytest.importorskip("openvino.utils.node_factory").NodeFactory("opset15")
     for op in OPS.values():
@@ -57,7 +57,7 @@ def test_openvino():
         factory.create("NoSuchOp", [])
 
 
-def test_mnn():
+def test_mnn_has_the_named_ops():
     """The names of BinaryOpOperation are strings in the converter's library."""
     if importlib.util.find_spec("_tools") is None or importlib.util.find_spec("MNN") is None:
         pytest.skip("MNN is not installed")
@@ -68,7 +68,7 @@ def test_mnn():
     assert not missing
 
 
-def test_paddle():
+def test_paddle_has_the_named_ops():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         framework = pytest.importorskip("paddle.base.framework")
@@ -85,7 +85,7 @@ def test_paddle():
         ("tensorflow", ("tensorflow", "tensorflow.math", "tensorflow.bitwise", "tensorflow.nn")),
     ],
 )
-def test_functions(engine, homes):
+def test_libraries_have_the_named_functions(engine, homes):
     root = pytest.importorskip(homes[0])
     modules = [root]
     for home in homes[1:]:  # TensorFlow's are attributes, no modules of these names

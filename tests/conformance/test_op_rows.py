@@ -29,16 +29,16 @@ def library(request):
     return module.Torch("cpu") if request.param == "torch" else module.Jax()
 
 
-def test_a_library_has_every_op_and_no_other(library):
+def test_library_has_every_op_and_no_other(library):
     assert {*library.ops} == APPLIED
     assert all(map(callable, library.ops.values()))
 
 
-def test_a_library_has_every_reduction_and_no_other(library):
+def test_library_has_every_reduction_and_no_other(library):
     assert {*library.reductions} == {*reference._REDUCTIONS}
 
 
-def test_a_namespace_has_every_op_by_name_or_composed():
+def test_namespace_has_every_op_by_name_or_composed():
     """The standard has these; erf is NumPy's neighbours' alone, and asked for by its name."""
     strict = pytest.importorskip("array_api_strict", reason="it has the standard's names alone")
     composed = {*standard.compositions(np)}
@@ -47,7 +47,7 @@ def test_a_namespace_has_every_op_by_name_or_composed():
     assert composed <= APPLIED
 
 
-def test_a_float_has_a_derivative_or_is_constant_in_steps():
+def test_float_op_has_a_derivative_or_is_piecewise_constant():
     """Ops whose results are floats; of the others there is none."""
     x = {1: np.ones(2), 2: np.ones(2), 3: np.ones(2)}
     for name in sorted(APPLIED - {*RULES} - {*STEPS}):
@@ -59,14 +59,14 @@ def test_a_float_has_a_derivative_or_is_constant_in_steps():
         assert np.asarray(result).dtype == np.bool_, name
 
 
-def test_a_program_of_pytorchs_may_hold_every_node():
+def test_program_of_pytorch_may_have_every_node():
     pytest.importorskip("torch", reason="its op takes a program as text")
     from zerostride.arrays.torch.custom_op import _NODES
 
     assert {*_NODES.values()} == {*typing.get_args(Node)}
 
 
-def test_what_has_no_row_is_said(library):
+def test_op_without_a_row_is_named(library):
     x = Input(0, (2,), "float32")
     strange = Apply("twist", (0,), ((0,),), ("float32",) * 2, (2,), "float32")
     folded = Reduce("median", 0, (0,), False, "float32", (), "float32")

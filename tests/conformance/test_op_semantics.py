@@ -98,7 +98,7 @@ def agree(op, engine, actual, expected, dtype=FLOAT):
     return np.allclose(actual, expected, rtol=rtol, atol=atol, equal_nan=True)
 
 
-def test_agree_can_say_no():
+def test_agree_can_fail():
     one = np.ones(2, "f")
     for wrong in (one + 1e-6, one.astype(float), np.ones(3, "f"), one * np.nan):
         assert not agree(OPS["add"], "torch", wrong, one)
@@ -118,7 +118,7 @@ def computed(op, operands, engine):
 
 
 @pytest.mark.parametrize("engine", sorted(op_engines.ENGINES))
-def test_values(engine):
+def test_values_match_the_engine(engine):
     try:
         run = op_engines.ask(engine)
     except ImportError:
@@ -169,7 +169,7 @@ BINARY += "less_equal greater greater_equal prelu"
 
 
 @pytest.mark.parametrize("dtype", sorted(EDGES))
-def test_edges_on_openvino(dtype):
+def test_edge_values_match_openvino(dtype):
     """Where vector kernels round, saturate or compare otherwise, by processor."""
     try:
         run = op_engines.ask("openvino")

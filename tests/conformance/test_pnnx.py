@@ -87,7 +87,7 @@ def outcome(
     return finding, converted and equal(numbers(child, folder, feeds), wanted)
 
 
-def test_same_means_equal_numbers(ncnn_ops: Child, tmp_path: Path) -> None:
+def test_same_verdicts_give_equal_numbers(ncnn_ops: Child, tmp_path: Path) -> None:
     count = int(os.environ.get("ZEROSTRIDE_PNNX", SAMPLE))
     table: Counter[tuple[str, str, bool]] = Counter()
     wrong = []
@@ -107,7 +107,7 @@ def test_same_means_equal_numbers(ncnn_ops: Child, tmp_path: Path) -> None:
     assert said > 0.75 * right > 0
 
 
-def test_networks(ncnn_ops: Child, tmp_path: Path) -> None:
+def test_networks_marked_same_give_equal_numbers(ncnn_ops: Child, tmp_path: Path) -> None:
     """Attention, heads, reductions, moved batches: nothing is called other than it is.
 
     What pnnx does not convert, and the op for op audit, are counted alone: a layer's own alignment
@@ -146,7 +146,9 @@ def test_networks(ncnn_ops: Child, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("axis", "verdict"), [(0, "refused"), (1, "same"), (2, "same")])
-def test_a_fifth_axis(ncnn_ops: Child, tmp_path: Path, axis: int, verdict: str) -> None:
+def test_fifth_axis_is_refused_or_equal(
+    ncnn_ops: Child, tmp_path: Path, axis: int, verdict: str
+) -> None:
     """Behind the batch there are four axes; before it the batch is one of five."""
     network = pnnx_networks.fifth_axis(axis)
     content, feeds = network.model().SerializeToString(), network.feeds()
@@ -158,7 +160,9 @@ def test_a_fifth_axis(ncnn_ops: Child, tmp_path: Path, axis: int, verdict: str) 
 
 @pytest.mark.parametrize("batch", [1, "N", "frames"])
 @pytest.mark.parametrize("axes", [[1], [1, 2], [2], [3]], ids=str)
-def test_open_sizes(ncnn_ops: Child, tmp_path: Path, batch: int | str, axes: list[int]) -> None:
+def test_open_sizes_marked_same_give_equal_numbers(
+    ncnn_ops: Child, tmp_path: Path, batch: int | str, axes: list[int]
+) -> None:
     """pnnx reshapes operands of lower rank to expressions of open sizes."""
     content = pnnx_networks.open_sizes(batch, axes).SerializeToString()
     for side in (4, 6):
@@ -187,7 +191,7 @@ def test_open_sizes(ncnn_ops: Child, tmp_path: Path, batch: int | str, axes: lis
     ],
     ids=str,
 )
-def test_what_pnnx_does(
+def test_verdicts_match_pnnx(
     ncnn_ops: Child, tmp_path: Path, broadcast: Broadcast, verdict: str
 ) -> None:
     content = broadcast.model().SerializeToString()
@@ -197,7 +201,7 @@ def test_what_pnnx_does(
 
 
 @pytest.mark.parametrize("op", BINARY)
-def test_every_binary_op(ncnn_ops: Child, tmp_path: Path, op: str) -> None:
+def test_every_binary_op_has_pnnxs_verdict(ncnn_ops: Child, tmp_path: Path, op: str) -> None:
     broadcast = Broadcast((1, 4, 4, 4), (4,), op)
     content = broadcast.model().SerializeToString()
     finding, same = outcome(ncnn_ops, content, broadcast.feeds(), tmp_path)
@@ -235,7 +239,7 @@ COMPOUNDS = {
 
 
 @pytest.mark.parametrize("name", COMPOUNDS)
-def test_compounds(ncnn_ops: Child, tmp_path: Path, name: str) -> None:
+def test_compounds_have_pnnxs_verdict(ncnn_ops: Child, tmp_path: Path, name: str) -> None:
     op, shape, weights, attributes = COMPOUNDS[name]
     content = compound(op, shape, weights, **attributes).SerializeToString()
     feeds = {"x": np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)}
@@ -245,7 +249,9 @@ def test_compounds(ncnn_ops: Child, tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.onnx")), ids=lambda path: path.stem)
-def test_examples(ncnn_ops: Child, tmp_path: Path, path: Path) -> None:
+def test_examples_marked_same_give_equal_numbers(
+    ncnn_ops: Child, tmp_path: Path, path: Path
+) -> None:
     """A model of which every broadcast is the same gives the same numbers."""
     content = path.read_bytes()
     (tmp_path / "m.onnx").write_bytes(content)

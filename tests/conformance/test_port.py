@@ -116,7 +116,7 @@ def run_openvino(file: Path) -> Any:
 
 
 @pytest.mark.parametrize("x", [(2, 5, 5), (2, 5, 3, 5), (3, 4, 4)])
-def test_slopes_on_openvino(tmp_path: Path, x: Shape) -> None:
+def test_prelu_slopes_are_ported_to_openvino(tmp_path: Path, x: Shape) -> None:
     """A vector of slopes goes to the channels there, in ONNX to the last axis."""
     file = save(tmp_path, "PRelu", x, [ramp(x[-1]) * -1])
     file_with_signs = onnx.load(file)
@@ -157,7 +157,7 @@ MNN = {
 
 
 @pytest.mark.parametrize("name", MNN)
-def test_compounds_on_mnn(tmp_path: Path, name: str) -> None:
+def test_compounds_are_ported_to_mnn(tmp_path: Path, name: str) -> None:
     op, x, weights = MNN[name]
     file = save(tmp_path, op, x, weights)
     report, goal = ported(file, "mnn")
@@ -198,7 +198,7 @@ PNNX = {
 
 
 @pytest.mark.parametrize("name", PNNX)
-def test_what_pnnx_leaves_on_ncnn(ncnn: Child, tmp_path: Path, name: str) -> None:
+def test_nodes_that_pnnx_leaves_are_ported_to_ncnn(ncnn: Child, tmp_path: Path, name: str) -> None:
     op, x, weights = PNNX[name]
     file = save(tmp_path, op, x, weights)
     report, goal = ported(file, "ncnn", via="pnnx")
@@ -207,7 +207,7 @@ def test_what_pnnx_leaves_on_ncnn(ncnn: Child, tmp_path: Path, name: str) -> Non
     assert close(run_ncnn(ncnn, goal), wanted(file))
 
 
-def test_generated_operands_on_ncnn(ncnn: Child, tmp_path: Path) -> None:
+def test_generated_operands_are_ported_to_ncnn(ncnn: Child, tmp_path: Path) -> None:
     """Ported for ncnn itself, so that it does not matter what pnnx puts in."""
     rng = random.Random(0)
     right = 0

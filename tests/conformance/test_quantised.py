@@ -200,7 +200,7 @@ def agrees(got: Any, case: Case) -> bool:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_verdicts_are_what_runs(engine: str, tmp_path: Path) -> None:
+def test_verdicts_match_the_engines(engine: str, tmp_path: Path) -> None:
     faults, counts = [], dict.fromkeys(("same", "refused", "none"), 0)
     for case in CASES:
         (tmp_path / "m.onnx").write_bytes(case.model())
@@ -219,7 +219,7 @@ def test_verdicts_are_what_runs(engine: str, tmp_path: Path) -> None:
     assert counts["same"] > 20
 
 
-def test_a_wrong_number_is_found() -> None:
+def test_comparison_finds_a_wrong_number() -> None:
     case = CASES[0]
     got = answer("onnxruntime", case)
     assert agrees(got, case)
@@ -227,7 +227,7 @@ def test_a_wrong_number_is_found() -> None:
 
 
 @pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
-def test_openvino_casts_where_a_quantised_sum_saturates(op: str, tmp_path: Path) -> None:
+def test_openvino_inserts_a_cast_where_a_quantised_sum_saturates(op: str, tmp_path: Path) -> None:
     """39.0 more than each number, or 39.0 times it, in steps of 0.1: beyond what 8 bits hold."""
     data = np.arange(0, 250, dtype=np.uint8)
     scales = {"as": 0.1, "bs": 0.2, "cs": 0.1}

@@ -33,7 +33,7 @@ def dask_arrays():
 
 
 @pytest.mark.parametrize("make", [torch_arrays, torch_with_gradients, jax_arrays, dask_arrays])
-def test_accidents_are_refused_and_the_rest_is_computed(make):
+def test_accidental_broadcasts_are_refused_and_others_computed(make):
     column, vector, plain = make()
     fused = zs.fuse(lambda a, b: (a - b) ** 2)
     assert zs.subtract(column, vector).shape == fused(column, vector).shape == (3, 3)
@@ -49,7 +49,7 @@ def test_accidents_are_refused_and_the_rest_is_computed(make):
     assert zs.subtract(column, vector).shape == fused(column, vector).shape == (3, 3)
 
 
-def test_gradients_flow_within():
+def test_gradients_work_in_strict_mode():
     torch = pytest.importorskip("torch", reason="tensors of PyTorch")
     x = torch.ones(3, 2, requires_grad=True)
     scaled = zs.fuse(lambda x, w: (x * w).sum(axis=-1))
@@ -58,7 +58,7 @@ def test_gradients_flow_within():
     assert x.grad.tolist() == [[3.0, 3.0]] * 3
 
 
-def test_jax_under_jit_is_looked_at_while_it_is_traced():
+def test_strict_mode_checks_jax_under_jit_while_it_traces():
     jax = pytest.importorskip("jax", reason="arrays of JAX")
     column, vector = jax.numpy.ones((3, 1)), jax.numpy.ones(3)
     before = jax.jit(lambda a, b: zs.subtract(a, b))
@@ -69,7 +69,7 @@ def test_jax_under_jit_is_looked_at_while_it_is_traced():
         assert before(column, vector).shape == (3, 3)  # JAX's own program by now
 
 
-def test_the_plugin_sees_tensors():
+def test_plugin_sees_tensors():
     torch = pytest.importorskip("torch", reason="tensors of PyTorch")
     from zerostride.lint import checks
 

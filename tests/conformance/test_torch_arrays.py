@@ -29,20 +29,20 @@ ELSEWHERE = replace(ROWS["torch elsewhere"], dtypes=ROWS["torch"].dtypes)
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_generated_cases(rule):
+def test_generated_cases_match_the_reference(rule):
     tally = tallied(ROWS["torch"], rule, 0, 300, seed=4)
     assert tally.cases == 300
     assert not tally.differing, tally.shown
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_generated_cases_elsewhere(rule):
+def test_generated_cases_on_a_device_match_the_reference(rule):
     tally = tallied(ELSEWHERE, rule, 0, 120, seed=5)
     assert tally.cases == 120
     assert not tally.differing, tally.shown
 
 
-def test_nothing_is_refused_for_its_values_elsewhere():
+def test_values_on_a_device_are_not_refused():
     x = torch.tensor([0, 1, -1, -1, 5, 2], dtype=torch.int32)
     power = torch.tensor([-1, -7, -2, -3, -1, 3], dtype=torch.int32)
     assert zs.pow(x.as_subclass(Elsewhere), power).tolist() == [0, 1, 1, -1, 0, 8]
@@ -50,7 +50,7 @@ def test_nothing_is_refused_for_its_values_elsewhere():
         zs.pow(x, power)
 
 
-def test_complex_numbers_are_rounded_by_their_parts():
+def test_complex_numbers_are_rounded_by_parts():
     x = torch.tensor([0.4 + 2.5j, -1.5 - 0.2j])
     turned = x.conj().resolve_conj().conj()  # whose memory holds the conjugates
     for given in (x, x.as_subclass(Elsewhere), turned, turned.as_subclass(Elsewhere)):
@@ -58,7 +58,7 @@ def test_complex_numbers_are_rounded_by_their_parts():
 
 
 @pytest.mark.parametrize("like", [ROWS["torch"], ELSEWHERE], ids=lambda row: row.name)
-def test_wrong_answers_are_found(like):
+def test_comparison_finds_wrong_results(like):
     def wrong(function, *arrays):
         result = function(*arrays)
         return result + 1 if isinstance(result, torch.Tensor) else result
@@ -76,7 +76,7 @@ def probed(x, y):
     return x + y
 
 
-def test_the_engine_reads_and_hands_over_without_copies(monkeypatch):
+def test_engine_reads_and_returns_memory_without_copies(monkeypatch):
     from zerostride.arrays.torch import adapter as torch_arrays
     from zerostride.arrays.torch import data as torch_data
 
@@ -114,7 +114,7 @@ def test_the_engine_reads_and_hands_over_without_copies(monkeypatch):
     assert zs.broadcast(x[0], (5, 3)).data_ptr() == x.data_ptr()
 
 
-def test_without_the_package_that_numpy_has_bfloat16_from():
+def test_missing_ml_dtypes_is_reported():
     code = (
         "import sys; sys.modules['ml_dtypes'] = None\n"
         "import torch, zerostride as zs\n"
@@ -126,7 +126,7 @@ def test_without_the_package_that_numpy_has_bfloat16_from():
     assert "bfloat16; NumPy has bfloat16 from ml_dtypes: install that" in found.stderr
 
 
-def test_storage_may_still_be_resized():
+def test_storage_of_a_result_can_be_resized():
     x = torch.ones(2)
     zs.add(x, x)
     zs.sum(x)
@@ -134,7 +134,7 @@ def test_storage_may_still_be_resized():
     assert x.resize_(5).shape == (5,)
 
 
-def test_layouts_and_bits():
+def test_layouts_and_lazy_bits_are_read():
     x = torch.arange(24.0).reshape(2, 3, 4)
     for given in (x.permute(2, 0, 1), x[:, ::2], x[..., 1:2].expand(2, 3, 4), x[1, 2, 3], x[:0]):
         assert torch.equal(zs.add(given, given), given + given)
@@ -150,7 +150,7 @@ def test_layouts_and_bits():
     assert zs.add(inside, 1).tolist() == [3, 3, 3]
 
 
-def test_dtypes_are_numpy_s():
+def test_dtypes_are_numpys():
     half, whole = torch.ones(2, dtype=torch.float16), torch.ones(2, dtype=torch.int32)
     assert zs.add(half, whole).dtype == torch.float64
     assert zs.add(half, 2).dtype == torch.float16
@@ -163,7 +163,7 @@ def test_dtypes_are_numpy_s():
     assert zs.clip(torch.tensor([-3, 300], dtype=torch.int16), 0, 255).tolist() == [0, 255]
 
 
-def test_dtypes_that_numpy_lacks():
+def test_dtypes_that_numpy_lacks_are_refused():
     x = torch.tensor([1.0, 2.0])
     assert zs.add(x.to(torch.float8_e5m2), x.to(torch.float8_e5m2)).dtype == torch.float8_e5m2
     assert zs.exp(x.bfloat16()).dtype == torch.bfloat16
@@ -171,7 +171,7 @@ def test_dtypes_that_numpy_lacks():
         zs.add(torch.empty(3, dtype=torch.uint4), 1)
 
 
-def test_several_results_and_settings():
+def test_several_results_and_settings_work():
     @zs.fuse
     def both(x, *, gain=1, bias=None):
         y = x * gain if bias is None else x * gain + bias
@@ -192,7 +192,7 @@ def test_several_results_and_settings():
         both(x, bias=[bias])
 
 
-def test_captured_arrays():
+def test_captured_arrays_are_read_in_each_call():
     weights = np.array([1.0, 2.0])
 
     @zs.fuse
@@ -237,7 +237,7 @@ def test_fake_tensors_have_shapes():
         assert probed(x, 2.0).shape == (2, 3)
 
 
-def test_jit_trace_and_subclasses():
+def test_jit_trace_and_subclasses_work():
     x = torch.ones(2, 3)
     elsewhere = x.as_subclass(Elsewhere)
     assert type(zs.add(elsewhere, 1)) is Elsewhere
@@ -254,7 +254,7 @@ def test_jit_trace_and_subclasses():
 # What is refused
 
 
-def test_refusals():
+def test_out_that_requires_a_gradient_is_refused():
     x = torch.ones(3, requires_grad=True)
     y = torch.ones(3)
     for operand, out in ((x, torch.empty(3)), (y, torch.ones(3, requires_grad=True))):
@@ -289,7 +289,7 @@ def test_refusals():
         zs.plan((2, 3), (3,)).unbroadcast(x, 1)
 
 
-def test_engines_semantics():
+def test_engine_semantics_are_computed_in_memory():
     x = torch.tensor([7, -7], dtype=torch.int32)
     assert zs.divide(x, torch.tensor([2, 2], dtype=torch.int32), engine="onnxruntime").tolist() == [
         3,
@@ -301,7 +301,7 @@ def test_engines_semantics():
     assert leaf.grad[:, 0].tolist() == [0, 1, 2, 3, 4]
 
 
-def test_nothing_is_imported():
+def test_torch_is_not_imported():
     code = """
 import sys, numpy as np, zerostride as zs
 zs.add(np.ones((2, 3)), 1)
@@ -329,7 +329,7 @@ INTO = {
 
 @pytest.mark.parametrize("kind", [torch.Tensor, Elsewhere])
 @pytest.mark.parametrize("call", INTO)
-def test_out_that_cannot_hold_a_result(kind, call):
+def test_out_that_cannot_hold_a_result_is_refused(kind, call):
     name, function = INTO[call]
     x = torch.ones(2, 3).as_subclass(kind)
     for out in (torch.zeros(1, 3).expand(2, 3), torch.zeros(4).as_strided((2, 3), (1, 1))):
@@ -350,7 +350,7 @@ def test_out_that_cannot_hold_a_result(kind, call):
 
 
 @pytest.mark.parametrize("kind", [torch.Tensor, Elsewhere])
-def test_nothing_is_written_where_one_of_several_outs_is_wrong(kind):
+def test_no_out_is_written_if_one_is_wrong(kind):
     x, first = (torch.zeros(2, 3).as_subclass(kind) for _ in range(2))
     with pytest.raises(zs.BroadcastError, match=r"out\[1\] has shape \(2, 4\)"):
         zs.fuse(lambda x: (x + 1, x * 2))(x, out=(first, torch.zeros(2, 4).as_subclass(kind)))

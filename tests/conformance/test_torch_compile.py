@@ -65,7 +65,7 @@ def gradients(function):
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_compiled_whole(function, backend):
+def test_compiled_function_gives_the_same_results_and_gradients(function, backend):
     torch._dynamo.reset()
     compiled = torch.compile(function, fullgraph=True, backend=backend)
     result, found = gradients(compiled)
@@ -75,7 +75,7 @@ def test_compiled_whole(function, backend):
         assert torch.allclose(one, other, atol=1e-5)
 
 
-def test_one_graph_holds_the_op():
+def test_graph_contains_the_op():
     from torch._dynamo.testing import AotEagerAndRecordGraphs
 
     torch._dynamo.reset()
@@ -111,7 +111,7 @@ def test_numbers_are_not_constants():
     assert counter.frame_count == 2
 
 
-def test_narrow_and_without_gradients():
+def test_narrow_dtypes_and_no_gradients_compile():
     torch._dynamo.reset()
     compiled = torch.compile(by_op, fullgraph=True, backend="aot_eager")
     for dtype in (torch.bfloat16, torch.float64, torch.int32):
@@ -123,7 +123,7 @@ def test_narrow_and_without_gradients():
         assert torch.equal(compiled(*inputs()), by_op(*inputs()))
 
 
-def test_an_error_is_told_of():
+def test_compiled_call_reports_the_broadcast_error():
     torch._dynamo.reset()
 
     def wrong(x, y):
@@ -133,7 +133,7 @@ def test_an_error_is_told_of():
         torch.compile(wrong, fullgraph=True, backend="aot_eager")(torch.ones(3), torch.ones(4))
 
 
-def test_the_op_is_as_pytorch_wants_ops():
+def test_op_passes_pytorchs_opcheck():
     from zerostride.arrays.model import FusedCall
     from zerostride.arrays.torch.adapter import ADAPTER
     from zerostride.arrays.torch.custom_op import text_of
@@ -145,7 +145,7 @@ def test_the_op_is_as_pytorch_wants_ops():
     )
 
 
-def test_exported_and_loaded():
+def test_exported_program_can_be_loaded():
     class Model(torch.nn.Module):
         def __init__(self):
             super().__init__()
@@ -165,7 +165,7 @@ def test_exported_and_loaded():
 @pytest.mark.parametrize(
     "order", ["import zerostride as zs, torch", "import torch, zerostride as zs"]
 )
-def test_whatever_is_imported_first(order):
+def test_import_order_does_not_matter(order):
     code = f"""
 {order}
 @zs.fuse
@@ -184,7 +184,7 @@ print(torch.compile(both, fullgraph=True, backend="eager")(x).tolist())
     assert found.stdout.strip() == "[2.0, 3.0, 4.0]"
 
 
-def test_compiled_in_part():
+def test_graph_break_keeps_zerostride_uncompiled():
     """Where a graph breaks, zerostride's own code is not compiled."""
     torch._dynamo.reset()
 
@@ -200,7 +200,7 @@ def test_compiled_in_part():
     assert x.grad.tolist() == [2, 2, 2]
 
 
-def test_data_from_outside_of_a_fused_function():
+def test_captured_data_is_a_constant_under_compile():
     plain, tensor = np.arange(3.0, dtype=np.float32), torch.arange(3.0)
     weight = torch.nn.Parameter(torch.ones(3))
     x = torch.ones(3, requires_grad=True)

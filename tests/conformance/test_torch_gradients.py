@@ -53,7 +53,7 @@ def by_autograd(program, cotangents):
     return [one.detach().numpy() for one in results], gradients
 
 
-def test_random_programs():
+def test_gradients_of_random_programs_match_autograd():
     result = Result()
     for case in range(200):
         judge(draw(11, case), f"11:{case}", result, by_autograd)
@@ -61,7 +61,7 @@ def test_random_programs():
     assert 0 < result.worst < BOUND
 
 
-def test_wrong_gradients_are_found():
+def test_comparison_finds_wrong_gradients():
     def wrong(program, cotangents):
         results, gradients = by_autograd(program, cotangents)
         return results, [None if one is None else one * (1 + 1e-6) for one in gradients]
@@ -72,14 +72,14 @@ def test_wrong_gradients_are_found():
     assert result.differing > 4
 
 
-def test_every_op_beside_finite_differences():
+def test_gradients_of_every_op_match_finite_differences():
     result = Result()
     check_ops(3, result, by_autograd)
     assert not result.differences, result.differences[0]
 
 
 @pytest.mark.parametrize("name", [name for name in RULES if name != "cast"])
-def test_every_op_twice(name):
+def test_second_gradients_of_every_op_match_finite_differences(name):
     program = _alone(name, 5)
     tensors = [
         one[:2, :2].detach().requires_grad_(one.requires_grad) for one in leaves(program.operands)
@@ -99,7 +99,7 @@ def test_every_op_twice(name):
 
 @pytest.mark.parametrize(("rule", "one", "other", "more"), UNDER)
 @pytest.mark.parametrize("name", ["multiply", "divide", "hypot", "prelu"])
-def test_under_rules(name, rule, one, other, more):
+def test_gradients_under_rules_match_finite_differences(name, rule, one, other, more):
     x, y = leaves(
         [np.random.default_rng(k).uniform(0.5, 2, shape) for k, shape in enumerate((one, other))]
     )
@@ -108,7 +108,7 @@ def test_under_rules(name, rule, one, other, more):
     assert torch.autograd.gradgradcheck(lambda x, y: function(x, y, rule=rule, **more), (x, y))
 
 
-def test_reductions_and_broadcast():
+def test_gradients_of_reductions_and_broadcast_match_finite_differences():
     (x,) = leaves([np.random.default_rng(0).uniform(0.5, 2, (2, 3, 4))])
     for name in ("sum", "mean", "prod", "max", "min", "logsumexp", "sum_of_squares"):
         function = getattr(zs, name)
@@ -130,7 +130,7 @@ def test_reductions_and_broadcast():
     assert total.requires_grad
 
 
-def test_a_fused_function_to_the_third_order():
+def test_fused_function_has_gradients_to_the_third_order():
     (x,) = leaves([np.random.default_rng(0).normal(size=(2, 5))])
     assert torch.allclose(softmax(x, 2.0), torch.softmax(x * 2, -1))
 
@@ -145,7 +145,7 @@ def test_a_fused_function_to_the_third_order():
     assert torch.allclose(third(lambda x: softmax(x, 2.0)), expected, atol=1e-12)
 
 
-def test_gradients_only_where_they_are_asked_for():
+def test_gradients_exist_only_where_requested():
     x, y = torch.ones(3, requires_grad=True), torch.ones(3)
     zs.multiply(x, y).sum().backward()
     assert x.grad.tolist() == [1, 1, 1]
@@ -167,7 +167,7 @@ def test_narrow_tensors_have_gradients_of_their_dtype():
         assert torch.allclose(x.grad, torch.exp(x.detach()), rtol=1e-2)
 
 
-def test_vjp_of_tensors():
+def test_vjp_of_tensors_matches_autograd():
     x, s = torch.tensor([[1.0, 2.0]]), 2.0
     _, pull = softmax.vjp(x, s)
     gradient, to_number = pull(torch.tensor([[1.0, 0.0]]))
@@ -179,7 +179,7 @@ def test_vjp_of_tensors():
         pull(torch.ones(3))
 
 
-def test_complex_gradients_are_pytorch_s():
+def test_complex_gradients_match_pytorch():
     x = torch.tensor([1 + 2j, 3 - 1j], requires_grad=True)
     y = torch.tensor([2 + 1j, 1j], requires_grad=True)
     assert torch.autograd.gradcheck(zs.multiply, (x.to(torch.complex128), y.to(torch.complex128)))
@@ -195,7 +195,7 @@ def test_writing_to_an_operand_is_noticed():
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated:DeprecationWarning")
-def test_forward_mode_and_transforms():
+def test_forward_mode_and_transforms_match_pytorch():
     x, v = torch.randn(3, 4, dtype=torch.float64), torch.randn(3, 4, dtype=torch.float64)
     ours, expected = (lambda x: softmax(x, 1.0)), (lambda x: torch.softmax(x, -1))
     for one, other in zip(

@@ -52,14 +52,14 @@ def calls(half, number):
 
 
 @pytest.mark.parametrize(("half", "number"), CASES)
-def test_every_op(half, number):
+def test_every_op_gives_the_dtype_of_pytorch(half, number):
     x, c = operands(half)
     wanted = check(own_numbers.every(x, c, number, calls(half, number)), half, number)
     assert len(wanted) > 70
 
 
 @pytest.mark.parametrize(("half", "number"), CASES)
-def test_every_op_fused(half, number):
+def test_every_fused_op_gives_the_dtype_of_pytorch(half, number):
     """The number is an operand of the call, or stands in the function."""
     x, c = operands(half)
     every = functools.partial(own_numbers.every, calls=calls(half, number))
@@ -69,7 +69,7 @@ def test_every_op_fused(half, number):
 
 
 @pytest.mark.parametrize("half", HALVES)
-def test_every_op_where_a_gradient_may_be_asked_for(half):
+def test_every_op_that_requires_a_gradient_gives_the_dtype_of_pytorch(half):
     x, c = operands(half)
     x.requires_grad_()
     results = own_numbers.every(x, c, 0.3, calls(half, 0.3))
@@ -83,7 +83,7 @@ def test_every_op_where_a_gradient_may_be_asked_for(half):
 
 
 @pytest.mark.parametrize("half", HALVES)
-def test_every_op_compiled(half):
+def test_every_compiled_op_gives_the_dtype_of_pytorch(half):
     torch._dynamo.reset()
     x, c = operands(half)
     every = functools.partial(own_numbers.every, calls=calls(half, 0.3))
@@ -92,7 +92,7 @@ def test_every_op_compiled(half):
 
 
 @pytest.mark.parametrize("half", HALVES)
-def test_every_op_elsewhere_and_without_memory(half):
+def test_every_op_on_a_device_or_meta_gives_the_dtype_of_pytorch(half):
     """PyTorch's functions compute it: the same as with the number as a tensor."""
     x, c = operands(half)
     names = calls(half, 0.3)
@@ -110,7 +110,7 @@ def test_every_op_elsewhere_and_without_memory(half):
     assert [one.dtype for one in mapped] == [one.dtype for one in found]
 
 
-def test_pytorchs_own_functions():
+def test_pytorchs_own_functions_give_the_same_dtype():
     x, c = operands("bfloat16")
     own = {
         "add": torch.add,
@@ -133,7 +133,7 @@ def test_pytorchs_own_functions():
     assert zs.clip(x, 0.1, 0.3).dtype == torch.clip(x, 0.1, 0.3).dtype == torch.bfloat16
 
 
-def test_what_else_takes_numbers():
+def test_other_functions_take_numbers():
     x, _ = operands("bfloat16")
     made = zs.fuse(
         lambda x, gain=1.0: {
@@ -165,7 +165,7 @@ def test_what_else_takes_numbers():
     assert pull(torch.ones_like(result))[0].dtype == torch.bfloat16
 
 
-def test_what_is_said_of_a_call_is_what_is_done():
+def test_traced_dtype_is_the_computed_dtype():
     x, _ = operands("bfloat16")
     made = zs.fuse(lambda x, gain=0.3: x * gain)
     for given in (x, x.to("meta"), x.clone().requires_grad_()):
@@ -179,7 +179,7 @@ def test_what_is_said_of_a_call_is_what_is_done():
     assert made.graph(np.ones(2, ml_dtypes.bfloat16)).nodes[-1].dtype == "float32"
 
 
-def test_a_dtype_that_is_asked_for():
+def test_requested_dtype_is_used():
     """A number is rounded to that alone, as NumPy's are."""
     x = torch.zeros(1, dtype=torch.bfloat16)
     half = torch.zeros(1, dtype=torch.float16)
@@ -190,7 +190,7 @@ def test_a_dtype_that_is_asked_for():
     assert zs.add(x, 0.3, dtype=torch.bfloat16).dtype == torch.bfloat16
 
 
-def test_others_promote_as_numpy():
+def test_other_dtypes_promote_as_in_numpy():
     """Of NumPy's own arrays, of integers, and where NumPy's values are asked for."""
     x, c = operands("bfloat16")
     brain = np.ones(2, ml_dtypes.bfloat16)

@@ -46,7 +46,7 @@ def test_no_verdict_is_denied(name: str, engine: str, tmp_path: Path) -> None:
         assert ran >= 0.6 * sum(tally.counts.values()), (tally.counts, tally.not_run)
 
 
-def test_what_denies_a_verdict() -> None:
+def test_denied_compares_a_verdict_with_an_outcome() -> None:
     def said(verdict: Verdict, outcome: Outcome, reason: str = "") -> bool:
         finding = Finding("n", "Add", (), None, None, verdict, reason, "")
         return denied(finding, Check("n", "Add", (), outcome))
@@ -92,7 +92,7 @@ def both(op: str, arrays: list[Any], opset: int, fixed: bool) -> tuple[Any, Any]
 
 
 @pytest.mark.parametrize("fixed", [True, False])
-def test_a_vector_slope_goes_to_the_channels(fixed: bool) -> None:
+def test_vector_slope_goes_to_the_channels(fixed: bool) -> None:
     """openvinotoolkit/openvino#35958, and not where the slope is laid out in full."""
     x = -np.arange(1, 19, dtype=np.float32).reshape(1, 3, 2, 3)
     slope = np.array([0.5, 1.5, 2.5], np.float32)
@@ -105,7 +105,7 @@ def test_a_vector_slope_goes_to_the_channels(fixed: bool) -> None:
 
 @pytest.mark.parametrize("zero_point", range(6))
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
-def test_ties_of_a_quantisation(zero_point: int, dtype: Any) -> None:
+def test_ties_of_a_quantisation_match(zero_point: int, dtype: Any) -> None:
     """ONNX rounds x / scale to even and adds the zero point; OpenVINO adds it first."""
     quotients = np.arange(-8, 24, dtype=np.float32) / 2
     scale = np.float32(0.5)
@@ -121,7 +121,7 @@ def test_ties_of_a_quantisation(zero_point: int, dtype: Any) -> None:
 
 @pytest.mark.parametrize("constant", [True, False])
 @pytest.mark.parametrize("shape", [(1, 5, 2, 2), (5, 2, 2), (2, 2), (1, 1, 2, 2)])
-def test_a_factor_without_a_batch_loses_its_one(
+def test_factor_without_a_batch_loses_its_axis_of_1(
     constant: bool, shape: tuple[int, ...], tmp_path: Path
 ) -> None:
     """ncnn has no batch: a constant that kept its one would give the product another rank."""

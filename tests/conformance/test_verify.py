@@ -64,7 +64,7 @@ def holds(report: Report) -> Counter[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_examples(engine: str) -> None:
+def test_examples_hold_on_the_engine(engine: str) -> None:
     count: Counter[tuple[str, str]] = Counter()
     for name in ("tiny_vision", "clean", "legacy_opset6"):
         count += holds(verified(EXAMPLES / f"{name}.onnx", engine))
@@ -79,7 +79,7 @@ def test_the_examples(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", QUICK)
-def test_the_public_bugs(engine: str) -> None:
+def test_public_bugs_hold_on_the_engine(engine: str) -> None:
     for model in sorted((EXAMPLES / "bugs").glob("*.onnx")):
         holds(verified(model, engine))
 
@@ -126,13 +126,13 @@ def test_a_crash_in_the_middle_of_a_model_is_one_outcome(tmp_path: Path) -> None
     assert not report.ok
 
 
-def test_an_engine_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
+def test_engine_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
     report = verified(one_op(tmp_path, "Add", (2, 3), (3,)), "numpy", timeout=1e-9)
     assert {check.outcome for check in report.checks} == {Outcome.CRASHED}
     assert "no answer in" in report.checks[0].detail
 
 
-def test_a_refusal_is_the_engines_own() -> None:
+def test_refusal_is_the_engines_own() -> None:
     """ONNX Runtime has no kernels for old op sets, and says so itself."""
     report = verified(EXAMPLES / "legacy_opset6.onnx", "onnxruntime")
     refused = [check for check in report.checks if check.outcome is Outcome.REFUSED]
@@ -142,7 +142,7 @@ def test_a_refusal_is_the_engines_own() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int32, np.int64])
 @pytest.mark.parametrize("engine", ["onnxruntime", "torch"])
-def test_types(engine: str, dtype: Any, tmp_path: Path) -> None:
+def test_element_types_hold_on_the_engine(engine: str, dtype: Any, tmp_path: Path) -> None:
     kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     infos = [
         onnx.helper.make_tensor_value_info(n, kind, s)
@@ -162,7 +162,7 @@ def test_types(engine: str, dtype: Any, tmp_path: Path) -> None:
         assert (check.outcome, check.elements) == (Outcome.AGREES, 36), check
 
 
-def test_one_node(tmp_path: Path) -> None:
+def test_option_node_runs_one_node(tmp_path: Path) -> None:
     model = one_op(tmp_path, "Add", (2, 3), (3,))
     report = verified(model, "numpy", node="after")
     assert [check.node for check in report.checks] == ["after"]
@@ -171,7 +171,7 @@ def test_one_node(tmp_path: Path) -> None:
         zs.verify(model, "numpy", node="aftr")
 
 
-def test_answers_are_kept(tmp_path: Path) -> None:
+def test_results_are_cached(tmp_path: Path) -> None:
     model = one_op(tmp_path, "Add", (2, 3), (3,))
     first = verified(model, "numpy")
     assert not any(check.cached for check in first.checks)
@@ -196,13 +196,13 @@ def test_answers_are_kept(tmp_path: Path) -> None:
     assert sum(check.cached for check in verified(model, "numpy").checks) == 1
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: Any) -> None:
+def test_cache_that_cannot_be_written_is_skipped(tmp_path: Path, monkeypatch: Any) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("ZEROSTRIDE_CACHE", str(tmp_path / "file"))
     assert verified(one_op(tmp_path, "Add", (2, 3), (3,)), "numpy").ok
 
 
-def test_equal_broadcasts_are_run_once(tmp_path: Path) -> None:
+def test_equal_broadcasts_run_once(tmp_path: Path) -> None:
     nodes = [onnx.helper.make_node("Add", ["a", "b"], [f"y{k}"], name=f"n{k}") for k in range(50)]
     infos = [onnx.helper.make_tensor_value_info(n, 1, s) for n, s in (("a", (2, 3)), ("b", (3,)))]
     outputs = [onnx.helper.make_empty_tensor_value_info("y0")]
@@ -215,7 +215,7 @@ def test_equal_broadcasts_are_run_once(tmp_path: Path) -> None:
     assert len(list((tmp_path / "cache" / "verify").iterdir())) == 1
 
 
-def test_an_engine_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_missing_engine_is_named(tmp_path: Path) -> None:
     model = one_op(tmp_path, "Add", (2, 3), (3,))
     python = tmp_path / "python"
     # An interpreter that sees the engine's package nowhere.
@@ -227,7 +227,7 @@ def test_an_engine_that_is_missing_is_named(tmp_path: Path) -> None:
         zs.verify(model, "tensorrrt")
 
 
-def test_the_worst_news_is_loud() -> None:
+def test_worst_outcome_comes_first() -> None:
     def finding(verdict: Verdict) -> Finding:
         return Finding("n", "Add", (), None, None, verdict, "", "")
 
@@ -242,7 +242,7 @@ def test_the_worst_news_is_loud() -> None:
     assert len(surprises([finding(Verdict.DIFFERENT)], [check(Outcome.AGREES)])) == 1
 
 
-def test_the_comparison_can_fail() -> None:
+def test_comparison_can_fail() -> None:
     a = np.array([1.0, 2.0, np.nan], np.float32)
     assert compare(a, a.copy(), 1e-6).outcome is Outcome.AGREES
     for b in (a + np.float32(1e-3), a.reshape(3, 1), np.array([1, 2, 3], np.float32)):
@@ -254,7 +254,7 @@ def test_the_comparison_can_fail() -> None:
 # The whole model.
 
 
-def test_a_whole_model() -> None:
+def test_whole_model_agrees() -> None:
     model = EXAMPLES / "clean.onnx"
     for engine in ("onnxruntime", "openvino"):
         report = verified(model, engine, whole=True)
@@ -264,7 +264,7 @@ def test_a_whole_model() -> None:
         verified(model, "torch", whole=True)
 
 
-def test_an_engine_is_not_compared_with_itself(tmp_path: Path) -> None:
+def test_engine_is_not_compared_with_itself(tmp_path: Path) -> None:
     """With an op that zerostride does not execute, ONNX Runtime is what others are held against."""
     infos = [onnx.helper.make_tensor_value_info(n, 1, s) for n, s in (("x", (1, 1, 4, 4)),)]
     nodes = [onnx.helper.make_node("GlobalLpPool", ["x"], ["y"], p=2)]
@@ -281,7 +281,7 @@ def test_an_engine_is_not_compared_with_itself(tmp_path: Path) -> None:
     assert "compared with ONNX Runtime" in report.notes[-1]
 
 
-def test_a_conversion_to_ir(tmp_path: Path) -> None:
+def test_conversion_to_ir_agrees(tmp_path: Path) -> None:
     ov = pytest.importorskip("openvino", reason="converts and runs")
     for name in ("clean", "tiny_vision"):
         model = EXAMPLES / f"{name}.onnx"
@@ -293,7 +293,7 @@ def test_a_conversion_to_ir(tmp_path: Path) -> None:
         assert {check.outcome for check in report.checks} == {Outcome.AGREES}, report.checks
 
 
-def test_a_conversion_to_mnn(tmp_path: Path) -> None:
+def test_conversion_to_mnn_agrees(tmp_path: Path) -> None:
     pytest.importorskip("MNN", reason="converts and runs")
     model = EXAMPLES / "clean.onnx"
     words = ["-f", "ONNX", "--modelFile", str(model), "--MNNModel", str(tmp_path / "m.mnn")]
@@ -303,7 +303,7 @@ def test_a_conversion_to_mnn(tmp_path: Path) -> None:
     assert {check.outcome for check in report.checks} == {Outcome.AGREES}, report.checks
 
 
-def test_a_net_of_ncnn(tmp_path: Path) -> None:
+def test_conversion_to_ncnn_agrees(tmp_path: Path) -> None:
     pytest.importorskip("ncnn", reason="runs it")
     text = "7767517\n3 3\nInput a 0 1 a 0=5 1=5\nInput b 0 1 b 0=5\nBinaryOp add 2 1 a b y 0=0\n"
     (tmp_path / "m.param").write_text(text)
@@ -330,7 +330,7 @@ def call(*words: Any) -> tuple[int, str, str]:
     return made.returncode, made.stdout, made.stderr
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_command_prints_text_and_json(tmp_path: Path) -> None:
     model = one_op(tmp_path, "Add", (2, 3), (3,))
     status, out, err = call(model, "--engine", "numpy")
     assert (status, err) == (0, "")
@@ -343,7 +343,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert "missing.onnx" in err
 
 
-def test_the_command_says_what_differs(tmp_path: Path) -> None:
+def test_command_reports_differences(tmp_path: Path) -> None:
     try:
         with running("ncnn", 20):
             pass
@@ -369,7 +369,7 @@ def expanded(folder: Path, data: tuple[int, ...], target: list[int]) -> Path:
 
 
 @pytest.mark.parametrize("engine", ["numpy", "torch", "jax", "onnxruntime", "openvino"])
-def test_a_number_is_broadcast_to_a_number(engine: str, tmp_path: Path) -> None:
+def test_number_broadcast_with_a_number_is_run(engine: str, tmp_path: Path) -> None:
     """Run: data of rank 0, of which no vector is made where the engine has rank 0."""
     report = verified(expanded(tmp_path, (), []), engine)
     (check,) = report.checks
@@ -408,7 +408,7 @@ def product(folder: Path, wrong: float = 0.0) -> Path:
     return path
 
 
-def test_halves_are_told_from_wrong_weights(tmp_path: Path) -> None:
+def test_float16_weights_are_distinguished_from_wrong_weights(tmp_path: Path) -> None:
     ov = pytest.importorskip("openvino", reason="converts and runs")
     outcomes = []
     for wrong, halves in ((0.0, False), (0.0, True), (0.5, True), (0.5, False)):
@@ -423,7 +423,7 @@ def test_halves_are_told_from_wrong_weights(tmp_path: Path) -> None:
     assert outcomes == [agrees, agrees, differs, differs]
 
 
-def test_halves_that_are_aligned_otherwise_differ(tmp_path: Path) -> None:
+def test_float16_weights_with_another_alignment_differ(tmp_path: Path) -> None:
     """4096 units of half precision are four times a number: no difference was ever seen."""
     vectors = [(5,)] * 4
     model = one_op(tmp_path, "BatchNormalization", (5, 5, 1, 5), *vectors, dtype=np.float16)
@@ -432,7 +432,7 @@ def test_halves_that_are_aligned_otherwise_differ(tmp_path: Path) -> None:
         assert check.outcome is Outcome.DIFFERS, check
 
 
-def test_a_file_of_an_engine_that_computes_narrower_is_no_contradiction() -> None:
+def test_narrower_arithmetic_of_an_engine_is_no_contradiction() -> None:
     """OpenVINO computes float64 in single precision: what its file means has that many digits."""
     most = tolerance("numpy", "squared_difference", np.dtype(np.float64), compound=False)
     from_ir = tolerance(

@@ -26,14 +26,14 @@ def own_cache(tmp_path: Path, monkeypatch: Any) -> None:
 
 
 @pytest.mark.parametrize("engine", list(RUNNERS))
-def test_a_clip_with_a_lower_bound_alone(engine: str, tmp_path: Path) -> None:
+def test_clip_with_only_a_lower_bound_is_run(engine: str, tmp_path: Path) -> None:
     report = verified(one_op(tmp_path, "Clip", (2, 3), ()), engine)
     outcomes = {check.outcome for check in report.checks}
     assert Outcome.AGREES in outcomes, report.notes
     assert outcomes <= {Outcome.AGREES, Outcome.NOT_RUN}, report.notes
 
 
-def test_arithmetic_of_shapes_is_not_asked_of_an_engine(tmp_path: Path) -> None:
+def test_shape_arithmetic_is_not_run_on_an_engine(tmp_path: Path) -> None:
     # LiteRT has no division of int64, and converters leave none there.
     helper = onnx.helper
     nodes = [
@@ -53,7 +53,7 @@ def test_arithmetic_of_shapes_is_not_asked_of_an_engine(tmp_path: Path) -> None:
     assert not any(note.startswith("WRONG VERDICT") for note in report.notes)
 
 
-def test_the_work_of_one_call_is_bounded(tmp_path: Path, monkeypatch: Any) -> None:
+def test_work_of_one_call_is_bounded(tmp_path: Path, monkeypatch: Any) -> None:
     nodes = [
         onnx.helper.make_node("Add", [f"x{k}", "b"], [f"y{k}"], name=f"n{k}") for k in range(5)
     ]

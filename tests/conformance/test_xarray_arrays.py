@@ -27,14 +27,14 @@ def pair():
     return x, y
 
 
-def test_thousands_of_calls_are_xarrays_own():
+def test_thousands_of_calls_match_xarray():
     tally = tallied_names(0, 3000, seed=5)
     assert tally.cases == 3000
     assert not tally.shown
     assert tally.refused < 1000
 
 
-def test_a_wrong_answer_is_found(monkeypatch):
+def test_comparison_finds_a_wrong_result(monkeypatch):
     right = arrays_xarray._ours
     monkeypatch.setattr(arrays_xarray, "_ours", lambda *given: right(*given).rename("other"))
     assert tallied_names(0, 30, seed=5).differing
@@ -42,12 +42,12 @@ def test_a_wrong_answer_is_found(monkeypatch):
     assert tallied_names(0, 30, seed=5).differing
 
 
-def test_the_command(capsys):
+def test_command_counts_differences(capsys):
     assert main(["arrays", "--library", "xarray", "--cases", "20"]) == 0
     assert "0 differences in 20 cases" in capsys.readouterr().out
 
 
-def test_a_plan_of_names(pair):
+def test_plan_has_dimension_names(pair):
     x, y = pair
     plan = zs.plan(x, y)
     assert plan.shape == (2, 2)  # two labels are common
@@ -58,7 +58,7 @@ def test_a_plan_of_names(pair):
     assert zs.plan(x.T, x).operands == ((3, 2), (3, 2))  # as xarray transposes
 
 
-def test_its_drawing_names_the_axes(pair):
+def test_drawing_names_the_axes(pair):
     x, y = pair
     text = zs.plan(x, y).explain()
     assert text.splitlines()[1].split() == ["axes", "t", "s"]
@@ -67,7 +67,7 @@ def test_its_drawing_names_the_axes(pair):
     assert "\x1b[36m" in zs.plan(x, y).explain(color=True)
 
 
-def test_views_and_gradients_of_a_plan_of_names(pair):
+def test_views_and_unbroadcast_use_dimension_names(pair):
     x, _ = pair
     y = x.isel(t=0, drop=True)
     plan = zs.plan(x, y)
@@ -79,7 +79,7 @@ def test_views_and_gradients_of_a_plan_of_names(pair):
         plan.unbroadcast(x.T, 1)
 
 
-def test_fused_functions(pair):
+def test_fused_functions_keep_names_and_coordinates(pair):
     x, y = pair
     scaled = zs.fuse(lambda a, b: {"product": a * b, "exp": zs.exp(a)})
     found = scaled(x, y)
@@ -89,7 +89,7 @@ def test_fused_functions(pair):
     xr.testing.assert_allclose(with_setting(x, other=y, by=2), x * y + 2)
 
 
-def test_dask_within_stays_lazy(pair):
+def test_dask_inside_a_dataarray_stays_lazy(pair):
     array = pytest.importorskip("dask.array", reason="dask is not installed")
     x, y = pair
     lazy = x.copy(data=array.from_array(x.values, chunks=(1, 3)))
@@ -101,27 +101,27 @@ def test_dask_within_stays_lazy(pair):
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate dimension names")
-def test_a_name_twice_is_refused():
+def test_repeated_dimension_name_is_refused():
     twice = xr.DataArray(np.ones((2, 2)), dims=("a", "a"))
     with pytest.raises(zs.BroadcastError, match="one name twice"):
         zs.plan(twice, twice)
 
 
-def test_variables(pair):
+def test_variables_are_supported(pair):
     x, _ = pair
     variable = x.variable
     assert type(zs.add(variable, 1)) is xr.Variable
     xr.testing.assert_identical(zs.add(variable, variable), variable + variable)
 
 
-def test_python_numbers_numpy_and_lists_beside(pair):
+def test_numbers_numpy_arrays_and_lists_may_be_mixed_in(pair):
     x, _ = pair
     xr.testing.assert_identical(zs.add(x, np.ones(3)), x + np.ones(3))
     xr.testing.assert_identical(zs.add(2, x), 2 + x)
     xr.testing.assert_identical(zs.add(x, [1.0, 2.0, 3.0]), x + np.array([1.0, 2.0, 3.0]))
 
 
-def test_where_and_clip_and_cast(pair):
+def test_where_clip_and_cast_match_xarray(pair):
     x, _ = pair
     assert zs.where(x > 2, x, 0.0).attrs == x.attrs
     assert zs.clip(x, 2).values.min() == 2
@@ -130,7 +130,7 @@ def test_where_and_clip_and_cast(pair):
     assert zs.clip(bytes_, -5, 100).values.tolist() == [1, 100]
 
 
-def test_reductions_take_names_or_places(pair):
+def test_reductions_take_names_or_positions(pair):
     x, _ = pair
     for axis in ("t", ("t",), 0, -2):
         xr.testing.assert_identical(zs.sum(x, axis=axis), x.sum("t"))
@@ -159,7 +159,7 @@ def test_reductions_take_names_or_places(pair):
         (lambda x, y: zs.sum(x, axis=5), "no axis 5"),
     ],
 )
-def test_refusals(pair, call, words):
+def test_calls_are_refused_with_the_reason(pair, call, words):
     with pytest.raises((TypeError, ValueError), match=words):
         call(*pair)
 
@@ -188,7 +188,7 @@ T, ALONG = xr.DataArray([1.0, 2.0, 4.0], dims="t"), xr.DataArray([1.0, 2.0, 4.0]
         (lambda a, b, c: b + c, [SQUARE, SQUARE.T, SQUARE.values]),
     ],
 )
-def test_fused_functions_never_exchange_names(function, operands):
+def test_fused_functions_refuse_exchanged_dimensions(function, operands):
     fused = zs.fuse(function)
     for _ in range(2):
         with pytest.raises(
@@ -233,13 +233,13 @@ def test_fused_functions_never_exchange_names(function, operands):
         (lambda a, b: a * b.T, [SQUARE, SQUARE.values], SQUARE * SQUARE.values.T),
     ],
 )
-def test_fused_functions_whose_places_are_the_names(function, operands, wanted):
+def test_fused_functions_accept_positions_that_match_names(function, operands, wanted):
     found = zs.fuse(function)(*operands)
     assert found.dims == wanted.dims
     np.testing.assert_allclose(found.values, wanted.values)
 
 
-def test_names_of_operands_by_keyword():
+def test_operands_may_be_passed_by_keyword():
     fused = zs.fuse(lambda a, *, other, bias, by: a * other + bias * by)
     xr.testing.assert_allclose(fused(SQUARE, other=ALONG, bias=T, by=2), SQUARE * ALONG + T * 2)
     turned = zs.fuse(lambda a, *, other, bias: a * other.T + bias)
@@ -247,7 +247,7 @@ def test_names_of_operands_by_keyword():
         turned(SQUARE, other=SQUARE, bias=np.ones(3))
 
 
-def test_xarrays_options_are_obeyed(pair):
+def test_xarrays_options_are_used(pair):
     x, y = pair
     with xr.set_options(arithmetic_join="exact"), pytest.raises(ValueError, match="exact"):
         zs.add(x, y)

@@ -72,7 +72,7 @@ def program(numbers, named):
     return function
 
 
-def test_names_are_xarrays_or_refused():
+def test_names_match_xarray_or_the_call_is_refused():
     numbers, values = random.Random(5), np.random.default_rng(5)
     equal = refused = 0
     for _ in range(400):

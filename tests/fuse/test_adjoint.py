@@ -35,7 +35,7 @@ def grads(shape, dtype, rng):
 
 @pytest.mark.parametrize("plan", PLANS, ids=lambda plan: f"{plan.shape}")
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_is_numpy_s_sum(plan, dtype):
+def test_unbroadcast_is_numpys_sum(plan, dtype):
     for grad in grads(plan.shape, dtype, np.random.default_rng(0)):
         for k in range(2):
             expected = reference.unbroadcast(plan, grad, k)
@@ -47,7 +47,7 @@ def test_is_numpy_s_sum(plan, dtype):
             assert not np.shares_memory(actual, grad)
 
 
-def test_floats_are_summed_as_exactly_as_numpy_s():
+def test_floats_are_summed_as_exactly_as_by_numpy():
     grad = np.random.default_rng(1).normal(size=(3000, 20)).astype("float32")
     exact = grad.astype("float64").sum(0)
     error = np.abs(unbroadcast(zs.plan((3000, 20), (20,)), grad, 1) - exact).max()
@@ -61,7 +61,7 @@ def test_halves_are_summed_in_32_bits():
     assert unbroadcast(plan, many, 1).tolist() == [np.inf, np.inf]  # and no warning
 
 
-def test_it_is_what_plans_do():
+def test_plan_method_computes_the_same():
     plan = zs.plan((4, 3, 40, 25), (3, 40), rule="pdpd", axis=1)
     grad = np.random.default_rng(2).normal(size=plan.shape)
     np.testing.assert_allclose(plan.unbroadcast(grad, 1), grad.sum((0, 3)), rtol=1e-12)
@@ -83,7 +83,7 @@ def test_large_sums_take_the_fused_path(monkeypatch):
     assert len(seen) == 1
 
 
-def test_errors_are_the_same():
+def test_errors_match_the_reference():
     plan = zs.plan((100, 100), (100,))
     with pytest.raises(zs.BroadcastError, match=re.escape("grad has shape (100,)")):
         unbroadcast(plan, np.ones(100), 1)

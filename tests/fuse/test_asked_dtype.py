@@ -23,14 +23,14 @@ X = np.array([0.5, 1.5, 2.5], np.float64)
         lambda m: np.square(m),
     ],
 )
-def test_truth_values_are_numbers_in_arithmetic(function, dtype):
+def test_bools_are_numbers_in_arithmetic(function, dtype):
     found = zs.fuse(function, dtype=dtype)(B)
     wanted = np.asarray(function(B.astype(dtype)))
     assert found.dtype == wanted.dtype
     np.testing.assert_array_equal(found, wanted)
 
 
-def test_truth_values_are_none_in_logic_choices_and_comparisons():
+def test_bools_stay_bools_in_logic_choices_and_comparisons():
     def function(x, m):
         return (
             ~m,
@@ -48,7 +48,7 @@ def test_truth_values_are_none_in_logic_choices_and_comparisons():
     assert np.count_nonzero(B) == zs.fuse(np.count_nonzero, dtype="float16")(B) == 2
 
 
-def test_a_masked_mean_stays_in_the_dtype():
+def test_masked_mean_stays_in_the_dtype():
     @zs.fuse(dtype="float32")
     def masked_mean(x, mask):
         return zs.where(mask, x, 0).sum() / mask.sum()
@@ -58,6 +58,6 @@ def test_a_masked_mean_stays_in_the_dtype():
 
 
 @pytest.mark.parametrize("dtype", ["str", "S3", object, bool, "datetime64[s]", "i4,f4"])
-def test_what_is_no_dtype_of_numbers_is_refused_at_once(dtype):
+def test_non_numeric_dtype_is_refused_at_once(dtype):
     with pytest.raises(TypeError, match="dtype is one of numbers to compute in"):
         zs.fuse(lambda x: x, dtype=dtype)

@@ -61,7 +61,7 @@ def told(function, *operands, **more):
     return function(*operands, progress=lambda *args: seen.append(args), **more), seen
 
 
-def test_blocks_of_mapped_files(tmp_path):
+def test_mapped_files_are_computed_in_blocks(tmp_path):
     x, mean, gamma = draw(500, 30), draw(500, 1), draw(30)
     file = mapped(tmp_path, "x", x)
     out = mapped(tmp_path, "out", np.zeros_like(x))
@@ -73,7 +73,7 @@ def test_blocks_of_mapped_files(tmp_path):
     assert seen[-1] == (15000, 15000)
 
 
-def test_the_axis_is_that_of_the_file(tmp_path, monkeypatch):
+def test_blocks_follow_the_files_axis(tmp_path, monkeypatch):
     x = draw(40, 300)
     file = mapped(tmp_path, "x", x)
     cut = []
@@ -83,7 +83,7 @@ def test_the_axis_is_that_of_the_file(tmp_path, monkeypatch):
     assert cut == [(0, 1)]
 
 
-def test_rows_are_whole(tmp_path):
+def test_blocks_have_whole_rows(tmp_path):
     x = draw(400, 50)
     result, seen = told(softmax, mapped(tmp_path, "x", x))
     # Sums may differ in the last bit: a block has other rows beside one.
@@ -91,7 +91,7 @@ def test_rows_are_whole(tmp_path):
     assert len(seen) > 10
 
 
-def test_several_results(tmp_path):
+def test_several_results_are_computed_in_blocks(tmp_path):
     x, y = draw(400, 50), draw(50)
     result, seen = told(two, mapped(tmp_path, "x", x), y)
     assert np.array_equal(result["sum"], x + y)
@@ -100,14 +100,14 @@ def test_several_results(tmp_path):
 
 
 @pytest.mark.parametrize("function", [total, standardised])
-def test_what_needs_all_of_it_is_computed_at_once(function, tmp_path):
+def test_whole_array_results_are_computed_at_once(function, tmp_path):
     x = draw(400, 50)
     result, seen = told(function, mapped(tmp_path, "x", x))
     assert np.array_equal(result, function(x))
     assert seen == [(result.size, result.size)]
 
 
-def test_in_place(tmp_path):
+def test_mapped_file_is_written_in_place(tmp_path):
     x, gamma = draw(500, 30), draw(30)
     file = mapped(tmp_path, "x", x)
     result, seen = told(affine, file, np.float32(1), gamma, out=file)
@@ -116,7 +116,7 @@ def test_in_place(tmp_path):
     assert np.array_equal(file, (x - 1) * gamma + 1)
 
 
-def test_an_output_over_what_is_read_later(tmp_path):
+def test_output_over_later_operands_is_computed_correctly(tmp_path):
     x = draw(501, 30)
     file = mapped(tmp_path, "x", x)
     result, seen = told(affine, file[:-1], np.float32(1), np.float32(2), out=file[1:])
@@ -129,13 +129,13 @@ def test_an_output_over_what_is_read_later(tmp_path):
     assert np.array_equal(file, (x - x[:1]) * 2 + 1)
 
 
-def test_progress_without_a_file():
+def test_progress_works_without_a_file():
     x = draw(500, 30)
     result, seen = told(affine, x, 0, np.float32(2))
     assert np.array_equal(result, (x - 0) * 2 + 1)
     assert len(seen) > 10
 
 
-def test_progress_is_a_function():
+def test_progress_must_be_callable():
     with pytest.raises(TypeError, match="progress is a function, not int"):
         affine(draw(3, 3), 0, 1, progress=3)

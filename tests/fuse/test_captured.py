@@ -22,7 +22,7 @@ def set_in_place(array, **attributes):
             setattr(array, name, value)
 
 
-def test_a_captured_array_that_is_reshaped_in_place_is_seen():
+def test_captured_array_reshaped_in_place_is_noticed():
     weights = np.arange(6.0)
     fused = zs.fuse(lambda x: x * weights)
     x = np.ones(6)
@@ -38,7 +38,7 @@ def test_a_captured_array_that_is_reshaped_in_place_is_seen():
     assert calls(fused, x) == [[0, 1, 2, 3, 4, 5]] * 3
 
 
-def test_a_captured_array_of_another_dtype_is_seen():
+def test_captured_array_with_a_new_dtype_is_noticed():
     weights = np.arange(3.0)
     fused = zs.fuse(lambda x: x + weights)
     x = np.zeros(3)
@@ -47,7 +47,7 @@ def test_a_captured_array_of_another_dtype_is_seen():
     assert calls(fused, x) == [(x + weights).tolist()] * 3
 
 
-def test_captured_arrays_that_move_are_read_where_they_are():
+def test_captured_arrays_that_move_are_read_at_their_new_place():
     weights = np.arange(6.0)
     fused = zs.fuse(lambda x: x * weights)
     assert calls(fused, np.ones(1)) == [[0, 1, 2, 3, 4, 5]] * 3
@@ -64,7 +64,7 @@ def test_captured_arrays_that_stay_are_traced_once():
     assert len(traced) == 1
 
 
-def test_a_pullback_of_an_array_that_was_reshaped_is_refused_or_right():
+def test_pullback_of_a_reshaped_array_is_refused_or_right():
     weights = np.arange(3.0)
     _, pull = zs.vjp(lambda x: x * weights, np.ones(3))
     set_in_place(weights, shape=(3, 1))
@@ -84,7 +84,7 @@ def test_matrices_are_refused():
             call()
 
 
-def test_masked_arrays_take_no_results():
+def test_masked_arrays_cannot_receive_results():
     for call in (zs.fuse(lambda x: x * x), lambda x, out: zs.multiply(x, x, out=out)):
         with pytest.raises(TypeError, match="out is a masked array"):
             call(np.ones(2), out=np.ma.masked_array(np.ones(2), [True, False]))
@@ -105,7 +105,7 @@ def test_captured_lists_are_read_in_each_call():
         fused(np.ones(1))
 
 
-def test_arrays_within_a_list_are_read_in_each_call():
+def test_arrays_in_a_list_are_read_in_each_call():
     first, second = np.array(1.0), np.array(2.0)
     fused = zs.fuse(lambda x: x * [first, second])
     assert calls(fused, np.ones(2)) == [[1, 2]] * 3
@@ -113,13 +113,13 @@ def test_arrays_within_a_list_are_read_in_each_call():
     assert calls(fused, np.ones(2)) == [[5, 2]] * 3
 
 
-def test_lists_that_the_function_makes_are_left_to_the_engine():
+def test_lists_made_by_the_function_go_to_the_engine():
     kept = zs.fuse(lambda x: x * [1, 2, 3] + (4, 5, 6))
     assert calls(kept, np.ones(3)) == [[5, 7, 9]] * 3
     assert all(type(one.given) is np.ndarray for one in kept.latest.sources)
 
 
-def test_coefficients_of_a_polynomial_are_read_in_each_call():
+def test_polynomial_coefficients_are_read_in_each_call():
     numbers = np.array([1.0, 2.0, 3.0])
     fused = zs.fuse(lambda x: np.polyval(numbers, x))
     x = np.array([0.0, 1.0, 2.0])
@@ -155,7 +155,7 @@ class Held:
         return self.numbers
 
 
-def test_objects_that_are_like_arrays():
+def test_array_like_objects_are_captured():
     made, held = Made(), Held()
     for function in (lambda x: x * made, lambda x: made * x, lambda x: np.add(x, made)):
         with pytest.raises(zs.TraceError, match=r"made \(Made of .*no array in memory"):
@@ -177,7 +177,7 @@ class Rows(np.ndarray):
     """An array of another name, with NumPy's arithmetic."""
 
 
-def test_arrays_with_an_arithmetic_of_their_own_are_refused():
+def test_arrays_with_their_own_arithmetic_are_refused():
     x, length = np.ones(2), np.ones(2).view(Metres)
     said = "is a Metres, whose arithmetic is its own"
     for call in (
@@ -199,7 +199,7 @@ def test_arrays_with_an_arithmetic_of_their_own_are_refused():
     assert zs.add(length.view(np.ndarray), np.asarray(length)).tolist() == [2, 2]
 
 
-def test_times_are_no_numbers_wherever_they_come_from():
+def test_times_are_refused_as_operands():
     second = np.timedelta64(1, "s")
     for call in (zs.fuse(lambda x: x * second), lambda x: zs.fuse(lambda x, y: x * y)(x, second)):
         with pytest.raises(TypeError, match=r"of timedelta64\[s\]"):

@@ -44,14 +44,14 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
-def test_functions(name, dtype):
+def test_composed_numpy_functions_match_numpy(name, dtype):
     operand = X if dtype == "int32" else HOLES
     same(
         FUNCTIONS[name], (operand * 3).astype(dtype) if dtype == "int32" else operand.astype(dtype)
     )
 
 
-def test_weights_that_do_not_fit():
+def test_weights_of_the_wrong_shape_are_refused():
     with pytest.raises(zs.TraceError, match="weights are of the array's shape"):
         zs.fuse(lambda x: np.average(x, weights=W))(X)
 
@@ -91,5 +91,5 @@ def _rectified(x):
 
 @pytest.mark.parametrize("name", REAL)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_what_people_write(name, dtype):
+def test_common_expressions_match_numpy(name, dtype):
     same(REAL[name], X.astype(dtype))

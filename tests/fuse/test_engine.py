@@ -65,7 +65,9 @@ def view_of(kind: str, x: Any) -> Any:
 @pytest.mark.parametrize("kind", ["dense", "transposed", "backwards", "strided", "unaligned"])
 @pytest.mark.parametrize("into", ["", "dense", "transposed", "backwards", "strided", "unaligned"])
 @pytest.mark.parametrize("shape", [SHAPE, (1, 1), (3, 5000), (700, 90)])
-def test_operands_and_outputs_lie_in_any_way(kind: str, into: str, shape: tuple[int, ...]) -> None:
+def test_operands_and_outputs_may_have_any_layout(
+    kind: str, into: str, shape: tuple[int, ...]
+) -> None:
     x, row, column = operands(shape)
     program = make(scaled(shape))
     out = view_of(into, np.zeros(shape, "float32")) if into else None
@@ -74,14 +76,14 @@ def test_operands_and_outputs_lie_in_any_way(kind: str, into: str, shape: tuple[
     assert result is out or not into
 
 
-def test_a_new_output_lies_as_numpy_lays_it_out() -> None:
+def test_new_output_has_numpys_layout() -> None:
     x, row, column = operands()
     (result,) = make(scaled()).run((np.asfortranarray(x), row, column))
     assert result.strides == (np.asfortranarray(x) - row).strides == (4, 24)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float64"])
-def test_dtypes_are_converted_where_they_are_loaded(dtype: str) -> None:
+def test_dtypes_are_converted_when_loaded(dtype: str) -> None:
     x, row, column = operands((40, 300), dtype)
     (result,) = make(scaled((40, 300), dtype)).run((x, row, column))
     np.testing.assert_array_equal(result, expected(x, row, column))
@@ -98,7 +100,7 @@ def test_16_bit_results_are_rounded_once(dtype: str) -> None:
 
 
 @pytest.mark.parametrize("shift", [0, 1, -1, 50, 7])
-def test_an_output_may_overlap_what_is_read(shift: int) -> None:
+def test_output_may_overlap_operands(shift: int) -> None:
     x, row, column = operands()
     memory = np.zeros(x.size + 200, "float32")
     source = memory[100 : 100 + x.size].reshape(x.shape)
@@ -108,7 +110,7 @@ def test_an_output_may_overlap_what_is_read(shift: int) -> None:
     np.testing.assert_array_equal(target, expected(x, row, column))
 
 
-def test_in_place_backwards_and_over_a_stretched_operand() -> None:
+def test_output_may_be_a_reversed_or_stretched_operand() -> None:
     x, row, column = operands((1, 50))
     before = row.copy()
     make(scaled((1, 50))).run((x, row, column), (row,))
@@ -129,7 +131,7 @@ def swap() -> Program:
     return Program(slots, (Phase((300,), loads, (), steps, stores),))
 
 
-def test_two_outputs_in_the_place_of_two_operands() -> None:
+def test_two_outputs_may_overwrite_two_operands() -> None:
     x, y = np.arange(300, dtype="float32"), np.ones(300, "float32") * 3
     a, b = x + y, x - y
     results = make(swap()).run((x, y), (y, x))
@@ -139,21 +141,21 @@ def test_two_outputs_in_the_place_of_two_operands() -> None:
     np.testing.assert_array_equal(x, b)
 
 
-def test_one_array_as_both_outputs_has_the_last() -> None:
+def test_array_used_as_two_outputs_holds_the_last() -> None:
     x, y = np.arange(300, dtype="float32"), np.ones(300, "float32")
     out = np.zeros(300, "float32")
     make(swap()).run((x, y), (out, out))
     np.testing.assert_array_equal(out, x - y)
 
 
-def test_an_output_of_another_dtype_within_its_kind() -> None:
+def test_output_dtype_may_differ_within_its_kind() -> None:
     x, row, column = operands()
     out = np.zeros(SHAPE, "float64")
     make(scaled()).run((x, row, column), (out,))
     np.testing.assert_array_equal(out, expected(x, row, column))
 
 
-def test_numbers_scalars_and_rank_0() -> None:
+def test_numbers_scalars_and_rank_0_are_operands() -> None:
     slots = (Slot("input", 0, "float64", ()), Slot("output", 0, "float32", ()))
     steps = (Step("convert", (0,), ("float64", "float32")), Step("add", (2, 1), F32))
     phase = Phase(
@@ -170,12 +172,12 @@ def test_numbers_scalars_and_rank_0() -> None:
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (5, 0)])
-def test_nothing_at_all(shape: tuple[int, ...]) -> None:
+def test_empty_shapes_give_empty_results(shape: tuple[int, ...]) -> None:
     x, row, column = operands(shape)
     assert make(scaled(shape)).run((x, row, column))[0].shape == shape
 
 
-def test_phases_hand_over_what_lies_between() -> None:
+def test_phases_pass_values_to_later_phases() -> None:
     slots = (
         Slot("input", 0, "float32", (40,)),
         Slot("temp", 0, "float32", (40,)),
@@ -224,12 +226,14 @@ def test_phases_hand_over_what_lies_between() -> None:
         ),
     ],
 )
-def test_calls_that_do_not_fit(given: Any, outs: Any, error: Any, words: str) -> None:
+def test_calls_with_wrong_operands_are_refused(
+    given: Any, outs: Any, error: Any, words: str
+) -> None:
     with pytest.raises(error, match=words):
         make(scaled()).run(given(*operands()), outs)
 
 
-def test_a_result_that_memory_does_not_hold() -> None:
+def test_result_beyond_memory_is_refused() -> None:
     shape = (1 << 25, 1 << 25)
     x = np.broadcast_to(np.float32(1), shape)
     row, column = x[:1], x[:, :1]
@@ -237,7 +241,7 @@ def test_a_result_that_memory_does_not_hold() -> None:
         make(scaled(shape)).run((x, row, column))
 
 
-def test_more_operands_than_the_engine_has() -> None:
+def test_more_operands_than_the_limit_are_refused() -> None:
     slots = (
         *(Slot("input", k, "float32", (3,)) for k in range(40)),
         Slot("output", 0, "bool", (3,)),
@@ -285,14 +289,14 @@ def test_literals_have_their_dtype() -> None:
 @pytest.mark.parametrize(
     ("fold", "dtype", "out"), [("sum", "bool", "bool"), ("any", "float32", "bool")]
 )
-def test_a_fold_that_there_is_not(fold: str, dtype: str, out: str) -> None:
+def test_unknown_fold_is_refused(fold: str, dtype: str, out: str) -> None:
     slots = (Slot("input", 0, dtype, (8,)), Slot("output", 0, out, ()))
     phase = Phase((8,), (Load(0, (0,), dtype),), (), (), (Store(0, 1, (-1,), fold),))
     with pytest.raises(NotImplementedError, match=f"no such fold of {dtype}"):
         make(Program(slots, (phase,)))
 
 
-def test_temporaries_whose_sum_cannot_be_counted() -> None:
+def test_temporaries_beyond_memory_are_refused() -> None:
     large = Slot("temp", 0, "int8", (1 << 59,))
     slots = (large, large, large, Slot("input", 0, "int8", (8,)), Slot("output", 0, "int8", (8,)))
     phase = Phase((8,), (Load(3, (0,), "int8"),), (), (), (Store(0, 4, (0,)),))
@@ -300,7 +304,7 @@ def test_temporaries_whose_sum_cannot_be_counted() -> None:
         make(Program(slots, (phase,)))
 
 
-def test_nobody_sees_results_that_are_not_there_yet() -> None:
+def test_results_are_invisible_before_they_are_computed() -> None:
     slots = (*(Slot("output", k, "float32", (1 << 20,)) for k in range(2)),)
     load = Load(2, (0,), "float32")
     steps = (Step("exp", (0,), F32[:2]), Step("sin", (1,), F32[:2]))

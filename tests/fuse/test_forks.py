@@ -23,7 +23,7 @@ def test_no_child_of_a_first_call_hangs(jit):
     assert inside > 0
 
 
-def test_a_gate_that_is_shut_twice_waits_once():
+def test_gate_shut_twice_waits_once():
     """A fork waits before a lock that a first call takes, and then again for the gate itself."""
     gate, lock = _Gate(), threading.Lock()
     begun, entered = threading.Event(), threading.Event()
@@ -46,7 +46,7 @@ def test_a_gate_that_is_shut_twice_waits_once():
     assert entered.is_set()
 
 
-def test_a_fork_waits_for_a_thread_that_is_inside():
+def test_fork_waits_for_a_thread_inside():
     entered, leave = threading.Event(), threading.Event()
 
     def call():

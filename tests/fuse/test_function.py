@@ -19,7 +19,7 @@ from zerostride.fusion.calls import sort
 from zerostride.fusion.function import CACHE_SIZE, Fused
 
 
-def test_the_comparison_fails_where_values_differ():
+def test_comparison_fails_on_other_values():
     with pytest.raises(AssertionError):
         same(scaled(X, Y), X * Y)
     with pytest.raises(AssertionError):
@@ -29,7 +29,7 @@ def test_the_comparison_fails_where_values_differ():
 # The decorator
 
 
-def test_a_fused_function_is_named_as_its_function():
+def test_fused_function_keeps_its_name_and_signature():
     assert scaled.__name__ == "scaled"
     assert scaled.__doc__ == "Scales and shifts."
     assert list(inspect.signature(scaled).parameters) == ["x", "y", "gain"]
@@ -39,7 +39,7 @@ def test_a_fused_function_is_named_as_its_function():
     assert scaled.__wrapped__(2, 3) == 7
 
 
-def test_with_and_without_arguments():
+def test_decorator_works_with_and_without_arguments():
     @zs.fuse(dtype="float64")
     def wide(x):
         return x / 3
@@ -50,14 +50,14 @@ def test_with_and_without_arguments():
     assert zs.fuse(lambda x, m: np.where(m, x, 0), dtype="f4")(X, X > 1).dtype == np.float32
 
 
-def test_pickled_by_name():
+def test_fused_function_is_pickled_by_name():
     assert pickle.loads(pickle.dumps(scaled)) is scaled
     with pytest.raises((AttributeError, pickle.PicklingError)):
         pickle.dumps(zs.fuse(lambda x: x))
 
 
 @pytest.mark.parametrize("name", ["out", "progress"])
-def test_parameters_that_a_call_has_itself(name):
+def test_parameters_named_as_options_are_operands(name):
     namespace = {}
     exec(f"def function(x, {name}):\n    return x", namespace)
     with pytest.raises(TypeError, match=f"has a parameter '{name}'"):
@@ -69,7 +69,7 @@ def test_parameters_that_a_call_has_itself(name):
         np.testing.assert_allclose(out, np.exp(X), rtol=1e-6)
 
 
-def test_what_is_no_function():
+def test_fuse_refuses_a_non_function():
     with pytest.raises(TypeError, match="takes a function, not int"):
         zs.fuse(3)
 
@@ -85,7 +85,7 @@ def test_methods_are_refused():
     assert isinstance(Model.forward, Fused)
 
 
-def test_a_fused_function_is_forgotten():
+def test_unused_fused_function_is_collected():
     function = zs.fuse(lambda x: x + 1)
     function(X)
     gone = weakref.ref(function)
@@ -97,7 +97,7 @@ def test_a_fused_function_is_forgotten():
 # Operands and settings
 
 
-def test_lists_numbers_and_scalars():
+def test_lists_numbers_and_scalars_are_operands():
     same(scaled([1.0, 2.0], [3.0, 4.0]), np.array([4.0, 9.0]))
     same(scaled(X, 2), X * 2 + 1)
     same(scaled(X, np.float64(2)), X * np.float64(2) + 1)
@@ -118,7 +118,7 @@ def test_numbers_are_read_in_each_call():
     assert len(scaled._compiled) == signatures
 
 
-def test_settings_are_told_apart():
+def test_settings_of_different_types_are_different_signatures():
     seen = []
 
     @zs.fuse
@@ -134,7 +134,7 @@ def test_settings_are_told_apart():
     assert [repr(mode) for mode in seen] == [repr(mode) for mode in modes]
 
 
-def test_a_setting_may_change_between_calls():
+def test_setting_may_change_between_calls():
     function = zs.fuse(lambda x, *, powers: sum(x**power for power in powers))
     powers = [1, 2]
     same(function(X, powers=powers), X + X**2)
@@ -144,14 +144,14 @@ def test_a_setting_may_change_between_calls():
     same(function(X[:2], powers=(1, 2)), X[:2] + X[:2] ** 2)
 
 
-def test_arrays_by_name_are_operands():
+def test_arrays_passed_by_name_are_operands():
     graph = scaled.graph(X, y=Y, gain=2)
     assert graph.inputs == 2
     same(scaled(X, y=Y), X * Y + 1)
     same(scaled(X, y=Y * 2, gain=np.full(8, 3, np.float32)), (X * (Y * 2) + 1) * np.float32(3))
 
 
-def test_settings_that_are_not_hashable():
+def test_unhashable_settings_are_supported():
     with pytest.raises(TypeError, match=r"gain= is a set, which is not hashable"):
         scaled(X, Y, gain={1})
 
@@ -168,22 +168,22 @@ def test_settings_that_are_not_hashable():
         (np.ma.masked_array([1.0]), "masked array"),
     ],
 )
-def test_operands_that_are_no_numbers(operand, words):
+def test_non_numeric_operands_are_refused(operand, words):
     with pytest.raises(TypeError, match=words):
         zs.fuse(lambda x: x + 1)(operand)
 
 
-def test_ragged_lists():
+def test_ragged_lists_are_refused():
     with pytest.raises(zs.BroadcastError, match="operand 0 is not an array"):
         zs.fuse(lambda x: x + 1)([[1], [2, 3]])
 
 
-def test_a_missing_operand_is_pythons_error():
+def test_missing_operand_is_pythons_error():
     with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
         scaled(X)
 
 
-def test_a_signature_is_traced_once():
+def test_signature_is_traced_once():
     calls = []
 
     @zs.fuse
@@ -198,7 +198,7 @@ def test_a_signature_is_traced_once():
     assert function(np.ones((3,))[::-1]).tolist() == [2, 2, 2]
 
 
-def test_signatures_are_bounded():
+def test_cached_signatures_are_limited():
     function = zs.fuse(lambda x, *, k: x + k)
     for k in range(CACHE_SIZE + 10):
         same(function(Y, k=k), Y + np.float32(k))
@@ -206,7 +206,7 @@ def test_signatures_are_bounded():
     same(function(Y, k=0), Y)
 
 
-def test_control_flow_by_shapes_and_settings():
+def test_control_flow_may_depend_on_shapes_and_settings():
     @zs.fuse
     def function(x, *, deep=False):
         if deep and x.ndim == 2:
@@ -243,7 +243,7 @@ def test_control_flow_by_shapes_and_settings():
         "subclass",
     ],
 )
-def test_arrays_of_any_layout(lay):
+def test_arrays_may_have_any_layout(lay):
     x = lay(X)
     result = scaled(x, Y)
     assert type(result) is np.ndarray
@@ -252,14 +252,14 @@ def test_arrays_of_any_layout(lay):
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (0, 3), (1, 1), (3, 0)])
-def test_small_and_empty(shape):
+def test_small_and_empty_arrays_match_numpy(shape):
     x = np.ones(shape, np.float32)
     same(zs.fuse(lambda x: x * 2 + x)(x), x * 2 + x)
     same(zs.fuse(lambda x: x.sum())(x), x.sum())
     assert isinstance(zs.fuse(lambda x: x + 1)(np.float32(1)), np.float32)
 
 
-def test_dtypes_that_the_engine_lacks():
+def test_dtypes_outside_the_engine_are_computed():
     z = np.array([1 + 2j, 3 - 1j], np.complex64)
     wide = np.array([1, 2, 3], np.longdouble)
     same(zs.fuse(lambda z: abs(z * z) + 1)(z), abs(z * z) + 1)
@@ -272,7 +272,7 @@ def test_dtypes_that_the_engine_lacks():
 
 
 @pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
-def test_16_bit_floats(dtype):
+def test_16_bit_floats_are_rounded_once(dtype):
     x, y = X.astype(dtype), Y.astype(dtype)
     a, b = x.astype("f4"), y.astype("f4")
     same(zs.fuse(lambda x, y: (x * y + x) * x)(x, y), ((a * b + a) * a).astype(dtype))
@@ -284,7 +284,7 @@ def test_16_bit_floats(dtype):
     )
 
 
-def test_numbers_beyond_a_float_are_infinite_without_a_warning():
+def test_numbers_beyond_a_float_become_infinite_without_a_warning():
     half = np.ones(3, np.float16)
     for number in (1e10, 10**10, -1e300):
         same(
@@ -296,7 +296,7 @@ def test_numbers_beyond_a_float_are_infinite_without_a_warning():
     same(zs.fuse(lambda x: x * 1e300)(np.ones(3, "f4")), np.full(3, np.inf, "f4"))
 
 
-def test_an_integer_beyond_its_dtype():
+def test_integer_beyond_its_dtype_is_refused():
     add, less = zs.fuse(lambda x, n: x + n), zs.fuse(lambda x, n: x < n)
     x = np.arange(3, dtype=np.uint8)
     for number in (0, 200, 255):
@@ -312,7 +312,7 @@ def test_an_integer_beyond_its_dtype():
     same(add(np.zeros(1), 2**70), np.array([2.0**70]))
 
 
-def test_negative_powers_of_integers():
+def test_negative_powers_of_integers_are_refused():
     power = zs.fuse(lambda x, n: x**n)
     same(power(np.arange(4), np.arange(4)), np.arange(4) ** np.arange(4))
     for exponent in (-1, np.array([1, -1, 2, 0])):
@@ -342,7 +342,7 @@ def test_results_keep_their_structure():
     same(found["c"].high, np.float32(3))
 
 
-def test_a_result_never_is_an_operand_or_another_result():
+def test_result_is_never_an_operand_or_another_result():
     weights = np.ones(8, np.float32)
 
     @zs.fuse
@@ -359,7 +359,7 @@ def test_a_result_never_is_an_operand_or_another_result():
     same(results[5], X[None])
 
 
-def test_nothing_is_a_result():
+def test_function_without_results_is_supported():
     assert zs.fuse(lambda x: ())(X) == ()
 
 
@@ -381,7 +381,7 @@ class Gain:
 
 
 @pytest.mark.parametrize("make", [Gain, lambda by: frozenset({by})])
-def test_equal_numbers_within_a_setting_are_not_one(make):
+def test_equal_numbers_inside_a_setting_keep_their_types(make):
     def scaled(x, *, gain):
         return x * (gain.by if isinstance(gain, Gain) else next(iter(gain)))
 

@@ -53,7 +53,7 @@ def test_known_calls_never_enter_python(monkeypatch):
         lambda f: f(X, 2.0, out=np.empty(X.shape)),
     ],
 )
-def test_other_calls_of_a_known_function(call):
+def test_other_calls_of_a_known_function_are_right(call):
     fused = zs.fuse(lambda x, n: x * n + 1)
     fused(X, 2.0)
     fused(X, 2.0)
@@ -64,7 +64,7 @@ def test_other_calls_of_a_known_function(call):
 # Fused functions within others, and threads
 
 
-def test_a_fused_function_within_another_is_part_of_it():
+def test_fused_function_inside_another_is_inlined():
     outer = zs.fuse(lambda x: softmax(x * 2) + scaled(x, y=x, gain=2.0))
     graph = outer.graph(X)
     assert sum(isinstance(node, Apply) for node in graph.nodes) > 5
@@ -79,13 +79,13 @@ def test_a_fused_function_within_another_is_part_of_it():
         zs.fuse(lambda x: scaled(x, x, out=np.ones(3)))(X)
 
 
-def test_a_fused_call_of_arrays_alone_is_a_captured_array():
+def test_fused_call_on_arrays_alone_is_a_captured_array():
     function = zs.fuse(lambda x: x + softmax(Y))
     np.testing.assert_allclose(function(X), X + softmax(Y))
     assert function.graph(X).inputs == 2
 
 
-def test_an_error_leaves_the_function_usable():
+def test_error_leaves_the_function_usable():
     function = zs.fuse(lambda x, y: x + y)
     for _ in range(2):
         with pytest.raises(zs.BroadcastError):
@@ -93,7 +93,7 @@ def test_an_error_leaves_the_function_usable():
     same(function(X, Y), X + Y)
 
 
-def test_calls_from_many_threads():
+def test_calls_from_many_threads_are_right():
     function = zs.fuse(lambda x, n: (np.exp(x - x.max(-1, keepdims=True)) * n).sum(-1))
     sizes = [3, 17, 64]
     operands = {size: RNG.standard_normal((50, size)) for size in sizes}

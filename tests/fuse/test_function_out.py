@@ -27,7 +27,7 @@ def test_out_receives_the_result():
     np.testing.assert_array_equal(larger, np.broadcast_to(X * Y + 1, (3, 6, 8)))
 
 
-def test_out_of_several_results():
+def test_out_takes_several_results():
     function = zs.fuse(lambda x: (x + 1, x.sum(-1)))
     first, second = np.empty_like(X), np.empty(6, np.float32)
     found = function(X, out=(first, second))
@@ -53,12 +53,12 @@ def test_out_of_several_results():
         (np.broadcast_to(np.float32(0), (6, 8)), ValueError, "read-only"),
     ],
 )
-def test_out_that_cannot_be(out, error, words):
+def test_wrong_out_is_refused(out, error, words):
     with pytest.raises(error, match=words):
         scaled(X, Y, out=out)
 
 
-def test_out_packed_in_another_way():
+def test_out_of_another_structure_is_refused():
     function = zs.fuse(lambda x: (x, x))
     with pytest.raises(TypeError, match="a tuple of 2; not ndarray"):
         function(X, out=np.empty_like(X))
@@ -109,7 +109,7 @@ def test_outs_may_overlap_each_other_and_operands():
     same(c, np.arange(10.0) + 2)
 
 
-def test_a_memmap_is_read_and_written(tmp_path):
+def test_memmap_is_read_and_written(tmp_path):
     path = tmp_path / "data"
     source = np.memmap(path, np.float32, "w+", shape=X.shape)
     source[:] = X
@@ -118,7 +118,7 @@ def test_a_memmap_is_read_and_written(tmp_path):
     np.testing.assert_array_equal(np.asarray(out), X * Y + 1)
 
 
-def test_progress_is_a_function():
+def test_progress_must_be_callable():
     with pytest.raises(TypeError, match="progress is a function, not int"):
         scaled(X, Y, progress=3)
     same(scaled(X, Y, progress=lambda *_: None), X * Y + 1)

@@ -32,7 +32,7 @@ def softmax(rows: int = 256, columns: int = 1024) -> Graph:
     return made.graph(made.op("divide", parts, made.reduce("sum", parts, (1,), keepdims=True)))
 
 
-def test_an_elementwise_function() -> None:
+def test_elementwise_function_is_drawn() -> None:
     made = Builder()
     x, y, z = made.input((2, 3), "uint8"), made.input((3,)), made.input((2, 1))
     graph = made.graph(made.op("multiply", made.op("subtract", x, y), z))
@@ -55,7 +55,7 @@ def test_an_elementwise_function() -> None:
     ]
 
 
-def test_phases_in_pieces() -> None:
+def test_phases_in_pieces_are_described() -> None:
     text = str(told(softmax(), "x"))
     assert "  3 phases, interpreted\n" in text
     assert "  all piece by piece along axis 0 of the boxes: what is read again is" in text
@@ -84,21 +84,21 @@ def test_two_passes_are_counted() -> None:
     assert (found.temporaries, found.pieces) == (4, 0)
 
 
-def test_other_orders_of_axes_are_said() -> None:
+def test_transposed_reading_is_described() -> None:
     made = Builder()
     x = made.input((2, 3))
     text = str(told(made.graph(made.op("square", made.view(x, (1, 0)))), "x"))
     assert "x is read along its axes 1 and 0, in this order" in text
 
 
-def test_one_array_in_two_alignments_has_two_names() -> None:
+def test_array_in_two_alignments_has_two_names() -> None:
     made = Builder()
     x = made.input((3, 3))
     text = str(told(made.graph(made.op("add", x, made.view(x, (1, 0)))), "x"))
     assert "r0 = add(x, x')" in text
 
 
-def test_registers_are_used_again() -> None:
+def test_registers_are_reused() -> None:
     unary, binary = ("float32",) * 2, ("float32",) * 3
     load = Load(0, (0,), "float32")
     literal = Literal(2.0, "float32")
@@ -112,7 +112,7 @@ def test_registers_are_used_again() -> None:
     assert registers(phase) == (0, 1, 1, 1)
 
 
-def test_pieces_are_not_memory() -> None:
+def test_pieces_do_not_count_as_memory() -> None:
     slots = (
         Slot("input", 0, "float32", (8, 4)),
         Slot("piece", 0, "float32", (8,)),
@@ -126,7 +126,7 @@ def test_pieces_are_not_memory() -> None:
     assert (found.moved, found.necessary, found.pieces) == (128 + 64, 128 + 64, 4)
 
 
-def test_data() -> None:
+def test_explanation_is_available_as_json() -> None:
     explained = told(softmax(), "x")
     data = explained.as_dict()
     assert json.loads(explained.to_json()) == data
@@ -152,7 +152,7 @@ def test_html_is_escaped() -> None:
 
 
 @NATIVE
-def test_a_fused_function() -> None:
+def test_fused_function_is_explained_for_operands() -> None:
     function = zs.fuse(lambda x, *more, scale: x * more[0] + more[1] * scale)
     x = np.ones((2, 3), "float32")
     explained = function.explain(x, x[0], 2.0, scale=x)
@@ -162,7 +162,7 @@ def test_a_fused_function() -> None:
     assert explained.tier.startswith("interpreted")
 
 
-def test_what_the_reference_computes_is_said() -> None:
+def test_reference_backend_is_named() -> None:
     function = zs.fuse(lambda x, y: (x.T + y) * 2)
     explained = function.explain(np.ones((3, 4), complex), np.ones(3, complex))
     assert explained.backend == "reference"
@@ -174,13 +174,13 @@ def test_what_the_reference_computes_is_said() -> None:
     assert "<table" not in explained._repr_html_()
 
 
-def test_arguments_are_a_call_s() -> None:
+def test_arguments_are_those_of_a_call() -> None:
     function: Any = zs.fuse(lambda x, y: x + y)
     with pytest.raises(zs.BroadcastError):
         function.explain(np.ones(3), np.ones(4))
 
 
-def test_without_operands_it_is_the_last_signature():
+def test_explain_without_operands_shows_the_last_signature():
     add = zs.fuse(lambda x, y: x + y)
     with pytest.raises(TypeError):
         add.explain()

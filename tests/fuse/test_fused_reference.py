@@ -39,7 +39,7 @@ def run(nodes: list[Node], operands: list[Any], *outputs: int) -> list[Any]:
     return evaluate(Graph(tuple(nodes), outputs or (len(nodes) - 1,), len(operands)), operands)
 
 
-def test_operands_lie_where_their_axes_say():
+def test_operands_are_aligned_by_their_axes():
     x = np.arange(24, dtype="float32").reshape(2, 3, 4)
     row = np.array([10, 20, 30], "float32")
     nodes = [Input(0, (2, 3, 4), "float32"), Input(1, (3,), "float32")]
@@ -49,7 +49,7 @@ def test_operands_lie_where_their_axes_say():
     np.testing.assert_array_equal(result, x + row[:, None])
 
 
-def test_axes_of_extent_one_that_a_rule_dropped():
+def test_dropped_axes_of_extent_1_are_right():
     x, y = np.arange(6.0).reshape(2, 3), np.array([[5.0], [7.0]]).reshape(2, 1)
     nodes = [Input(0, (2, 3), "float64"), Input(1, (2, 1), "float64")]
     nodes.append(op("multiply", "float64", 0, 1, shape=(2, 3), axes=((0, 1), (0, None))))
@@ -65,7 +65,7 @@ def test_both_operands_stretch_to_a_larger_result():
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_halves_are_not_rounded_in_between(dtype):
+def test_halves_are_not_rounded_between_steps(dtype):
     x = np.array([1.0, 3.0, 7.0], np.float32).astype(np.dtype(dtype))
     nodes: list[Node] = [Input(0, (3,), dtype), Constant(3, "int64")]
     nodes.append(op("divide", dtype, 0, 1, shape=(3,), axes=((0,), ())))
@@ -81,7 +81,7 @@ def test_halves_are_not_rounded_in_between(dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_a_cast_rounds(dtype):
+def test_cast_rounds(dtype):
     x = np.array([1.0, 2.0, 5.0], "float32")
     nodes: list[Node] = [Input(0, (3,), "float32"), Constant(3.0, "float64")]
     nodes.append(op("divide", "float32", 0, 1, shape=(3,), axes=((0,), ())))
@@ -100,7 +100,7 @@ def test_a_cast_rounds(dtype):
     np.testing.assert_array_equal(result, expected.astype(np.float32))
 
 
-def test_a_number_is_rounded_to_the_dtype_it_meets():
+def test_number_is_rounded_to_the_dtype_beside_it():
     x = np.array([3.0, 7.0, 11.0, 13.0], "float16")
     nodes: list[Node] = [Input(0, (4,), "float16"), Constant(0.1, "float64")]
     nodes.append(op("multiply", "float16", 0, 1, shape=(4,), axes=((0,), ())))
@@ -109,21 +109,21 @@ def test_a_number_is_rounded_to_the_dtype_it_meets():
     np.testing.assert_array_equal(run(given, [x, 0.1])[0], zs.multiply(x, 0.1))
 
 
-def test_an_array_that_is_asked_for_in_fewer_bits_is_rounded_first():
+def test_array_converted_to_fewer_bits_is_rounded_first():
     x = np.array([1.0001, 2.0], "float32")
     nodes: list[Node] = [Input(0, (2,), "float32"), op("multiply", "float16", 0, 0, shape=(2,))]
     expected = x.astype("float16").astype("float32") ** 2
     np.testing.assert_array_equal(run(nodes, [x])[0], expected.astype("float16"))
 
 
-def test_neighbours_of_halves_are_their_own():
+def test_nextafter_of_halves_is_right():
     x, y = np.array([1.0, -2.0], "float16"), np.array([2.0, 0.0], "float16")
     nodes = [Input(0, (2,), "float16"), Input(1, (2,), "float16")]
     nodes.append(op("nextafter", "float16", 0, 1, shape=(2,)))
     np.testing.assert_array_equal(run(nodes, [x, y])[0], np.nextafter(x, y))
 
 
-def test_numbers_beyond_a_dtype():
+def test_numbers_beyond_a_dtype_are_right():
     x = np.array([0, 200], "uint8")
 
     def against(name: str, value: int, result: str) -> Any:
@@ -139,7 +139,7 @@ def test_numbers_beyond_a_dtype():
         against("add", 300, "uint8")
 
 
-def test_integers():
+def test_integer_division_and_remainder_follow_the_table():
     x = np.array([-128, 7, 0], "int8")
     nodes: list[Node] = [Input(0, (3,), "int8"), Constant(0, "int64"), Constant(-1, "int64")]
     nodes.append(op("floor_divide", "int8", 0, 1, shape=(3,), axes=((0,), ())))
@@ -152,7 +152,7 @@ def test_integers():
         run(nodes, [x])
 
 
-def test_a_comparison_of_mixed_integers():
+def test_comparison_of_mixed_integers_is_exact():
     x, y = np.array([-1, 2**62], "int64"), np.array([2**64 - 1, 2**62], "uint64")
     nodes = [Input(0, (2,), "int64"), Input(1, (2,), "uint64")]
     dtypes = ("int64", "uint64", "bool")
@@ -180,7 +180,7 @@ OVER = [over for n in range(4) for over in itertools.combinations(range(3), n)]
 
 @pytest.mark.parametrize("over", OVER)
 @pytest.mark.parametrize("keepdims", [False, True])
-def test_reductions_are_numpys(over, keepdims):
+def test_reductions_match_numpy(over, keepdims):
     x = np.random.default_rng(0).integers(-9, 9, SHAPE).astype("float64")
     for name in ("sum", "prod", "min", "max", "any", "all"):
         expected = getattr(np, name)(x, axis=over, keepdims=keepdims)
@@ -193,7 +193,7 @@ def test_reductions_are_numpys(over, keepdims):
 
 @pytest.mark.parametrize("name", ["argmin", "argmax"])
 @pytest.mark.parametrize("over", OVER)
-def test_places_are_counted_in_c_order_over_the_reduced_axes(name, over):
+def test_positions_count_in_c_order_over_the_reduced_axes(name, over):
     x = np.random.default_rng(1).integers(0, 4, SHAPE).astype("int16")
     kept = [axis for axis in range(3) if axis not in over]
     rows = x.transpose(*kept, *over).reshape(*(SHAPE[axis] for axis in kept), -1)
@@ -203,7 +203,7 @@ def test_places_are_counted_in_c_order_over_the_reduced_axes(name, over):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
-def test_the_first_of_equals_and_of_nan(dtype):
+def test_first_of_equals_and_of_nan_is_returned(dtype):
     x = np.array([[1, 5, 5, 0], [2, np.nan, 9, np.nan]], "float32").astype(np.dtype(dtype))
     assert reduced(x, "argmax", (1,), keepdims=False, dtype="int64").tolist() == [1, 1]
     assert reduced(x, "argmin", (1,), keepdims=False, dtype="int64").tolist() == [3, 1]
@@ -222,7 +222,7 @@ def test_sums_are_rounded_once(dtype):
     assert apart.max() <= (0 if dtype == "float32" else 1)
 
 
-def test_a_product_does_not_overflow_on_the_way():
+def test_product_does_not_overflow_between_steps():
     x = np.array([1e30, 1e30, 1e-30, 1e-30], "float32")
     np.testing.assert_allclose(reduced(x, "prod", (0,), keepdims=False), 1, rtol=1e-6)
 
@@ -239,7 +239,7 @@ def test_halves_are_summed_without_rounding():
 
 
 @pytest.mark.parametrize(("name", "value"), [("sum", 0), ("prod", 1), ("any", 0), ("all", 1)])
-def test_of_no_elements(name, value):
+def test_reductions_of_no_elements_give_the_neutral_value(name, value):
     x = np.empty((2, 0), "float32")
     dtype = "bool" if name in ("any", "all") else ""
     result = reduced(x, name, (1,), keepdims=True, dtype=dtype)
@@ -248,7 +248,7 @@ def test_of_no_elements(name, value):
 
 
 @pytest.mark.parametrize("name", ["min", "max", "argmin", "argmax"])
-def test_the_least_of_nothing(name):
+def test_minimum_of_no_elements_is_refused(name):
     with pytest.raises(ValueError, match=r"empty|zero-size"):
         reduced(np.empty((2, 0)), name, (1,), keepdims=False)
     assert reduced(np.empty((2, 0)), name, (0,), keepdims=False).shape == (0,)
@@ -257,13 +257,13 @@ def test_the_least_of_nothing(name):
 # Views, results
 
 
-def test_views():
+def test_views_move_and_insert_axes():
     x = np.arange(6, dtype="int32").reshape(2, 1, 3)
     nodes = [Input(0, (2, 1, 3), "int32"), View(0, (2, None, 0), (3, 1, 2), "int32")]
     np.testing.assert_array_equal(run(nodes, [x])[0], x[:, 0].T[:, None])
 
 
-def test_results_are_arrays_of_their_own():
+def test_results_are_new_arrays():
     x = np.arange(6.0).reshape(2, 3)
     nodes = [Input(0, (2, 3), "float64"), View(0, (1, 0), (3, 2), "float64")]
     results = run(nodes, [x], 0, 1, 1, 0)
@@ -273,7 +273,7 @@ def test_results_are_arrays_of_their_own():
     np.testing.assert_array_equal(results[2], x.T)
 
 
-def test_rank_zero_gives_scalars():
+def test_rank_0_gives_scalars():
     nodes: list[Node] = [Input(0, (), "float32"), op("exp", "float32", 0, shape=(), axes=((),))]
     (result,) = run(nodes, [np.asarray(0, "float32")])
     assert type(result) is np.float32
@@ -282,7 +282,7 @@ def test_rank_zero_gives_scalars():
     assert type(number) is np.float64
 
 
-def test_values_are_freed_once_nobody_reads_them(monkeypatch):
+def test_values_are_freed_after_their_last_use(monkeypatch):
     alive: list[int] = []
     seen: list[weakref.ref[Any]] = []
 
@@ -301,7 +301,7 @@ def test_values_are_freed_once_nobody_reads_them(monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["complex64", "complex128", "longdouble"])
-def test_what_the_engine_lacks(dtype):
+def test_dtypes_outside_the_engine_are_computed(dtype):
     name = np.dtype(dtype).name
     x = np.array([1, 2.5, -3], dtype)
     nodes = [Input(0, (3,), name), op("exp", name, 0, shape=(3,))]
@@ -312,7 +312,7 @@ def test_what_the_engine_lacks(dtype):
     assert total.dtype == np.dtype(dtype)
 
 
-def test_no_warnings():
+def test_floating_point_errors_do_not_warn():
     x = np.array([0.0, -1.0, np.inf, 1e30], "float32")
     nodes: list[Node] = [Input(0, (4,), "float32"), op("log", "float32", 0, shape=(4,))]
     nodes.append(op("multiply", "float32", 0, 0, shape=(4,)))

@@ -101,15 +101,15 @@ def _explained(chain: Callable[..., Any], n: int, shape: tuple[int, ...]) -> Job
 
 @pytest.mark.parametrize("shape", [(6, 6), (512, 512)], ids=["small", "large"])
 @pytest.mark.parametrize("chain", _CHAINS)
-def test_chains(chain: Callable[..., Any], shape: tuple[int, ...]) -> None:
+def test_chains_compile_in_linear_time(chain: Callable[..., Any], shape: tuple[int, ...]) -> None:
     _assert_grows(lambda n: _explained(chain, n, shape))
 
 
-def test_operands() -> None:
+def test_many_operands_compile_in_linear_time() -> None:
     _assert_grows(lambda n: lambda: zs.fuse(_operands).explain(*_many(n)).to_json())
 
 
-def test_captured() -> None:
+def test_captured_arrays_compile_in_linear_time() -> None:
     def job(n: int) -> Job:
         arrays = list(_many(n))
         return lambda: zs.fuse(lambda x: _operands(x, *arrays)).explain(np.ones((6, 6)))
@@ -118,7 +118,7 @@ def test_captured() -> None:
 
 
 @pytest.mark.parametrize("chain", [_same_axis, _both_axes, _scalars])
-def test_gradients(chain: Callable[..., Any]) -> None:
+def test_gradients_compile_in_linear_time(chain: Callable[..., Any]) -> None:
     def job(n: int) -> Job:
         x = np.ones((6, 6))
 
@@ -138,7 +138,7 @@ def _assert_grows(job: Callable[[int], Job], counts: Sequence[int] = (48, 96)) -
     assert many <= _MOST * few, f"{few} calls for {counts[0]}, {many} for {counts[1]}"
 
 
-def test_a_square_is_noticed() -> None:
+def test_comparison_finds_quadratic_growth() -> None:
     def square(n: int) -> Job:
         return lambda: [abs(k) for k in range(n * n)]
 
@@ -148,9 +148,7 @@ def test_a_square_is_noticed() -> None:
 
 @pytest.mark.parametrize("shape", [(6, 6), (300, 300)], ids=["small", "large"])
 @pytest.mark.parametrize("chain", _CHAINS)
-def test_long_chains_are_computed_as_by_the_reference(
-    chain: Callable[..., Any], shape: tuple[int, ...]
-) -> None:
+def test_long_chains_match_the_reference(chain: Callable[..., Any], shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(5).uniform(0.5, 1.5, shape)
     with np.errstate(all="ignore"):
         expected = chain(x, 40)
@@ -158,7 +156,7 @@ def test_long_chains_are_computed_as_by_the_reference(
     np.testing.assert_allclose(given, expected, rtol=1e-8, atol=1e-12)
 
 
-def test_no_value_is_computed_by_each_phase() -> None:
+def test_no_value_is_recomputed_in_every_phase() -> None:
     fused = zs.fuse(lambda x: _both_axes(x, 100))
     fused(np.random.default_rng(3).uniform(0.5, 1.5, (300, 300)))
     if native.backend() == "reference":

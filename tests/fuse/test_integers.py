@@ -47,7 +47,7 @@ def same(found, wanted):
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_the_comparison_fails_where_values_differ():
+def test_comparison_fails_on_other_values():
     for found, wanted in (
         (np.ones(1), np.zeros(1)),
         (np.ones(1), ValueError),
@@ -64,7 +64,7 @@ def is_hopeless(apply, a, b):
 
 @pytest.mark.parametrize("apply", BINARY)
 @pytest.mark.parametrize("dtype", ["float64", "int8", "float32", "uint64"])
-def test_operators_of_two_integers_are_pythons(apply, dtype):
+def test_operators_of_two_integers_match_python(apply, dtype):
     x = np.array([1, 2], dtype)
     fused = zs.fuse(lambda x, a, b: x * apply(a, b))
     for a, b in itertools.product(NUMBERS, repeat=2):
@@ -73,7 +73,7 @@ def test_operators_of_two_integers_are_pythons(apply, dtype):
 
 
 @pytest.mark.parametrize("apply", [operator.neg, operator.pos, operator.abs, operator.invert])
-def test_operators_of_one_integer_are_pythons(apply):
+def test_operators_of_one_integer_match_python(apply):
     x = np.array([1, 2], np.int16)
     fused = zs.fuse(lambda x, a: x + apply(a) % 1000)
     for a in NUMBERS:
@@ -81,7 +81,7 @@ def test_operators_of_one_integer_are_pythons(apply):
             same(outcome(fused, x, a), outcome(lambda a: x + apply(a) % 1000, a))
 
 
-def test_what_is_made_of_them_is_refused_where_a_dtype_does_not_hold_it():
+def test_integer_result_beyond_a_dtype_is_refused():
     fused = zs.fuse(lambda x, k: x + (k + 100))
     x = np.ones(2, np.int8)
     assert fused(x, 20).tolist() == [121, 121]
@@ -90,21 +90,21 @@ def test_what_is_made_of_them_is_refused_where_a_dtype_does_not_hold_it():
     assert fused(x, 26).tolist() == [127, 127]
 
 
-def test_a_division_by_zero_is_pythons_at_its_line():
+def test_division_by_zero_is_pythons_error_at_its_line():
     fused = zs.fuse(lambda x, k: x * (1 // k))
     assert fused(np.ones(1), 1).tolist() == [1]
     with pytest.raises(ZeroDivisionError, match=r"test_integers\.py:\d+ in <lambda>"):
         fused(np.ones(1), 0)
 
 
-def test_functions_of_numpy_and_zerostride_compute_in_64_bits():
+def test_numpy_and_zerostride_functions_compute_in_64_bits():
     for function in (np.multiply, zs.multiply):
         fused = zs.fuse(lambda x, k, f=function: x * f(k, k))
         assert fused(np.ones(1), 2**40).tolist() == [0]
         assert fused(np.ones(1), 3).tolist() == [9]
 
 
-def test_one_trace_serves_the_numbers_that_64_bits_hold():
+def test_one_trace_serves_all_64_bit_numbers():
     traced = []
 
     @zs.fuse
@@ -120,7 +120,7 @@ def test_one_trace_serves_the_numbers_that_64_bits_hold():
     assert len(traced) == 2
 
 
-def test_truth_values_are_integers_among_numbers_and_none_among_arrays():
+def test_bools_are_integers_among_numbers_and_bools_among_arrays():
     x = np.ones(2, np.float32)
     fused = zs.fuse(lambda x, flag: x * (flag + flag))
     assert fused(x, True).tolist() == [2, 2]
@@ -134,7 +134,7 @@ def test_truth_values_are_integers_among_numbers_and_none_among_arrays():
             same(found, one)
 
 
-def test_integers_and_truth_values_that_meet():
+def test_integers_and_bools_combine_as_in_python():
     fused = zs.fuse(lambda x, k, flag: x * (k * flag + (k & flag) + (flag < k) * 2))
     for k, flag in itertools.product([3, 2**62, -1], [True, False]):
         same(
@@ -143,7 +143,7 @@ def test_integers_and_truth_values_that_meet():
         )
 
 
-def test_an_integer_that_no_dtype_holds_is_no_result():
+def test_integer_beyond_every_dtype_cannot_be_a_result():
     fused = zs.fuse(lambda x, k: (x, k * k))
     assert fused(np.ones(1), 3)[1] == 9
     with pytest.raises(OverflowError, match=r"is returned, which no dtype holds\n.*test_integers"):
@@ -152,14 +152,14 @@ def test_an_integer_that_no_dtype_holds_is_no_result():
 
 @pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 2**53 + 1])
 @pytest.mark.parametrize("name", ["add", "floordiv", "and_", "truediv", "mod"])
-def test_numbers_of_the_function_beside_them(name, number):
+def test_numbers_of_the_function_combine_with_them(name, number):
     apply = getattr(operator, name)
     for function in (lambda x, k: x * apply(k, number), lambda x, k: x * apply(number, k)):
         for k in (3, 2**62, 0):
             same(outcome(zs.fuse(function), np.ones(1), k), outcome(function, np.ones(1), k))
 
 
-def test_gradients_of_the_array_beside_them():
+def test_arrays_beside_them_have_gradients():
     result, pull = zs.vjp(lambda x, k: x * (k * k), np.ones(2), 2**40)
     assert result.tolist() == [2.0**80] * 2
     to_x, to_k = pull(np.ones(2))
@@ -167,7 +167,7 @@ def test_gradients_of_the_array_beside_them():
     assert to_k is None
 
 
-def test_functions_without_python_integers_ask_nothing():
+def test_functions_without_python_integers_cost_nothing_more():
     made = trace(lambda x, s: x * s + 2, [np.ones(2), 1.5])
     assert not made.integers
     assert made.integers.beyond([np.ones(2), 1.5]) == ()

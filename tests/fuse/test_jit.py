@@ -46,14 +46,14 @@ def chain() -> Phase:
     return phase(("float32", "float32"), [Literal(2.0, "float32")], steps)
 
 
-def test_loops_and_kernels_take_turns() -> None:
+def test_loops_and_kernels_alternate() -> None:
     made = jit_pieces.pieces(jit_pieces.Body(chain(), (9,), 0))
     loop, call = jit_pieces.Loop, jit_pieces.KernelCall
     # The subtraction waits for the multiplication: it is needed nowhere else.
     assert made == [loop((3,), (3,)), call(4), call(6), loop((5, 7, 9), (9,))]
 
 
-def test_functions_that_need_each_other_have_loops_of_their_own() -> None:
+def test_interdependent_functions_get_their_own_loops() -> None:
     loop, call = jit_pieces.Loop, jit_pieces.KernelCall
     names = ("tanh", "exp", "sin", "log", "negative")
     steps = [Step(op, (k,), F) for k, op in enumerate(names)]
@@ -69,7 +69,7 @@ def test_functions_that_need_each_other_have_loops_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 1000, 5001])
-def test_kernels_between(n: int) -> None:
+def test_kernels_between_loops_match(n: int) -> None:
     random = np.random.default_rng(1)
     x, y = drawn("float32", n, random), drawn("float32", n, random)
     for operands in ((x, y), (x, y[:1]), (x[:1], y)):
@@ -119,7 +119,7 @@ def random_phase(random: np.random.Generator) -> Phase:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_random_chains(seed: int) -> None:
+def test_random_chains_match_the_interpreter(seed: int) -> None:
     random = np.random.default_rng(seed)
     made = random_phase(random)
     first = len(made.loads) + len(made.literals)
@@ -138,7 +138,7 @@ def test_random_chains(seed: int) -> None:
         case.check()
 
 
-def test_what_llvm_would_take_long_for_is_left_to_the_interpreter() -> None:
+def test_expressions_slow_to_compile_stay_interpreted() -> None:
     def long(op: str, count: int) -> Case:
         args = 2 if op == "add" else 1
         steps = [Step(op, (k, 0)[:args], F32[: args + 1]) for k in range(count)]
@@ -150,7 +150,7 @@ def test_what_llvm_would_take_long_for_is_left_to_the_interpreter() -> None:
 
 
 @pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
-def test_what_is_written_is_the_sets_own_and_not_contracted(isa: str) -> None:
+def test_written_code_is_of_the_instruction_set_and_uncontracted(isa: str) -> None:
     if isa not in _native.available_isas():
         pytest.skip(f"this processor has no {isa}")
     target = jit_ir.TARGETS[isa]
@@ -215,7 +215,7 @@ def check(made: Any, operands: tuple[np.ndarray, ...], expected: tuple[Any, ...]
         assert_same_bits(got, wanted)
 
 
-def test_interpreted_by_default_and_on_the_first_call(mode: Mode) -> None:
+def test_first_calls_are_interpreted_by_default(mode: Mode) -> None:
     mode("0")
     plain = engine.make(program())
     assert plain.watcher() is None
@@ -227,7 +227,7 @@ def test_interpreted_by_default_and_on_the_first_call(mode: Mode) -> None:
     assert not jit.is_compiled(made)
 
 
-def test_eager(mode: Mode) -> None:
+def test_eager_mode_compiles_at_the_first_call(mode: Mode) -> None:
     mode("0")
     expected = engine.make(program()).run(arrays())
     mode("eager")
@@ -239,7 +239,7 @@ def test_eager(mode: Mode) -> None:
     check(made, arrays(), expected)
 
 
-def test_operands_that_lie_otherwise_are_compiled_too(mode: Mode) -> None:
+def test_operands_of_another_layout_are_compiled_too(mode: Mode) -> None:
     mode("0")
     plain = engine.make(program(300, 200))
     mode("eager")
@@ -259,7 +259,7 @@ def test_operands_that_lie_otherwise_are_compiled_too(mode: Mode) -> None:
     assert all(one[-1] for one in made.machines())
 
 
-def test_hot_programs_are_compiled_in_the_background(
+def test_hot_programs_compile_in_the_background(
     mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mode("1")
@@ -277,7 +277,7 @@ def test_hot_programs_are_compiled_in_the_background(
     check(made, arrays(), expected)
 
 
-def test_small_calls_count_too(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_calls_count_towards_compilation(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
     mode("1")
     monkeypatch.setattr(jit, "HOT", 1e5)
     made = engine.make(program(2))
@@ -317,7 +317,7 @@ def test_code_lives_as_long_as_its_program(mode: Mode) -> None:
         ("entry:", "entry:\n  call void @zs_nowhere()"),
     ],
 )
-def test_what_cannot_be_compiled_stays_interpreted(
+def test_program_that_fails_to_compile_stays_interpreted(
     old: str, new: str, mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mode("eager")
@@ -337,7 +337,7 @@ def test_what_cannot_be_compiled_stays_interpreted(
     assert not jit.is_compiled(made)
 
 
-def test_kernels_alone_are_left_to_the_interpreter(mode: Mode) -> None:
+def test_kernels_alone_stay_interpreted(mode: Mode) -> None:
     mode("eager")
     slots = (Slot("input", 0, "float32", (9,)), Slot("output", 0, "float32", (9,)))
     only = Phase(
@@ -349,7 +349,7 @@ def test_kernels_alone_are_left_to_the_interpreter(mode: Mode) -> None:
     assert jit.describe(made) == "interpreted, by kernels alone"
 
 
-def test_machine_code_for_nobody_is_refused() -> None:
+def test_machine_code_for_another_phase_is_refused() -> None:
     made = engine.make(program())
     code = (4096, 0, False, None)
     assert not made.install(_native.isa(), 0, 0, (5,), False, *code)
@@ -363,7 +363,7 @@ def test_machine_code_for_nobody_is_refused() -> None:
         _native.kernel_forms(_native.isa(), "add", "complex64")
 
 
-def test_settings(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wrong_setting_warns(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
     mode("fast")
     with pytest.warns(RuntimeWarning, match="ZEROSTRIDE_JIT is 'fast'"):
         assert jit.mode() == "1"
@@ -375,7 +375,7 @@ def test_settings(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
         assert jit.mode() == "0"
 
 
-def test_many_threads(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_threads_compile_and_run(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
     mode("1")
     monkeypatch.setattr(jit, "HOT", 1e5)
     programs = [engine.make(program(1000 + k)) for k in range(6)]
@@ -432,7 +432,7 @@ def run(text: str) -> str:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
-def test_forks_while_it_compiles() -> None:
+def test_fork_during_compilation_works() -> None:
     text = """
 import warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside threads: what this is about
@@ -455,7 +455,7 @@ print("done")
     assert run(text) == "done\n"
 
 
-def test_ends_while_it_compiles() -> None:
+def test_exit_during_compilation_works() -> None:
     text = """
 functions = [made(float(k)) for k in range(30)]
 for f in functions:
@@ -476,7 +476,7 @@ print("llvmlite" in sys.modules, threading.active_count())
     assert run(text) == "False 1\n"
 
 
-def test_an_interrupt_while_it_compiles_ends_the_call(monkeypatch):
+def test_interrupt_during_compilation_ends_the_call(monkeypatch):
     def interrupted(self, native):
         raise KeyboardInterrupt
 

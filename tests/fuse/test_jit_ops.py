@@ -80,7 +80,7 @@ def ops(of: str, inputs: set[int]) -> list[str]:
     return [op for op, known in EMITTERS if known == of and arity(op, of) in inputs]
 
 
-def test_what_is_compared_would_fail() -> None:
+def test_comparison_of_bits_can_fail() -> None:
     assert_same_bits(np.array([1.0, np.nan]), np.array([1.0, -np.nan]))
     for wrong in ([0.0, 1.0], [-0.0, np.nan]):
         with pytest.raises(AssertionError, match="element"):
@@ -93,7 +93,7 @@ def functions(isa: str) -> dict[tuple[str, str], Emitter]:
     return {key: emitter for key, emitter in known.items() if key not in EMITTERS}
 
 
-def test_every_written_op_is_a_kernels(isa: str) -> None:
+def test_every_written_op_has_a_kernel(isa: str) -> None:
     known = set(_native.kernels())
     assert set(EMITTERS) <= known
     assert set(functions(isa)) <= known
@@ -108,7 +108,7 @@ def test_every_written_op_is_a_kernels(isa: str) -> None:
 
 
 @pytest.mark.parametrize("of", FLOATS)
-def test_functions(of: str, isa: str) -> None:
+def test_functions_match_the_kernels(of: str, isa: str) -> None:
     random = np.random.default_rng(24)
     known = [op for op, kind in functions(isa) if kind == of]
     assert len(known) > 20
@@ -123,7 +123,7 @@ def test_functions(of: str, isa: str) -> None:
             check_splats(made, tuple(row[5:6] for row in rows), 33)
 
 
-def test_the_file_of_functions_is_read_whole() -> None:
+def test_file_of_functions_is_read_completely() -> None:
     code = Code(4)
     x = Value(code, "%x", "float32", "row")
     with pytest.raises(ValueError, match="no instruction that is known: %1 = frem"):
@@ -133,7 +133,7 @@ def test_the_file_of_functions_is_read_whole() -> None:
 
 
 @pytest.mark.builds
-def test_the_file_of_functions_is_what_clang_makes() -> None:
+def test_file_of_functions_is_clangs_output() -> None:
     clang = shutil.which("clang++-14")
     if clang is None:
         pytest.skip("vmath.ll was written with clang 14; other releases write it otherwise")
@@ -162,7 +162,7 @@ def pairs(of: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("of", DTYPES)
-def test_unary_and_binary(of: str, isa: str) -> None:
+def test_unary_and_binary_ops_match_the_kernels(of: str, isa: str) -> None:
     steps = [step(op, of) for op in ops(of, {1, 2})]
     a, b = pairs(of)
     made = phase((of, of), (), steps)
@@ -177,7 +177,7 @@ def test_unary_and_binary(of: str, isa: str) -> None:
 
 
 @pytest.mark.parametrize("of", DTYPES)
-def test_ternary(of: str, isa: str) -> None:
+def test_ternary_ops_match_the_kernels(of: str, isa: str) -> None:
     steps = [step(op, of, 0 if op == "where" else 1) for op in ops(of, {3})]
     made = phase(("bool", of, of, of), (), steps)
     results = tuple(range(4, 4 + len(steps)))
@@ -194,7 +194,7 @@ def test_ternary(of: str, isa: str) -> None:
 
 
 @pytest.mark.parametrize("of", [*DTYPES, *STORED])
-def test_conversions(of: str, isa: str) -> None:
+def test_conversions_match_the_kernels(of: str, isa: str) -> None:
     to = [*DTYPES, *STORED]
     made = phase((of,), (), [Step("convert", (0,), (of, one)) for one in to])
     values = np.concatenate([specials(of), drawn(of, 700, np.random.default_rng(19))])
@@ -207,7 +207,7 @@ def test_conversions(of: str, isa: str) -> None:
 
 
 @pytest.mark.parametrize("of", [*FLOATS, "int32", "uint8", "int16"])
-def test_literals(of: str) -> None:
+def test_literals_match_the_kernels(of: str) -> None:
     numbers = specials(of)[[0, 2, 4, -1, -3]]
     random = np.random.default_rng(20)
     for number in numbers:
@@ -218,7 +218,7 @@ def test_literals(of: str) -> None:
 
 
 @pytest.mark.parametrize("of", [of for of in INTEGERS if not of.endswith("64")])
-def test_integers_divided_exhaustively(of: str) -> None:
+def test_integer_divisions_match_the_kernels(of: str) -> None:
     """Of 8 bits all pairs; of more, those around multiples."""
     info = np.iinfo(of)
     kind = dtype(of)
@@ -251,7 +251,7 @@ def mixed() -> tuple[Phase, tuple[int, ...]]:
     return phase(("uint8", "float32"), (Literal(0.25, "float32"),), steps), (7, 10, 8, 9)
 
 
-def test_every_length(isa: str) -> None:
+def test_every_row_length_matches_the_kernels(isa: str) -> None:
     made, results = mixed()
     random = np.random.default_rng(22)
     for n, splats in itertools.product((*range(131), 1000, 4097), range(3)):
@@ -262,7 +262,7 @@ def test_every_length(isa: str) -> None:
         Case(made, results, operands, n).check()
 
 
-def test_in_place() -> None:
+def test_in_place_rows_match_the_kernels() -> None:
     random = np.random.default_rng(23)
     steps = [Step("add", (0, 1), ("float32",) * 3), Step("exp", (2,), ("float32",) * 2)]
     steps += [Step("multiply", (3, 0), ("float32",) * 3), Step("negative", (4,), ("float32",) * 2)]

@@ -39,7 +39,7 @@ def with_kernels() -> Phase:
 
 @pytest.mark.parametrize("made", [affine(), with_kernels()], ids=["one loop", "kernels"])
 @pytest.mark.parametrize("n", [1, 15, 64, 1500])
-def test_rows(made: Phase, n: int) -> None:
+def test_many_rows_match_the_kernels(made: Phase, n: int) -> None:
     random, rows, gap = np.random.default_rng(n), 5, 3
     x = drawn("float32", 2 * rows * (n + gap), random).reshape(2 * rows, n + gap)[::2, :n]
     mean, gamma = drawn("float32", rows, random), drawn("float32", n, random)
@@ -68,7 +68,7 @@ SUM = {
 
 @pytest.mark.parametrize("name", SUM)
 @pytest.mark.parametrize("n", [1, 7, 16, 63, 64, 65, 200, 1000])
-def test_past_the_caches(name: str, n: int) -> None:
+def test_streamed_rows_match_the_kernels(name: str, n: int) -> None:
     random = np.random.default_rng(n)
     x, y = drawn(name, n, random), drawn(name, n, random)
     for at in range(0, 65, 1 if n < 100 else 13):  # where in a line the row begins
@@ -81,14 +81,14 @@ def test_past_the_caches(name: str, n: int) -> None:
     assert_same_bits(out, Case(SUM[name], (2,), (x, y), n).expected()[0])
 
 
-def test_functions_past_the_caches() -> None:
+def test_streamed_functions_match_the_kernels() -> None:
     made = phase(("float32",), (), [Step("exp", (0,), F), Step("add", (1, 0), F32)])
     x = drawn("float32", 777, np.random.default_rng(1))
     for at in (0, 1, 15, 16, 17):
         Case(made, (2,), (x,), len(x)).check(past=True, at=at)
 
 
-def test_only_one_loop_of_one_result_is_written_for_that() -> None:
+def test_only_one_loop_of_one_result_is_streamed() -> None:
     x = np.ones(99, np.float32)
     made = with_kernels()
     operands = (x, x[:1], x, x[:1])
@@ -102,7 +102,7 @@ def test_only_one_loop_of_one_result_is_written_for_that() -> None:
 
 
 @pytest.mark.parametrize("isa", ["baseline", "avx2", "avx512"])
-def test_what_is_stored_past_the_caches(isa: str) -> None:
+def test_streaming_stores_bypass_the_caches(isa: str) -> None:
     if isa not in _native.available_isas():
         pytest.skip(f"this processor has no {isa}")
     target = jit_ir.TARGETS[isa]
@@ -115,7 +115,7 @@ def test_what_is_stored_past_the_caches(isa: str) -> None:
 
 
 @pytest.mark.parametrize("offset", [0, 4, 16])
-def test_large_results(offset: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_results_are_streamed_correctly(offset: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, columns = 2100, 4101  # 34 MB: with its operand no cache that is looked for keeps it
     memory = np.zeros(rows * columns * 4 + offset + 64, np.uint8)
     begin = -memory.ctypes.data % 64 + offset

@@ -37,12 +37,14 @@ def check(graph: Graph, operands: list[Any], program: Program | None = None) -> 
 
 @pytest.mark.parametrize("draw", [random_graph, random_rows])
 @pytest.mark.parametrize("block", range(4))
-def test_random_graphs(draw: Draw, block: int) -> None:
+def test_random_graphs_match_the_reference(draw: Draw, block: int) -> None:
     check_many(draw, range(block * 100, block * 100 + 100))
 
 
 @pytest.mark.parametrize("draw", [random_graph, random_rows])
-def test_random_graphs_with_small_limits(draw: Draw, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_graphs_with_small_limits_match_the_reference(
+    draw: Draw, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Hoisted, kept and cut into pieces wherever it can be."""
     monkeypatch.setattr(schedule, "_HOIST_WORK", 1)
     monkeypatch.setattr(schedule, "_HOIST_RATIO", 2)
@@ -63,7 +65,7 @@ def check_many(draw: Draw, seeds: range) -> None:
             raise
 
 
-def test_a_wrong_program_is_seen() -> None:
+def test_comparison_finds_a_wrong_program() -> None:
     made = Builder()
     graph = made.graph(made.op("subtract", made.input((3,)), made.input((3,))))
     program = lower(graph)
@@ -121,7 +123,7 @@ def test_elementwise_is_one_phase() -> None:
     assert [store.walk for store in phase.stores] == [(0, 1), (0, 1)]
 
 
-def test_one_input_aligned_twice_is_two_loads() -> None:
+def test_input_aligned_twice_is_two_loads() -> None:
     made = Builder()
     x = made.input((8, 8))
     graph = made.graph(made.op("add", made.op("add", x, made.view(x, (1, 0))), x))
@@ -136,7 +138,7 @@ def test_outputs_of_two_shapes_are_two_phases() -> None:
     assert [phase.shape for phase in check(graph, operands(graph)).phases] == [(4, 5), (5,)]
 
 
-def test_softmax_keeps_what_it_divides() -> None:
+def test_softmax_keeps_its_numerators() -> None:
     made = Builder()
     graph = made.graph(softmax(made, rows(made)))
     program = check(graph, operands(graph))
@@ -159,7 +161,7 @@ def test_softmax_of_one_row_stores_nothing_large() -> None:
     assert [step.op for step in program.phases[2].steps] == ["subtract", "exp", "divide"]
 
 
-def test_softmax_of_a_short_row_keeps_what_it_divides() -> None:
+def test_softmax_of_a_short_row_keeps_its_numerators() -> None:
     made = Builder()
     graph = made.graph(softmax(made, made.input((1 << 12,)), (0,)))
     program = check(graph, operands(graph))
@@ -167,7 +169,7 @@ def test_softmax_of_a_short_row_keeps_what_it_divides() -> None:
     assert [step.op for step in program.phases[2].steps] == ["divide"]
 
 
-def test_softmax_over_the_first_axis_brings_the_other_to_the_front() -> None:
+def test_softmax_over_the_first_axis_moves_the_other_to_the_front() -> None:
     made = Builder()
     graph = made.graph(softmax(made, made.input((16, 8192)), (0,)))
     program = check(graph, operands(graph))
@@ -175,7 +177,7 @@ def test_softmax_over_the_first_axis_brings_the_other_to_the_front() -> None:
     assert {phase.shape for phase in program.phases} == {(8192, 16)}
 
 
-def test_columns_of_a_transposed_array_are_its_rows() -> None:
+def test_columns_of_a_transposed_array_are_read_as_rows() -> None:
     made = Builder()
     x = made.view(made.input((1024, 256)), (1, 0))
     graph = made.graph(softmax(made, x, (0,)))
@@ -184,13 +186,13 @@ def test_columns_of_a_transposed_array_are_its_rows() -> None:
     assert {phase.shape for phase in program.phases} == {(1024, 256)}
 
 
-def test_long_columns_are_no_batch() -> None:
+def test_long_columns_are_not_batched() -> None:
     made = Builder()
     graph = made.graph(softmax(made, made.input((1 << 16, 16)), (0,)))
     assert check(graph, operands(graph)).batch == 0
 
 
-def test_layer_norm_computes_its_rows_numbers_once() -> None:
+def test_layer_norm_computes_its_row_values_once() -> None:
     made = Builder()
     graph = made.graph(layer_norm(made, rows(made)))
     program = check(graph, operands(graph))
@@ -199,7 +201,7 @@ def test_layer_norm_computes_its_rows_numbers_once() -> None:
     assert {step.op for step in program.phases[4].steps} == {"subtract", "multiply"}
 
 
-def test_a_large_temporary_is_cut_into_pieces() -> None:
+def test_large_temporary_is_cut_into_pieces() -> None:
     made = Builder()
     x, y = made.input((300, 1, 16)), made.input((1, 300, 16))
     total = made.reduce("sum", made.op("squared_difference", x, y), (2,))
@@ -209,7 +211,7 @@ def test_a_large_temporary_is_cut_into_pieces() -> None:
     assert kinds(program) == ["piece"]
 
 
-def test_a_loss_ends_after_the_batch() -> None:
+def test_loss_ends_after_the_batch() -> None:
     made = Builder()
     x = rows(made)
     best = made.reduce("max", softmax(made, x), (1,))
@@ -220,7 +222,7 @@ def test_a_loss_ends_after_the_batch() -> None:
     assert "temp" in kinds(program)
 
 
-def test_a_loss_over_all_axes_is_folded_by_rows_first() -> None:
+def test_loss_over_all_axes_is_first_reduced_by_rows() -> None:
     made = Builder()
     x = made.input((256, 1024), "float16")
     graph = made.graph(made.reduce("sum", softmax(made, x), (0, 1)))
@@ -230,7 +232,7 @@ def test_a_loss_over_all_axes_is_folded_by_rows_first() -> None:
     assert program.slots[program.phases[3].loads[0].slot].dtype == "float32"
 
 
-def test_what_is_folded_over_the_batch_has_a_phase_of_its_own() -> None:
+def test_fold_over_the_batch_has_its_own_phase() -> None:
     made = Builder()
     x = rows(made)
     graph = made.graph(softmax(made, x), made.reduce("sum", x, (0,)))
@@ -239,7 +241,7 @@ def test_what_is_folded_over_the_batch_has_a_phase_of_its_own() -> None:
     assert [store.fold for store in program.phases[3].stores] == ["sum"]
 
 
-def test_what_is_folded_over_the_batch_is_folded_together() -> None:
+def test_folds_over_the_batch_share_a_phase() -> None:
     made = Builder()
     x, y = rows(made), made.input((256, 1024))
     scaled = made.op("multiply", y, softmax(made, x))
@@ -249,7 +251,7 @@ def test_what_is_folded_over_the_batch_is_folded_together() -> None:
     assert [len(phase.stores) for phase in program.phases[3:]] == [3]
 
 
-def test_a_row_that_takes_long_is_hoisted() -> None:
+def test_expensive_row_is_hoisted() -> None:
     made = Builder()
     x, row = rows(made), made.input((1024,))
     graph = made.graph(made.op("multiply", x, made.op("exp", row)))
@@ -266,7 +268,7 @@ def test_hoisted_rows_come_before_the_batch() -> None:
     assert (program.first, program.last) == (1, 4)
 
 
-def test_a_reduction_is_folded_into_its_result() -> None:
+def test_reduction_is_folded_into_its_result() -> None:
     made = Builder()
     total = made.reduce("sum", made.input((4, 5, 6)), (1,))
     graph = made.graph(made.view(total, (1, None, 0)))
@@ -283,7 +285,7 @@ def test_positions_count_in_the_order_of_the_argument() -> None:
     check(graph, operands(graph))
 
 
-def test_empty_axes() -> None:
+def test_empty_axes_are_lowered() -> None:
     made = Builder()
     x = made.input((0, 5))
     graph = made.graph(made.reduce("sum", x, (0,)), made.op("add", x, x))
@@ -293,7 +295,7 @@ def test_empty_axes() -> None:
 # Dtypes
 
 
-def test_16_bit_floats_are_rounded_at_casts_alone() -> None:
+def test_16_bit_floats_are_rounded_only_at_casts() -> None:
     made = Builder()
     x = made.input((40,), "float16")
     third = made.op("divide", x, made.number(3.0))
@@ -309,7 +311,7 @@ def test_16_bit_floats_are_rounded_at_casts_alone() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_cast_before_a_result_is_its_rounding(dtype: str) -> None:
+def test_cast_before_a_result_is_its_rounding(dtype: str) -> None:
     made = Builder()
     graph = made.graph(made.cast(made.op("exp", made.input((40,), dtype)), "float16"))
     (phase,) = check(graph, operands(graph)).phases
@@ -330,7 +332,7 @@ def test_cheaper_steps_give_the_same() -> None:
         np.testing.assert_array_equal(found, wanted)
 
 
-def test_numbers_are_rounded_to_what_meets_them() -> None:
+def test_numbers_are_rounded_to_the_dtype_beside_them() -> None:
     made = Builder()
     x = made.input((4,), "float16")
     (phase,) = lower(made.graph(made.op("multiply", x, made.number(0.1)))).phases
@@ -347,7 +349,7 @@ def test_zeros_of_both_signs_are_two_numbers() -> None:
     assert str(lower(negative).phases[0].literals[0].value) == "-0.0"
 
 
-def test_what_stretches_is_converted_as_it_is_loaded() -> None:
+def test_stretched_operand_is_converted_when_loaded() -> None:
     made = Builder()
     x, row = made.input((2, 4), "uint8"), made.input((4,), "uint8")
     given = made.cast(x, "float32"), made.cast(row, "float32")
@@ -356,7 +358,7 @@ def test_what_stretches_is_converted_as_it_is_loaded() -> None:
     assert [step.op for step in phase.steps] == ["convert", "add"]
 
 
-def test_a_load_with_two_dtypes_is_converted_once_loaded() -> None:
+def test_load_with_two_dtypes_is_converted_after_loading() -> None:
     made = Builder()
     x, row = made.input((2, 4)), made.input((4,), "uint8")
     both = made.op("add", x, made.cast(row, "float32")), made.op("add", row, row)
@@ -385,7 +387,7 @@ def test_too_many_operands_are_refused() -> None:
         lower(made.graph(total))
 
 
-def test_many_norms_keep_what_would_need_all_of_them() -> None:
+def test_many_norms_keep_values_needed_by_all_of_them() -> None:
     made = Builder()
     x = rows(made, 64, 64)
     for _ in range(40):
@@ -403,7 +405,9 @@ def test_many_norms_keep_what_would_need_all_of_them() -> None:
         ("prelu", ("bool", "bool"), "the engine has no prelu of bool"),
     ],
 )
-def test_refusals(op: str, dtypes: tuple[str, str], reason: str) -> None:
+def test_unsupported_ops_and_dtypes_are_refused(
+    op: str, dtypes: tuple[str, str], reason: str
+) -> None:
     inputs = tuple(Input(k, (2,), dtype) for k, dtype in enumerate(dtypes))
     node = Apply(op, (0, 1), ((0,), (0,)), (*dtypes, dtypes[1]), (2,), dtypes[1])
     kernels = {("add", "float32"), ("pow", "int32")}
@@ -411,7 +415,7 @@ def test_refusals(op: str, dtypes: tuple[str, str], reason: str) -> None:
         lower(Graph((*inputs, node), (2,), 2), kernels=kernels)
 
 
-def test_a_number_that_does_not_fit_is_refused() -> None:
+def test_number_that_does_not_fit_is_refused() -> None:
     made = Builder()
     x = made.input((2,), "uint8")
     node = Apply(
@@ -421,7 +425,7 @@ def test_a_number_that_does_not_fit_is_refused() -> None:
         lower(made.graph(made.add(node)))
 
 
-def test_natural_powers_of_integers_are_taken() -> None:
+def test_natural_powers_of_integers_are_accepted() -> None:
     made = Builder()
     x = made.input((4,), "int32")
     node = Apply("pow", (x, made.number(3)), ((0,), ()), ("int32",) * 3, (4,), "int32")

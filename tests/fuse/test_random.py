@@ -35,7 +35,7 @@ needs_native = pytest.mark.skipif(
 )
 
 
-def test_sample():
+def test_sample_has_no_differences():
     result = campaign.judge_all(cases(0, SAMPLE, seed=1))
     shown = "\n\n".join(f"# case {d.case}: {d.text}\n{d.code}" for d in result.differences)
     assert result.cases == SAMPLE
@@ -43,14 +43,14 @@ def test_sample():
 
 
 @needs_native
-def test_the_engine_computes_most_of_it():
+def test_engine_computes_most_of_the_sample():
     result = campaign.judge_all(cases(0, 400, seed=3))
     assert result.handed_over < 0.1 * result.cases
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.integers(0, 2**32), st.integers(0, 10_000))
-def test_any_case_of_any_seed(seed, first):
+def test_any_case_of_any_seed_can_be_drawn(seed, first):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         ((_, case),) = cases(first - first % 500, 1, seed)
@@ -65,7 +65,7 @@ def sample() -> list[FuseCase]:
     return [case for _, case in cases(0, 4000, seed=5)]
 
 
-def test_everything_is_drawn(sample):
+def test_sample_contains_every_kind_of_step(sample):
     steps = [step for case in sample[::4] for step in case.program.steps]
     ops = {step.name for step in steps if step.kind == "op"}
     assert len(ops) > 85
@@ -97,7 +97,7 @@ def test_everything_is_drawn(sample):
         (0.01, lambda case: any(0 in view.shape for view in case.operands if _is_view(view))),
     ],
 )
-def test_shares(sample, share, what):
+def test_shares_of_rare_features_are_large_enough(sample, share, what):
     assert sum(map(what, sample)) >= share * len(sample)
 
 
@@ -184,7 +184,7 @@ def nudge(units: float) -> Callable[[list[Any]], None]:
         ((EXP, DrawnStep("op", "floor", (1,), {})), 1, True),
     ],
 )
-def test_units(steps, units, seen):
+def test_difference_beyond_the_units_is_seen(steps, units, seen):
     case = made(*steps)
     assert bool(judge(case, by_graph(nudge(units), case)).difference) == seen
 
@@ -206,24 +206,24 @@ def replaced(index: int, value: Any) -> Callable[[list[Any]], None]:
         (replaced(0, 1e30), "(1 of 20 differ)"),
     ],
 )
-def test_differences(change, text):
+def test_differences_of_shape_dtype_and_layout_are_seen(change, text):
     case = made(EXP)
     assert text in judge(case, by_graph(change, case)).difference
 
 
-def test_a_zero_of_the_other_sign_is_a_difference():
+def test_zero_of_the_other_sign_is_a_difference():
     case = made(DrawnStep("op", "multiply", (0, Number(0.0)), {}), style="positive")
     assert "-0.0" in judge(case, by_graph(replaced(3, -0.0), case)).difference
 
 
-def test_a_nan_that_is_missing_is_a_difference():
+def test_missing_nan_is_a_difference():
     case = made(DrawnStep("op", "log", (0,), {}))
     value = reference.evaluate(graph_of(case), case.make().operands)[0]
     index = int(np.flatnonzero(np.isnan(value))[0])
     assert "nan" in judge(case, by_graph(replaced(index, 1.0), case)).difference
 
 
-def test_what_is_raised_is_a_difference():
+def test_raised_error_is_a_difference():
     def fails(*_: Any) -> Any:
         raise RuntimeError("no")
 
@@ -237,7 +237,7 @@ def test_what_is_raised_is_a_difference():
     assert "RuntimeError" in judge(refused, lambda _: fails).difference
 
 
-def test_what_a_step_without_a_reader_refuses_is_refused():
+def test_refusal_of_an_unused_step_counts_as_refusal():
     unread = DrawnStep("op", "squared_difference", (Number(-1), 0), {})
     verdict = judge(
         made(unread, DrawnStep("op", "bitwise_xor", (0, Number(1)), {}), dtype="uint32")
@@ -252,14 +252,14 @@ def _raises_overflow(*_: Any) -> Any:
     raise OverflowError("no")
 
 
-def test_results_that_are_missing():
+def test_missing_results_are_differences():
     case = replace(made(ADD, EXP), program=FuseProgram(1, (ADD, EXP), (1, 2)))
     assert judge(case).difference == ""
     text = judge(case, lambda _: lambda a: a + a).difference
     assert text == "ndarray for 2 results"
 
 
-def test_memory_and_out():
+def test_wrong_memory_or_out_is_a_difference():
     case = replace(made(ADD), outs=(View(0, "float32", 0, (4, 5), (20, 4)),))
     assert judge(case).difference == ""
     right = by_graph(lambda results: None, case)
@@ -330,7 +330,7 @@ def erring_judge(case: FuseCase, units: float) -> str:
     return judge(case, fused).difference
 
 
-def test_an_engine_that_errs_as_much_as_it_may_is_right():
+def test_error_within_the_bound_is_accepted():
     within = 0
     for k, case in cases(0, 900, seed=11):
         if k % 4 == 0 and not any("complex" in operand.dtype for operand in views_of(case)):
@@ -340,7 +340,7 @@ def test_an_engine_that_errs_as_much_as_it_may_is_right():
     assert within > 200
 
 
-def test_an_engine_that_errs_by_far_more_is_not():
+def test_error_beyond_the_bound_is_found():
     chosen = [case for _, case in cases(0, 600, seed=11) if _ends_in_a_function(case)]
     wrong = [case for case in chosen if erring_judge(case, 100 * BOUND)]
     assert len(wrong) > 0.5 * len(chosen) > 5
@@ -355,7 +355,7 @@ def interval(function: Callable[..., Any], *operands: Any) -> tuple[Any, Any, bo
     return found.low.item(), found.high.item(), opened
 
 
-def test_what_turns_at_zero():
+def test_functions_that_jump_at_zero_have_both_results():
     # A sum whose digits cancel may be 0, where the sizes of both its ends are more.
     low, high, _ = interval(lambda x, s: zs.copysign(zs.sum(x, axis=-1), s), [[1e8, 3, -1e8]], [-1])
     assert low < 0 <= high
@@ -364,7 +364,7 @@ def test_what_turns_at_zero():
     assert low < -1 < high
 
 
-def test_an_inexact_power_of_a_negative_number_is_open():
+def test_inexact_power_of_a_negative_number_is_open():
     assert interval(lambda x, y: zs.pow(x, zs.exp(y)), [-2], [0])[2]
     assert not interval(lambda x, y: zs.pow(x, zs.exp(y)), [2], [0])[2]
     assert not interval(lambda x, y: zs.pow(x, y), [-2], [3])[2]
@@ -380,7 +380,7 @@ def _ends_in_a_function(case: FuseCase) -> bool:
     return last.kind == "op" and FAMILIES[last.name] == "functions" and floats
 
 
-def test_little_is_open():
+def test_few_results_are_open():
     elements = opened = 0
     for k, case in cases(0, 600, seed=12):
         if k % 4 == 0:
@@ -394,7 +394,7 @@ def test_little_is_open():
 # Shrinking, printing, the command
 
 
-def test_shrinking():
+def test_shrinking_keeps_the_difference():
     def fused(program: FuseProgram) -> Callable[..., Any]:
         text = function_source(program)
 
@@ -421,14 +421,14 @@ def test_shrinking():
     assert "np.ndarray((), 'float32'" in difference.code or "(1,)" in difference.code
 
 
-def test_what_is_printed_runs(sample):
+def test_printed_case_runs(sample):
     for case in sample[:40:4]:
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             exec(source(case), {})
         assert printed.getvalue()
 
 
-def test_a_graph_is_that_of_the_tracer(sample):
+def test_graph_of_a_case_is_the_tracers(sample):
     graphs = 0
     for case in sample[:200:4]:
         if case.program.dtype is None and not case.outs:
@@ -443,7 +443,7 @@ def test_a_graph_is_that_of_the_tracer(sample):
 
 
 @needs_native
-def test_the_command(capsys):
+def test_command_judges_every_instruction_set(capsys):
     assert main(["fuse", "--isa", "all", "--cases", "200", "--seed", "2", "--json"]) == 0
     results = json.loads(capsys.readouterr().out)
     assert [result["isa"] for result in results] == native._native.available_isas()
@@ -453,7 +453,7 @@ def test_the_command(capsys):
     assert "no instruction set 'mmx'" in capsys.readouterr().err
 
 
-def test_what_is_told(capsys):
+def test_command_prints_differences(capsys):
     result = campaign.judge_all(cases(0, 40, seed=0), lambda _: lambda *a, **k: None)
     campaign._print([result], 3)
     out = capsys.readouterr().out
@@ -462,5 +462,5 @@ def test_what_is_told(capsys):
     assert "def fused(" in out
 
 
-def test_zerostride_is_what_is_judged():
+def test_judged_function_is_zerostrides():
     assert fused_of(made(ADD).program)(np.ones(3)).tolist() == zs.add([1.0] * 3, 1).tolist()

@@ -14,7 +14,7 @@ from zerostride.fusion.trace.tracing import Operand, operand_of, trace
 from zerostride.ops import OPS
 
 
-def test_the_comparison_fails_where_values_differ():
+def test_comparison_fails_on_other_values():
     with pytest.raises(AssertionError):
         check(lambda x: x + (0 if isinstance(x, np.ndarray) else 1), X)
 
@@ -24,7 +24,7 @@ def test_the_comparison_fails_where_values_differ():
 
 @pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS])
 @pytest.mark.parametrize("other", [Y, 2, 1.5, np.float64(1.5), np.float32(2), N], ids=repr)
-def test_operators_of_floats_both_ways(name, other):
+def test_operators_of_floats_match_numpy_on_both_sides(name, other):
     apply = getattr(operator, name)
     exact = name != "pow"
     check(lambda x, y: apply(x, y), X, other, exact=exact)
@@ -39,7 +39,7 @@ def power(x, y):
 
 @pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS, *BITS])
 @pytest.mark.parametrize("other", [M, 2, np.int64(2), np.int8(1)], ids=repr)
-def test_operators_of_integers_both_ways(name, other):
+def test_operators_of_integers_match_numpy_on_both_sides(name, other):
     apply = power if name == "pow" else getattr(operator, name)
     check(lambda x, y: apply(x, y), N, other)
     check(lambda x: apply(x, other), N)
@@ -48,13 +48,13 @@ def test_operators_of_integers_both_ways(name, other):
 
 
 @pytest.mark.parametrize("name", ["and_", "or_", "xor", "eq", "ne", "lt", "add", "mul"])
-def test_operators_of_truth_values(name):
+def test_operators_of_bools_match_numpy(name):
     apply = getattr(operator, name)
     check(lambda x, y: apply(x, y), B, ~B)
     check(lambda x: apply(True, x), B)
 
 
-def test_one_operand():
+def test_unary_operators_match_numpy():
     check(lambda x: (-x, +x, abs(-x)), X)
     check(lambda x: (-x, +x, abs(x - 3), ~x), N)
     check(lambda x: ~x, B)
@@ -62,7 +62,7 @@ def test_one_operand():
 
 
 @pytest.mark.parametrize("power", [0, 1, 2, 3, 4, 5, -1, 0.5, 2.0, -2])
-def test_powers_are_products_where_that_is_as_exact(power):
+def test_powers_become_products_where_exact(power):
     check(lambda x: x**power, X, exact=False)
     ops = {
         node.op for node in trace(lambda x: x**power, [X]).graph.nodes if isinstance(node, Apply)
@@ -71,11 +71,11 @@ def test_powers_are_products_where_that_is_as_exact(power):
 
 
 @pytest.mark.parametrize("power", [0, 1, 2, 3, 4, 5, 0.5, 1.0])
-def test_powers_of_integers(power):
+def test_powers_of_integers_match_numpy(power):
     check(lambda x: x**power, N, exact=isinstance(power, int))
 
 
-def test_a_power_of_a_truth_value_is_numpys():
+def test_power_of_a_bool_matches_numpy():
     check(lambda x: x**2, B)
 
 
@@ -98,7 +98,7 @@ def samples(op, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8", "bool", "float16"])
 @pytest.mark.parametrize("op", OPS.values(), ids=lambda op: op.name)
-def test_every_op_is_what_it_is_alone(op, dtype):
+def test_every_op_gives_the_unfused_result(op, dtype):
     function = getattr(zs, op.name)
     operands = samples(op, dtype)
     more = ["int16"] if op.name == "cast" else []
@@ -125,7 +125,7 @@ FOREIGN = {
 
 
 @pytest.mark.parametrize("ufunc", sorted({*UFUNCS}, key=lambda one: one.__name__), ids=str)
-def test_every_ufunc_is_numpys_or_is_refused(ufunc):
+def test_every_ufunc_matches_numpy_or_is_refused(ufunc):
     whole = ufunc.__name__.startswith(("bitwise", "left", "right", "invert", "gcd", "lcm"))
     operands = [N if whole else X / 4 + (ufunc is np.arccosh) for _ in range(ufunc.nin)]
     if ufunc.__name__ in FOREIGN:
@@ -150,13 +150,13 @@ def test_angles_have_numpys_bits(ufunc):
             np.testing.assert_array_equal(zs.fuse(lambda x: ufunc(x))(x), ufunc(x))
 
 
-def test_a_ufunc_is_asked_for_a_dtype():
+def test_ufuncs_take_a_dtype():
     check(lambda x, y: np.add(x, y, dtype=np.float64), X, Y)
     check(lambda x: np.multiply(x, 2, dtype="int64"), N)
     check(lambda x: np.exp2(x, dtype="float64"), X, exact=False)
 
 
-def test_arrays_and_scalars_on_the_left():
+def test_arrays_and_scalars_may_be_on_the_left():
     check(lambda x: (Y - x, np.float32(2) / x, np.float64(2) * x, np.int64(1) + x), X)
     check(lambda x: np.arange(4) < x, X)
     check(lambda x: x + [1.0, 2.0, 3.0, 4.0], X)  # noqa: RUF005 - an array's sum
@@ -219,18 +219,18 @@ def test_arrays_and_scalars_on_the_left():
         ("shape", lambda x: x * np.shape(x)[0] + np.ndim(x) + np.size(x) + len(x)),
     ],
 )
-def test_functions_of_numpy(name, function):
+def test_numpy_functions_match_numpy(name, function):
     check(function, X)
 
 
 @pytest.mark.parametrize("name", ["mean", "var", "std", "sum", "prod"])
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)])
-def test_reductions_of_numpy(name, axis):
+def test_numpy_reductions_match_numpy(name, axis):
     check(lambda x: getattr(np, name)(x, axis=axis), X, exact=False)
     check(lambda x: getattr(x, name)(axis=axis, keepdims=True), N, exact=False)
 
 
-def test_rules_are_mixed():
+def test_ops_of_different_rules_may_be_mixed():
     a, b = RNG.random((2, 3, 4)), RNG.random(3)
 
     def function(x, y):
@@ -246,7 +246,7 @@ def test_rules_are_mixed():
     check(lambda x: zs.broadcast(x, (3, 2), mode="explicit", axes_mapping=[0]), b)
 
 
-def test_views_compose_and_equal_ones_are_one():
+def test_views_compose_and_equal_views_are_shared():
     graph = trace(lambda x: x.T[None, :, :].transpose(0, 2, 1).squeeze() + x, [X]).graph
     assert [type(node) for node in graph.nodes] == [Input, Apply]
     graph = trace(lambda x: (x[:, None], np.expand_dims(x, 1), x.reshape(3, 1, 4)), [X]).graph
@@ -258,7 +258,7 @@ def test_views_compose_and_equal_ones_are_one():
 # Graphs
 
 
-def test_equal_nodes_are_one_and_unused_ones_go():
+def test_equal_nodes_are_shared_and_unused_nodes_removed():
     def function(x, y, unused):
         np.exp(unused)
         return (x + y) * (x + y), (x + y).sum()
@@ -277,7 +277,7 @@ def test_zeros_of_both_signs_are_two_constants():
     assert (result[1] < 0).all()
 
 
-def test_what_numbers_decide_is_a_constant():
+def test_expression_of_numbers_is_a_constant():
     def function(x, n):
         one = n.tracer.apply("exp", (n.tracer.lift(1.0),))
         return x * one
@@ -301,7 +301,7 @@ def test_python_numbers_are_weak_and_numpys_are_not():
     assert graph.nodes[1] == Input(1, (), "float64", weak=True)
 
 
-def test_operands_are_told_by_shape_and_dtype():
+def test_signature_depends_on_shape_and_dtype():
     assert operand_of([[1, 2]]) == Operand((1, 2), "int64")
     assert operand_of(True) == Operand((), "bool")
     assert operand_of(3) == Operand((), "int64", weak=True)
@@ -322,7 +322,7 @@ def test_captured_arrays_are_operands_by_identity():
     assert trace(lambda x: (x * shift, x)[1], [X]).captured == ()
 
 
-def test_complex_numbers_and_long_doubles():
+def test_complex_numbers_and_long_doubles_match_numpy():
     z = np.array([1 + 2j, -3j])
     check(lambda x: (abs(x), x * x + 1j, x.sum(), x == 1), z)
     check(lambda x: x + 1j, X)
@@ -356,7 +356,7 @@ def test_16_bit_floats_are_rounded_once():
     )
 
 
-def test_dtype_converts_the_operands():
+def test_option_dtype_converts_the_operands():
     graph, _, _ = trace(
         lambda x, m: zs.where(m, x, 0) / 255, [N.astype(np.uint8), B], {}, "float32"
     )
@@ -369,7 +369,7 @@ def test_dtype_converts_the_operands():
     check(lambda x: zs.relu(x, dtype="int16"), N)
 
 
-def test_in_place_operators():
+def test_in_place_operators_match_numpy():
     def function(x):
         y = x * 2
         z = y
@@ -417,6 +417,6 @@ def test_in_place_operators():
         (lambda x: operator.iadd(x.astype("i4"), 1.5), TypeError, "does not become int32"),
     ],
 )
-def test_in_place_operators_that_are_refused(function, error, words):
+def test_unsupported_in_place_operators_are_refused(function, error, words):
     with pytest.raises(error, match=words):
         trace(function, [X])

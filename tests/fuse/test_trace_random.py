@@ -88,7 +88,7 @@ def wide(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_functions(seed):
+def test_random_functions_match_numpy(seed):
     rng = np.random.default_rng(seed)
     done = 0
     for k in range(PROGRAMS):
@@ -122,7 +122,7 @@ OPS = ("add", "subtract", "multiply", "maximum", "less", "hypot", "squared_diffe
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_rules(seed):
+def test_random_rules_match_unfused_ops(seed):
     """Functions of zerostride, each under its rule, are those of arrays or are refused as those."""
     rng = np.random.default_rng(seed)
     done = refused = 0

@@ -27,7 +27,7 @@ SHARED = [
 
 @pytest.mark.parametrize(("function", "count"), SHARED)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32", "bool"])
-def test_equal_folds_are_one(function, count, dtype):
+def test_equal_folds_are_shared(function, count, dtype):
     x = (X * 5).astype(dtype)
     if dtype == "float64":  # sums of integers are not those that their means are made of
         assert folds(function, x) == count
@@ -38,7 +38,7 @@ def test_equal_folds_are_one(function, count, dtype):
         np.testing.assert_allclose(one, other, rtol=1e-5)
 
 
-def test_what_is_shared_may_be_changed_in_place():
+def test_shared_value_may_be_changed_in_place():
     def function(x):
         row = x.sum(0, keepdims=True)
         again = x.sum(0)
@@ -50,7 +50,7 @@ def test_what_is_shared_may_be_changed_in_place():
         np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
-def test_powers_of_other_packages_floats_have_numpys_dtype():
+def test_powers_of_ml_dtypes_floats_have_numpys_dtype():
     bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
     x = np.array([0.5, 3, 7], bfloat16)
     for power in (2.0, 2, 3, 0.5, 1.0, -1.0, 4, np.float32(2)):

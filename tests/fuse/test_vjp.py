@@ -37,21 +37,21 @@ def close(actual, expected, rtol=1e-12):
 # Every op
 
 
-def test_every_op_has_a_rule_or_none_on_purpose():
+def test_every_op_has_a_gradient_rule_or_is_listed_without():
     truth = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
     rest = {name for name in OPS if name.startswith(("bitwise", "logical", "is"))}
     assert {*OPS} == {*RULES} | STEPS | truth | rest | {"cast"}
     assert all(len(rules) == OPS[name].operands for name, rules in RULES.items())
 
 
-def test_ops_and_reductions_have_the_slopes_of_finite_differences():
+def test_ops_and_reductions_match_finite_differences():
     result = Result()
     check_ops(0, result)
     assert not result.differences, result.differences
     assert 0 < result.worst_of_differences < 1e-8
 
 
-def test_finite_differences_can_fail():
+def test_comparison_with_finite_differences_can_fail():
     def wrong(program, cotangents):
         results, found = ours(program, cotangents)
         return results, [None if one is None else one * 1.001 for one in found]
@@ -98,13 +98,13 @@ KINKS = [
 
 
 @pytest.mark.parametrize(("name", "operands", "expected"), KINKS)
-def test_kinks_are_as_the_table_says(name, operands, expected):
+def test_kinks_have_the_slopes_of_the_table(name, operands, expected):
     arrays = [np.array(one, "float64") for one in operands]
     for actual, wanted in zip(gradients(getattr(zs, name), *arrays), expected, strict=True):
         np.testing.assert_array_equal(actual, np.array(wanted, "float64"))
 
 
-def test_equals_share_the_gradient_of_the_least_and_the_largest():
+def test_equal_extremes_share_the_gradient():
     same(gradient(zs.max, [1.0, 2.0, 2.0, 0.0]), [0, 0.5, 0.5, 0])
     np.testing.assert_array_equal(gradient(zs.max, [1.0, NAN, 2.0]), [NAN] * 3)
     rows = gradient(lambda x: zs.min(x, axis=1), [[1.0, 1.0, 1.0, 2.0], [3.0, 2.0, 4.0, 2.0]])
@@ -115,30 +115,30 @@ def test_equals_share_the_gradient_of_the_least_and_the_largest():
     ("x", "expected"),
     [([2.0, 3.0, 4.0], [12, 8, 6]), ([2.0, 0.0, 4.0], [0, 8, 0]), ([0.0, 0.0, 4.0], [0, 0, 0])],
 )
-def test_products_with_zeros(x, expected):
+def test_products_with_zeros_have_the_right_gradient(x, expected):
     same(gradient(zs.prod, x), expected)
 
 
-def test_a_deviation_of_equals_has_slope_0():
+def test_deviation_of_equals_has_slope_0():
     same(gradient(lambda x: x.std(), [2.0, 2.0]), [0, 0])
     norms = gradient(lambda x: np.linalg.norm(x, axis=1), [[0.0, 0.0], [3.0, 4.0]])
     close(norms, [[0, 0], [0.6, 0.8]])
     same(gradient(lambda x: np.sqrt((x - 1).sum()), [1.0, 1.0]), [np.inf] * 2)
 
 
-def test_a_limit_alone_is_clip():
+def test_clip_with_one_limit_has_its_gradient():
     same(gradient(lambda x: zs.clip(x, 1, None), [0.0, 1, 2]), [0, 1, 1])
     same(gradient(lambda x: np.clip(x, None, 1), [0.0, 1, 2]), [1, 1, 0])
 
 
 @pytest.mark.parametrize("power", [0, 1, 2, 3, 4, 0.5, -1, 2.5])
-def test_powers_by_numbers(power):
+def test_powers_by_numbers_have_their_gradient(power):
     x = np.array([0.5, 1.5, 2.0])
     close(gradient(lambda x: x**power, x), power * x ** (power - 1.0))
     close(gradient(lambda x: zs.pow(x, power), x), power * x ** (power - 1.0))
 
 
-def test_a_power_of_a_number():
+def test_power_of_a_number_has_its_gradient():
     x = np.array([-1.0, 0.5, 2.0])
     close(gradient(lambda x: 2.0**x, x), 2.0**x * np.log(2))
 
@@ -146,14 +146,14 @@ def test_a_power_of_a_number():
 # Shapes
 
 
-def test_a_row_is_summed_to_its_shape():
+def test_row_gradient_is_summed_to_its_shape():
     x, row = np.arange(6.0).reshape(2, 3), np.array([1.0, 2.0, 3.0])
     dx, drow = gradients(lambda x, row: x * row, x, row)
     same(dx, np.broadcast_to(row, (2, 3)))
     same(drow, x.sum(0))
 
 
-def test_rules_place_the_sums():
+def test_rules_decide_the_summed_axes():
     rng = np.random.default_rng(0)
     x, y, g = rng.normal(size=(2, 3, 4, 5)), rng.normal(size=(3, 4)), rng.normal(size=(2, 3, 4, 5))
     dx, dy = gradients(lambda x, y: zs.multiply(x, y, rule="pdpd", axis=1), x, y, cotangent=g)
@@ -161,7 +161,7 @@ def test_rules_place_the_sums():
     close(dy, (g * x).sum((0, 3)))
 
 
-def test_dropped_axes_come_back():
+def test_dropped_axes_are_restored():
     plan = zs.plan((2, 3), (3, 1), rule="pdpd", axis=1)
     assert plan.axes_mapping[1] == (1, None)
     x, y = np.ones((2, 3)), np.ones((3, 1))
@@ -169,7 +169,7 @@ def test_dropped_axes_come_back():
     same(dy, np.full((3, 1), 2.0))
 
 
-def test_rank_0_and_numbers():
+def test_rank_0_and_numbers_have_gradients():
     x = np.arange(4.0)
     dx, da, db = gradients(lambda x, a, b: x * a + b, x, np.array(3.0), 2.0)
     same(dx, np.full(4, 3.0))
@@ -178,21 +178,21 @@ def test_rank_0_and_numbers():
     assert gradients(lambda x, a: x * a, x, 3)[1] is None
 
 
-def test_an_operand_used_often():
+def test_operand_used_often_sums_its_gradients():
     x = np.array([1.0, 2.0])
     same(gradient(lambda x: x * x + x * 3 - x, x), 2 * x + 2)
     dx = gradient(lambda x: x[:, None] * x, x)
     same(dx, [6.0, 6.0])
 
 
-def test_one_array_given_twice():
+def test_array_given_twice_has_two_gradients():
     x = np.array([1.0, 2.0])
     one, other = gradients(lambda a, b: a * a * b, x, x)
     same(one, 2 * x * x)
     same(other, x * x)
 
 
-def test_views_are_turned_back():
+def test_views_are_inverted():
     rng = np.random.default_rng(1)
     x, y, g = rng.normal(size=(2, 3)), rng.normal(size=(3, 1, 2)), rng.normal(size=(3, 4, 2))
     z = rng.normal(size=(4, 1))
@@ -202,7 +202,7 @@ def test_views_are_turned_back():
     close(dz, g.sum((0, 2))[:, None])
 
 
-def test_a_broadcast_is_summed():
+def test_broadcast_gradient_is_summed():
     x, g = np.array([1.0, 2.0]), np.arange(6.0).reshape(2, 3)
 
     def stretched(x):
@@ -220,21 +220,21 @@ def test_strides_do_not_matter():
     same(dy, x * x)
 
 
-def test_reductions_stretch_back():
+def test_gradients_of_reductions_stretch_back():
     x = np.arange(6.0).reshape(2, 3)
     same(gradient(zs.sum, x), np.ones((2, 3)))
     same(gradient(lambda x: zs.mean(x, axis=0), x), np.full((2, 3), 0.5))
     same(gradient(lambda x: zs.sum(x * 2, axis=1, keepdims=True), x), np.full((2, 3), 2.0))
 
 
-def test_a_sum_of_what_is_stretched_counts():
+def test_sum_of_a_stretched_value_counts_its_copies():
     x, y = np.ones((4, 3)), np.ones(3)
     _, dy = gradients(lambda x, y: zs.sum(x + y), x, y)
     same(dy, np.full(3, 4.0))
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
-def test_no_elements(shape):
+def test_empty_operands_have_empty_gradients(shape):
     x = np.ones(shape)
     y = np.ones(shape[-1:] if shape[-1] else 1)
     dx, dy = gradients(lambda x, y: zs.sum(x * y + 1), x, y)
@@ -242,7 +242,7 @@ def test_no_elements(shape):
     same(dy, np.zeros_like(y))
 
 
-def test_softmax_and_norms():
+def test_softmax_and_norms_have_the_right_gradient():
     rng = np.random.default_rng(2)
     x, g = rng.normal(size=(5, 7)), rng.normal(size=(5, 7))
 
@@ -263,7 +263,7 @@ def test_softmax_and_norms():
     close(gradient(lambda x: zs.logsumexp(x, axis=1), x), y)
 
 
-def test_the_maximum_that_softmax_takes_off_has_no_gradient_at_all():
+def test_maximum_subtracted_by_softmax_has_no_gradient():
     def softmax(x, shift):
         e = zs.exp(x - zs.max(shift, axis=1, keepdims=True))
         return e / zs.sum(e, axis=1, keepdims=True)
@@ -276,7 +276,7 @@ def test_the_maximum_that_softmax_takes_off_has_no_gradient_at_all():
 # Results
 
 
-def test_several_results():
+def test_several_results_have_gradients():
     x = np.array([1.0, 2.0])
     (total, parts), pullback = zs.fuse(lambda x: (zs.sum(x * x), {"y": x * 3, "up": x > 1})).vjp(x)
     assert total == 5
@@ -286,20 +286,20 @@ def test_several_results():
     same(pullback((2.0, None))[0], 4 * x)
 
 
-def test_a_result_that_is_returned_twice():
+def test_result_returned_twice_sums_its_cotangents():
     x = np.array([1.0, 2.0])
     _, pullback = zs.fuse(lambda x: (x * x, x * x)).vjp(x)
     same(pullback((np.ones(2), np.full(2, 10.0)))[0], 22 * x)
 
 
-def test_an_operand_that_is_a_result():
+def test_operand_returned_as_result_has_a_gradient():
     x, y = np.array([1.0, 2.0]), np.ones(2)
     dx, dy = gradients(lambda x, y: x, x, y, cotangent=np.array([3.0, 4.0]))
     same(dx, [3.0, 4.0])
     same(dy, [0.0, 0.0])
 
 
-def test_a_pullback_may_be_called_again():
+def test_pullback_may_be_called_again():
     x = np.array([1.0, 2.0])
     _, pullback = zs.fuse(lambda x: x * x).vjp(x)
     first = pullback(np.ones(2))
@@ -307,7 +307,7 @@ def test_a_pullback_may_be_called_again():
     same(first[0], 2 * x)
 
 
-def test_gradients_are_arrays_of_their_own():
+def test_gradients_are_new_arrays():
     x, g = np.ones(2), np.ones(2)
     _, pullback = zs.fuse(lambda x, y: x + y).vjp(x, x)
     one, other = pullback(g)
@@ -315,25 +315,25 @@ def test_gradients_are_arrays_of_their_own():
     assert g.tolist() == other.tolist() == [1, 1]
 
 
-def test_keyword_arguments_stay():
+def test_keyword_arguments_have_no_gradient():
     x = np.array([1.0, -2.0])
     same(gradient(lambda x, *, slope: zs.where(x < 0, x * slope, x), x, slope=0.25), [1.0, 0.25])
 
 
-def test_arrays_by_name_have_no_gradient():
+def test_arrays_passed_by_name_have_no_gradient():
     x, bias = np.ones(2), np.array([3.0, 4.0])
     (dx,) = gradients(lambda x, *, bias: x * bias, x, bias=bias)
     same(dx, bias)
 
 
-def test_results_without_gradient():
+def test_results_without_gradient_give_zeros():
     result, pullback = zs.fuse(lambda x: x > 1).vjp(np.array([1.0, 2.0]))
     assert result.tolist() == [False, True]
     assert pullback.graph is None
     same(pullback(None)[0], [0.0, 0.0])
 
 
-def test_arrays_from_elsewhere_are_no_operands():
+def test_captured_arrays_are_not_operands():
     other = np.array([3.0, 4.0])
     (dx,) = gradients(lambda x: x * other, np.ones(2))
     same(dx, other)
@@ -342,7 +342,7 @@ def test_arrays_from_elsewhere_are_no_operands():
 # Dtypes
 
 
-def test_integers_and_truth_values_have_none():
+def test_integers_and_bools_have_no_gradient():
     x, n, c = np.ones(3), np.arange(3), np.array([True, False, True])
     dx, dn, dc = gradients(lambda x, n, c: zs.where(c, x * n, 0.0), x, n, c)
     same(dx, [0.0, 0.0, 2.0])
@@ -361,7 +361,7 @@ def test_gradients_have_the_operands_dtypes():
     same(dx, np.zeros((2, 3)), "float32")
 
 
-def test_a_function_that_computes_in_another_dtype():
+def test_option_dtype_keeps_the_operands_gradient_dtypes():
     x = np.array([1.0, 2.0], "float32")
     result, pullback = zs.fuse(lambda x: x * x, dtype="float64").vjp(x)
     assert result.dtype == "float64"
@@ -401,7 +401,7 @@ def test_cotangents_have_the_results_shapes():
         zs.fuse(lambda x: (x, x * 2)).vjp(np.ones(2))[1](np.ones(2))
 
 
-def test_truth_values_have_no_cotangent():
+def test_bool_results_have_no_cotangent():
     _, pullback = zs.fuse(lambda x: (x * 2, x > 1)).vjp(np.ones(2))
     with pytest.raises(TypeError, match="None"):
         pullback((np.ones(2), np.ones(2)))
@@ -415,14 +415,14 @@ def test_cotangents_are_converted():
 # The function
 
 
-def test_vjp_of_a_plain_function():
+def test_vjp_takes_a_plain_function():
     x = np.array([1.0, 2.0])
     result, pullback = zs.vjp(lambda x: zs.sum(x * x), x)
     assert result == 5
     same(pullback(1.0)[0], 2 * x)
 
 
-def test_vjp_of_a_function_of_zerostride():
+def test_vjp_takes_a_function_of_zerostride():
     x, y = np.array([[1.0, 5.0]]), np.array([3.0, 4.0])
     _, pullback = zs.vjp(zs.maximum, x, y, rule="numpy")
     dx, dy = pullback(np.array([[10.0, 20.0]]))
@@ -430,7 +430,7 @@ def test_vjp_of_a_function_of_zerostride():
     same(dy, [10.0, 0.0])
 
 
-def test_graphs_of_gradients_are_made_once():
+def test_gradient_graphs_are_cached():
     fused = zs.fuse(lambda x: x * x)
     _, first = fused.vjp(np.ones(3))
     _, second = fused.vjp(np.zeros(3))

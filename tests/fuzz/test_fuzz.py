@@ -18,7 +18,7 @@ def hunt(script: Path, cases: int, seconds: float = harness.CASE_SECONDS) -> har
     return harness.hunt(str(script), seed=1, cases=cases, jobs=2, seconds=seconds)
 
 
-def test_hostile_models_in_the_hundreds() -> None:
+def test_hundreds_of_hostile_models_give_reports_or_errors() -> None:
     pytest.importorskip("onnx", reason="the cases are ONNX files")
     tally = hunt(HERE / "fuzz_onnx.py", 400)
     assert tally.bad == []
@@ -28,7 +28,7 @@ def test_hostile_models_in_the_hundreds() -> None:
     assert tally.words["Report"] > 40
 
 
-def test_hostile_models_through_every_function() -> None:
+def test_hostile_models_pass_through_every_function() -> None:
     pytest.importorskip("onnx", reason="the cases are ONNX files")
     tally = hunt(HERE / "fuzz_commands.py", 300)
     assert tally.bad == []
@@ -36,7 +36,7 @@ def test_hostile_models_through_every_function() -> None:
         assert sum(n for word, n in tally.words.items() if function in word.split()) > 2, function
 
 
-def test_garbage_plans_in_the_thousands() -> None:
+def test_thousands_of_garbage_plans_give_plans_or_errors() -> None:
     tally = hunt(HERE / "fuzz_plan.py", 2000)
     assert tally.bad == []
     assert tally.cases == 2000
@@ -44,13 +44,13 @@ def test_garbage_plans_in_the_thousands() -> None:
     assert sum(word.startswith("BroadcastError") for word in tally.words) > 10
 
 
-def test_sizes_and_conditions_in_the_thousands() -> None:
+def test_thousands_of_sizes_and_conditions_give_results_or_errors() -> None:
     tally = hunt(HERE / "fuzz_dims.py", 1500)
     assert tally.bad == []
     assert tally.cases == 1500
 
 
-def test_a_mutation_is_the_same_for_the_same_seed() -> None:
+def test_same_seed_gives_the_same_mutation() -> None:
     pytest.importorskip("onnx", reason="the mutations are of ONNX files")
     from mutate import Mutator
 
@@ -61,7 +61,7 @@ def test_a_mutation_is_the_same_for_the_same_seed() -> None:
     assert len(set(cases)) > 50
 
 
-def test_the_harness_reports_what_dies_hangs_grows_and_is_bad(tmp_path: Path) -> None:
+def test_harness_reports_crashes_hangs_growth_and_bad_results(tmp_path: Path) -> None:
     script = tmp_path / "fuzzer.py"
     script.write_text(
         textwrap.dedent(f"""

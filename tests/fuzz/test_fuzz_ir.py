@@ -13,7 +13,7 @@ sys.path.insert(0, str(HERE))  # the fuzzers are scripts; they import one anothe
 import harness  # noqa: E402
 
 
-def test_hostile_ir_files_in_the_hundreds() -> None:
+def test_hundreds_of_hostile_ir_files_give_reports_or_errors() -> None:
     pytest.importorskip("defusedxml", reason="IR files are read with defusedxml")
     tally = harness.hunt(str(HERE / "fuzz_ir.py"), seed=1, cases=600, jobs=2)
     assert tally.bad == []
@@ -22,7 +22,7 @@ def test_hostile_ir_files_in_the_hundreds() -> None:
     assert tally.words["Report with findings"] > 80
 
 
-def test_a_mutation_is_the_same_for_the_same_seed() -> None:
+def test_same_seed_gives_the_same_mutation() -> None:
     pytest.importorskip("defusedxml", reason="IR files are read with defusedxml")
     import fuzz_ir
 

@@ -45,7 +45,7 @@ def counter() -> Any:
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
-def test_every_site_that_an_independent_count_finds_has_a_finding(path: Path) -> None:
+def test_every_independently_counted_site_has_a_finding(path: Path) -> None:
     counted = counter().count_file(path)
     report = small.audit(path.read_bytes(), "ncnn")
     custom = [finding for finding in report.findings if finding.reason == "custom_op"]
@@ -58,18 +58,18 @@ def test_every_site_that_an_independent_count_finds_has_a_finding(path: Path) ->
     assert ops == dict(counted.by_op())
 
 
-def test_the_light_models_are_there() -> None:
+def test_light_models_exist() -> None:
     assert len(LIGHT) > 5
 
 
 @pytest.mark.parametrize("path", LIGHT, ids=lambda path: path.stem)
-def test_an_audit_takes_less_than_a_second_beyond_loading(path: Path) -> None:
+def test_audit_takes_less_than_a_second_beyond_loading(path: Path) -> None:
     graph, engine = read_onnx(path), find_engine("ncnn")
     # A call takes some 0.3 microseconds.
     assert calls_of(lambda: audit_graph(graph, engine)) < 2_000_000
 
 
-def test_time_grows_with_the_number_of_nodes() -> None:
+def test_audit_time_is_linear_in_nodes() -> None:
     def work(count: int) -> int:
         nodes = [small.node("Add", f"t{k} c", f"t{k + 1}", name=f"add{k}") for k in range(count)]
         content = small.model(nodes, {"t0": (1, 8, 8, 8)}, {"c": (8,)}, outputs=[f"t{count}"])
@@ -197,7 +197,7 @@ ROWS: list[tuple[str, str, tuple[int, ...], list[tuple[int, ...]], str, str, dic
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}-{row[1]}-{row[2]}-{row[3]}")
-def test_verdict_and_reason(row: Any) -> None:
+def test_site_has_its_verdict_and_reason(row: Any) -> None:
     op, target, x, others, verdict, reason, attributes = row
     opset = 23 if op == "RMSNormalization" else 21
     finding = small.site(op, {"x": x}, weights(*others), target=target, opset=opset, **attributes)
@@ -222,7 +222,7 @@ def check(finding: Finding, target: str) -> None:
         assert finding.target is None
 
 
-def test_where() -> None:
+def test_where_is_judged_per_engine() -> None:
     nodes = [
         small.node("Greater", "x c", "m", name="m"),
         small.node("Where", "m x c", name="site"),
@@ -238,7 +238,7 @@ def said_fix(finding: Finding) -> str | None:
     return None if finding.fix is None else finding.fix.describe(finding.names)
 
 
-def test_expand() -> None:
+def test_expand_is_judged_per_engine() -> None:
     def expand(target: str, x: Any, shape: list[int]) -> Finding:
         return small.site("Expand", {"x": x}, {"s": np.array(shape)}, target=target)
 
@@ -254,7 +254,7 @@ def test_expand() -> None:
     assert expand("torch", (3, 2), [3, 4]).reason == "invalid_source"
 
 
-def test_the_result_of_a_two_way_expand_is_not_drawn_as_its_target() -> None:
+def test_two_way_expand_draws_its_result_not_its_target() -> None:
     report = small.audit(
         small.model([small.node("Expand", "x s")], {"x": (3, 4)}, {"s": np.array([3, 1])}), "torch"
     )
@@ -262,12 +262,12 @@ def test_the_result_of_a_two_way_expand_is_not_drawn_as_its_target() -> None:
     assert "  result  3 4" in drawing
 
 
-def test_a_fix_changes_something() -> None:
+def test_every_fix_changes_something() -> None:
     trap = small.site("MatMul", {"a": (1, 8, 4, 3), "b": (5, 1, 3, 4)}, target="mnn")
     assert (trap.verdict, trap.fix) == ("same_here", None)
 
 
-def test_expand_takes_its_target_from_the_result_where_that_is_all_there_is() -> None:
+def test_expand_takes_its_target_from_the_result_shape() -> None:
     nodes = [small.node("Identity", "s", "t", name="copy"), small.node("Expand", "x t")]
     content = small.model(nodes, {"x": (3, 1)}, {"s": np.array([2, 3, 4])})
     content.graph.output[0].CopyFrom(
@@ -281,7 +281,7 @@ def test_expand_takes_its_target_from_the_result_where_that_is_all_there_is() ->
     assert (finding.verdict, finding.reason) == ("unknown", "unknown_shape")
 
 
-def test_weights_that_come_at_run_time() -> None:
+def test_weights_given_at_run_time_are_judged() -> None:
     product = {"x": (2, 4), "b": (4, 3)}
     assert small.site("Gemm", {**product, "c": (3,)}, target="ncnn").verdict == "same"
     assert small.site("Gemm", {**product, "c": (2,)}, target="ncnn").reason == "invalid_source"
@@ -291,7 +291,7 @@ def test_weights_that_come_at_run_time() -> None:
     assert small.site("Gemm", column, target="mnn").verdict == "same"
 
 
-def test_custom_ops_and_unknown_shapes() -> None:
+def test_custom_ops_and_unknown_shapes_are_unknown() -> None:
     finding = small.site("Add", {"x": (2,)}, {"c": (2,)}, domain="com.example")
     assert (finding.verdict, finding.reason) == ("unknown", "custom_op")
     # Trees, encoders and scalers take one tensor of data: nothing broadcasts.
@@ -309,7 +309,7 @@ def test_custom_ops_and_unknown_shapes() -> None:
         assert (finding.verdict, finding.reason) == ("same", "same_plan")
 
 
-def test_legacy_attributes() -> None:
+def test_legacy_attributes_decide_the_rule() -> None:
     options: dict[str, Any] = {"opset": 6}
     cases = [
         ("torch", (2, 3, 4), (3,), {"broadcast": 1, "axis": 1}, "refused"),
@@ -338,7 +338,7 @@ def test_legacy_attributes() -> None:
         ("MatMul", 1, "same"),
     ],
 )
-def test_kernels_of_onnx_runtime_by_opset(op: str, opset: int, verdict: str) -> None:
+def test_kernels_of_onnx_runtime_depend_on_the_opset(op: str, opset: int, verdict: str) -> None:
     others = {"InstanceNormalization": [(3,), (3,)], "PRelu": [(3,)], "MatMul": [(4, 5)]}
     shapes = others.get(op, [(2, 3, 4)])
     finding = small.site(op, {"x": (2, 3, 4)}, weights(*shapes), target="onnxruntime", opset=opset)
@@ -376,7 +376,7 @@ def _side(target: str, site: Any, finding: Finding) -> Any:
     return transport(site, find_engine(target))
 
 
-def test_every_fix_applied_gives_the_models_meaning() -> None:
+def test_every_applied_fix_gives_the_models_result() -> None:
     fixed = 0
     for target, finding, site in FOUND:
         fix, source = finding.fix, finding.source
@@ -411,7 +411,7 @@ def _numbers(plan: Plan, shapes: Any) -> list[Any]:
     return [np.asarray(view) for view in plan.views(*data)]
 
 
-def test_every_counter_example_is_one() -> None:
+def test_every_counter_example_shows_a_difference() -> None:
     shown = 0
     for target, finding, site in FOUND:
         witness = finding.witness
@@ -443,7 +443,7 @@ def _data(witness: Any) -> list[Any]:
     return data
 
 
-def test_of_three_operands_the_whole_meaning_counts() -> None:
+def test_all_three_operands_decide_the_verdict() -> None:
     finding = small.site("Max", {"x": (1, 5, 4, 5)}, weights((1,), (5,)))
     assert isinstance(finding.target, Plan)
     assert finding.target.operands == ((5, 4, 5), (1,), (5,))

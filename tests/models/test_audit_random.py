@@ -37,7 +37,7 @@ def fails(note: str) -> bool:
 
 @pytest.mark.parametrize("target", ["onnxruntime", "torch", "openvino"])
 @pytest.mark.parametrize("first", range(0, 60, 20))
-def test_the_same_rule_is_never_unknown(target: str, first: int) -> None:
+def test_equal_rules_are_never_unknown(target: str, first: int) -> None:
     for seed in range(first, first + 20):
         report = small.audit(random_model(seed), target)
         if any(map(fails, report.notes)):
@@ -145,7 +145,7 @@ def chained(count: int) -> list[zs.Report]:
 
 
 @pytest.mark.parametrize("count", [20, 64])
-def test_many_names_on_one_axis_are_bounded_work(count: int) -> None:
+def test_work_for_many_names_on_one_axis_is_bounded(count: int) -> None:
     assert calls_of(lambda: chained(count)) < 5_000_000
 
 
@@ -190,7 +190,7 @@ def test_work_grows_with_the_file(kind: str, target: str) -> None:
 
 @pytest.mark.parametrize("target", ["ncnn", "openvino"])
 @pytest.mark.parametrize(("count", "rank"), [(16, 2), (64, 2), (3, 20)])
-def test_a_report_of_open_operands_is_bounded_work(count: int, rank: int, target: str) -> None:
+def test_work_for_a_report_of_open_operands_is_bounded(count: int, rank: int, target: str) -> None:
     sizes = {f"x{k}": tuple(f"N{k}_{axis}" for axis in range(rank)) for k in range(count)}
     maximum = small.model([small.node("Max", " ".join(sizes))], sizes)
     chain = small.model(
@@ -208,7 +208,7 @@ def test_a_report_of_open_operands_is_bounded_work(count: int, rank: int, target
     assert calls_of(everything) < 80_000_000
 
 
-def test_findings_after_the_allowance_are_unknown_with_that_reason() -> None:
+def test_findings_beyond_the_budget_are_unknown_with_that_reason() -> None:
     pairs = [(i, j) for i in range(60) for j in range(i)]
     nodes = [small.node("Add", f"x{i} x{j}", f"t{i}_{j}") for i, j in pairs]
     inputs = {f"x{k}": (f"N{k}", f"M{k}", 3) for k in range(60)}
@@ -219,7 +219,7 @@ def test_findings_after_the_allowance_are_unknown_with_that_reason() -> None:
 
 
 @pytest.mark.parametrize("text", ["N+" * 500_000 + "N", "a" * 1_000_000, "N-" * 500_000])
-def test_long_text_is_a_name(text: str) -> None:
+def test_long_text_counts_as_a_name(text: str) -> None:
     content = small.model([small.node("Add", "x x")], {"x": (text, 3)})
     (finding,) = small.audit(content, "onnxruntime").findings
     assert finding.verdict is Verdict.SAME

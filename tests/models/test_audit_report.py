@@ -17,7 +17,7 @@ from zerostride.models.findings import Report, Verdict
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def test_ok_means_all_the_same() -> None:
+def test_ok_is_true_if_every_finding_is_same() -> None:
     clean = small.audit((EXAMPLES / "clean.onnx").read_bytes(), "ncnn")
     assert clean.ok
     vision = small.audit((EXAMPLES / "tiny_vision.onnx").read_bytes(), "ncnn")
@@ -29,7 +29,7 @@ def test_ok_means_all_the_same() -> None:
 
 
 @pytest.mark.parametrize("target", ["ncnn", "torch", "paddle"])
-def test_json_round_trip(target: str) -> None:
+def test_json_can_be_read_back(target: str) -> None:
     for path in sorted(EXAMPLES.rglob("*.onnx")):
         report = small.audit(path.read_bytes(), target)
         read = json.loads(report.to_json())
@@ -50,7 +50,7 @@ def _strict(report: Report) -> None:
     json.loads(report.to_json(), parse_constant=refuse)
 
 
-def test_text_and_page_name_every_node_that_differs() -> None:
+def test_text_and_page_name_every_differing_node() -> None:
     report = small.audit((EXAMPLES / "tiny_vision.onnx").read_bytes(), "ncnn")
     text, page = str(report), report.to_html()
     for finding in report.worst():
@@ -66,7 +66,7 @@ def test_names_from_a_file_are_escaped() -> None:
     assert "<b>" not in page
 
 
-def test_via() -> None:
+def test_option_via_judges_the_converter() -> None:
     content = small.model([small.node("Add", "x c")], {"x": (1, 5, 4, 5)}, {"c": (5,)})
     assert small.audit(content, "ncnn").findings[0].verdict == "different"
     assert small.audit(content, "ncnn", via="pnnx").ok
@@ -85,7 +85,7 @@ def test_via() -> None:
         ((1, 3, 4, 4), (1, 4, 4), True, "same"),
     ],
 )
-def test_pnnx_and_the_batch_axis(x: Any, c: Any, tells: bool, verdict: str) -> None:
+def test_option_via_pnnx_removes_the_batch_axis(x: Any, c: Any, tells: bool, verdict: str) -> None:
     first = small.node("Conv", "x k", "h", name="conv") if tells else small.node("Relu", "x", "h")
     kernel = (x[1], x[1], *(1,) * (len(x) - 2))
     content = small.model([first, small.node("Add", "h c")], {"x": x}, {"c": c, "k": kernel})
@@ -93,13 +93,13 @@ def test_pnnx_and_the_batch_axis(x: Any, c: Any, tells: bool, verdict: str) -> N
     assert finding.verdict == verdict
 
 
-def test_an_unknown_engine_is_an_error() -> None:
+def test_unknown_engine_is_an_error() -> None:
     content = small.model([small.node("Add", "x c")], {"x": (2,)}, {"c": (2,)})
     with pytest.raises(zs.BroadcastError, match="no engine"):
         small.audit(content, "nonsense")
 
 
-def test_bodies_have_paths() -> None:
+def test_nodes_in_bodies_have_paths() -> None:
     body = helper.make_graph(
         [small.node("Add", "x c", "z", name="inner")],
         "body",

@@ -33,11 +33,11 @@ def added(x: Any, c: tuple[int, ...], **more: Any) -> Any:
 # "A value that descends from a graph input carries batch axis 0 while its extent is 1 ..."
 
 
-def test_an_input_with_a_leading_1_loses_it() -> None:
+def test_input_with_a_leading_1_loses_it() -> None:
     assert operands(added((1, 3, 4), (3, 4))) == ((3, 4), (3, 4))
 
 
-def test_an_input_with_another_extent_keeps_it() -> None:
+def test_input_with_another_extent_keeps_its_axis() -> None:
     assert operands(added((2, 3, 4), (3, 4))) == ((2, 3, 4), (3, 4))
 
 
@@ -142,13 +142,15 @@ INDICES = {
 
 
 @pytest.mark.parametrize(("what", "nodes", "shape"), KEEP, ids=[row[0] for row in KEEP])
-def test_it_is_carried_through(what: str, nodes: Any, shape: tuple[int, ...]) -> None:
+def test_batch_axis_is_followed_through_ops(what: str, nodes: Any, shape: tuple[int, ...]) -> None:
     c = shape[-1:]
     assert after(*nodes, c=c, **INDICES) == shape
 
 
 @pytest.mark.parametrize(("what", "nodes", "shape"), MOVE, ids=[row[0] for row in MOVE])
-def test_no_op_has_moved_it(what: str, nodes: Any, shape: tuple[int, ...]) -> None:
+def test_batch_axis_is_not_moved_by_these_ops(
+    what: str, nodes: Any, shape: tuple[int, ...]
+) -> None:
     assert after(*nodes, c=shape[-1:], **INDICES) == shape
 
 
@@ -165,31 +167,31 @@ def test_no_op_has_moved_it(what: str, nodes: Any, shape: tuple[int, ...]) -> No
     ],
     ids=lambda value: value.op_type if hasattr(value, "op_type") else "",
 )
-def test_another_axis_of_extent_1_does_not_take_its_place(node: Any, shape: Any) -> None:
+def test_another_axis_of_extent_1_is_kept(node: Any, shape: Any) -> None:
     assert after(node, x=(1, 1, 4, 5), c=(5,), **INDICES) == shape
 
 
-def test_time_of_a_recurrence_is_no_batch() -> None:
+def test_time_axis_of_a_recurrence_is_kept() -> None:
     lstm = small.node("LSTM", "x w r", "y_all h", name="lstm", hidden_size=2)
     weights = {"w": (1, 8, 3), "r": (1, 8, 2)}
     # h is (directions, batch, hidden): its 1 is the number of directions.
     assert after(lstm, x=(1, 4, 3), c=(2,), **weights) == (1, 4, 2)
 
 
-def test_a_product_that_sums_over_it() -> None:
+def test_product_that_sums_over_the_batch_keeps_it() -> None:
     content = small.model([small.node("MatMul", "x m")], {"x": (1, 4)}, {"m": (3, 4, 5)})
     (finding,) = small.audit(content, "ncnn").findings
     assert finding.reason == "batch_broadcast"
 
 
-def test_its_sum_is_no_batch() -> None:
+def test_sum_over_the_batch_axis_has_no_batch() -> None:
     product = small.node("MatMul", "one x", "h", name="n")
     assert after(product, x=(1, 5), c=(5,), one=(1, 1)) == (1, 5)
     flipped = small.node("Gemm", "x one", "h", name="n", transA=1)
     assert after(flipped, x=(1, 1), c=(1,), one=(1, 1)) == (1, 1)
 
 
-def test_embedding_indices_carry_it() -> None:
+def test_embedding_indices_carry_the_batch() -> None:
     gather = small.node("Gather", "table x", "h", name="n")
     made = small.model(
         [gather, small.node("Add", "h c")], {"x": (1, 6)}, {"table": (9, 4), "c": (4,)}
@@ -202,23 +204,23 @@ def test_embedding_indices_carry_it() -> None:
 # stays."
 
 
-def test_a_constant_of_the_same_rank_loses_it_too() -> None:
+def test_constant_of_the_same_rank_loses_its_1() -> None:
     assert operands(added((1, 3, 4), (1, 1, 4))) == ((3, 4), (1, 4))
 
 
-def test_a_constant_of_lower_rank_stays() -> None:
+def test_constant_of_lower_rank_is_kept() -> None:
     assert operands(added((1, 3, 4), (1, 4))) == ((3, 4), (1, 4))
     assert operands(added((1, 3, 4), (4,))) == ((3, 4), (4,))
     assert operands(added((1, 3, 4), ())) == ((3, 4), ())
 
 
-def test_what_depends_on_constants_alone_is_a_constant() -> None:
+def test_value_of_constants_alone_is_a_constant() -> None:
     nodes = [small.node("Exp", "c", "d", name="exp"), small.node("Add", "x d")]
     content = small.model(nodes, {"x": (1, 3, 4)}, {"c": (1, 1, 4)})
     assert operands(small.audit(content, "ncnn")) == ((3, 4), (1, 4))
 
 
-def test_nothing_left_is_a_vector_of_one() -> None:
+def test_shape_without_remaining_axes_is_a_vector_of_1() -> None:
     report = added((1,), (1,))
     assert report.ok
     assert operands(report) == ((1,), (1,))
@@ -228,17 +230,17 @@ def test_nothing_left_is_a_vector_of_one() -> None:
 
 
 @pytest.mark.parametrize("c", [(2, 3, 4), (2, 1, 1), (2, 1, 3, 4)])
-def test_across_the_batch(c: tuple[int, ...]) -> None:
+def test_broadcast_across_the_batch_is_different(c: tuple[int, ...]) -> None:
     (finding,) = added((1, 3, 4), c).findings
     assert (finding.verdict, finding.reason) == ("different", "batch_broadcast")
     assert "batch_axis" in finding.message
 
 
-def test_a_constant_of_higher_rank_keeps_its_ones() -> None:
+def test_constant_of_higher_rank_keeps_its_ones() -> None:
     assert operands(added((1, 3, 4), (1, 1, 3, 4))) == ((3, 4), (1, 1, 3, 4))
 
 
-def test_of_two_inputs_each_loses_its_own() -> None:
+def test_each_of_two_inputs_loses_its_own_axis() -> None:
     """The batch of the one of lower rank, of extent 1, lies under another axis."""
     content = small.model([small.node("Add", "x z")], {"x": (1, 3, 4), "z": (1, 4)})
     assert operands(small.audit(content, "ncnn")) == ((3, 4), (4,))
@@ -290,7 +292,9 @@ OPEN: list[tuple[str, Any, Any, bool]] = [
 
 
 @pytest.mark.parametrize(("what", "size", "nodes", "counts"), OPEN, ids=[row[0] for row in OPEN])
-def test_which_open_sizes_count_samples(what: str, size: Any, nodes: Any, counts: bool) -> None:
+def test_names_decide_which_open_sizes_count_samples(
+    what: str, size: Any, nodes: Any, counts: bool
+) -> None:
     inputs = {"x": (size, 3, 4, 5)}
     if "z" in str([list(node.input) for node in nodes]):
         inputs["z"] = ("M", 3, 4, 5)
@@ -304,7 +308,7 @@ def test_which_open_sizes_count_samples(what: str, size: Any, nodes: Any, counts
 # "Override."
 
 
-def test_override() -> None:
+def test_option_batch_axis_overrides_the_choice() -> None:
     assert operands(added((3, 1, 4), (3, 1, 4), batch_axis=1))[0] == (3, 4)
     assert operands(added((2, 3, 4), (3, 4), batch_axis=0))[0] == (3, 4)
     assert operands(added((1, 3, 4), (3, 4), batch_axis=-1))[0] == (1, 3, 4)
@@ -313,7 +317,7 @@ def test_override() -> None:
 
 
 @pytest.mark.parametrize(("axis", "said"), [(-1, False), (0, False), (2, False), (3, True)])
-def test_an_axis_that_no_input_has_is_told(axis: int, said: bool) -> None:
+def test_batch_axis_that_no_input_has_gives_a_note(axis: int, said: bool) -> None:
     notes = added((1, 3, 4), (3, 4), batch_axis=axis).notes
     words = f"no input of the model has an axis {axis}: nothing is a batch"
     assert (words in notes) is said
@@ -324,7 +328,7 @@ def test_engines_with_a_batch_axis_keep_it() -> None:
     assert operands(small.audit(content, "mnn")) == ((1, 3, 4), (3, 4))
 
 
-def test_one_name_in_two_branches_is_two_tensors() -> None:
+def test_same_name_in_two_branches_is_two_tensors() -> None:
     """The value t carries the batch in one branch and not in the other."""
 
     def branch(op: str, **attributes: Any) -> Any:
@@ -363,7 +367,7 @@ def test_one_name_in_two_branches_is_two_tensors() -> None:
 # The function itself.
 
 
-def test_without_batch() -> None:
+def test_without_batch_removes_the_axis_from_a_plan() -> None:
     plan = zs.plan((1, 3, 4), (1, 1, 4))
     sample = without_batch(plan, [0, None])
     assert (sample.shapes, sample.plan.shape, sample.axis) == (((3, 4), (1, 4)), (3, 4), 0)
@@ -378,7 +382,7 @@ def test_without_batch() -> None:
 
 
 @pytest.mark.parametrize(("other", "op"), [((2, 3), "Add"), ((3, 3), "Sub"), ((2, 3), "Mul")])
-def test_a_broadcast_across_the_batch_is_shown_by_numbers(
+def test_broadcast_across_the_batch_has_a_counter_example(
     tmp_path: Path, other: tuple[int, ...], op: str
 ) -> None:
     path = tmp_path / "across.onnx"
@@ -406,7 +410,7 @@ def test_a_broadcast_across_the_batch_is_shown_by_numbers(
     assert function(a, b[0][:, None])[witness.index] == witness.target
 
 
-def test_a_batch_of_one_that_is_lost_is_no_difference() -> None:
+def test_lost_batch_of_1_is_no_difference() -> None:
     shapes = ((1, 2, 3), (1,))
     plan, target = (lambda s: zs.plan(*s)), (lambda s: zs.plan(*s, engine="ncnn"))
     assert find_batch_witness(shapes, plan, target, (0, 0), "add") is None

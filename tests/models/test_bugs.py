@@ -28,7 +28,7 @@ def shapes_of(bug: dict[str, Any]) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("bug", NCNN, ids=lambda bug: bug["id"])
-def test_compare_names_it(bug: dict[str, Any]) -> None:
+def test_comparison_finds_the_bug(bug: dict[str, Any]) -> None:
     comparison = zs.compare(*shapes_of(bug))
     (row,) = (row for row in comparison.rows if (row.kind, row.name) == ("engine", "ncnn"))
     wrong_today = row.silent or row.verdict == "same_here"
@@ -40,7 +40,7 @@ def test_compare_names_it(bug: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("bug", NCNN, ids=lambda bug: bug["id"])
-def test_audit_names_it(bug: dict[str, Any]) -> None:
+def test_audit_finds_the_bug(bug: dict[str, Any]) -> None:
     # Reports without a batch axis hold what ncnn got.
     options = {} if "target_shapes" in bug else {"batch_axis": -1}
     content = (EXAMPLES / "bugs" / f"{bug['id']}.onnx").read_bytes()
@@ -53,7 +53,7 @@ def test_audit_names_it(bug: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("bug", [b for b in BUGS if b["source"] == "none"], ids=lambda b: b["id"])
-def test_a_broadcast_that_was_not_meant_is_named_against_identical_shapes(bug: Any) -> None:
+def test_unintended_broadcast_differs_from_rule_none(bug: Any) -> None:
     rows = zs.compare(*shapes_of(bug), reference="none").rows
     assert {row.verdict for row in rows if row.name == bug["target"]} == {"only_here"}
 
@@ -84,7 +84,7 @@ def patterns() -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         ("20230517", {"20230816"}),
     ],
 )
-def test_history_is_what_the_old_releases_did(release: str, fixed_in: set[str]) -> None:
+def test_history_matches_the_old_releases(release: str, fixed_in: set[str]) -> None:
     wrong = {tuple(map(tuple, pair)) for pair in DATA[release]}
     rows = [row for row in HISTORY["ncnn"] if row.until in fixed_in and row.run]
     told = {

@@ -27,7 +27,7 @@ def finding(target: str, via: str | None, content: Any = ADD) -> Any:
     return only
 
 
-def test_every_row_is_of_the_tables() -> None:
+def test_every_row_refers_to_known_tables() -> None:
     for name, row in CONVERTERS.items():
         assert row.name == name
         assert row.target in ENGINES
@@ -36,7 +36,7 @@ def test_every_row_is_of_the_tables() -> None:
         assert row.release
 
 
-def test_the_usual_converter_is_judged_unless_another_is_named() -> None:
+def test_default_converter_is_judged_unless_another_is_named() -> None:
     for target, usual in (("tensorrt", "onnx-parser"), ("mnn", "mnnconvert"), ("ncnn", None)):
         report = small.audit(ADD, target)
         assert report.via == usual
@@ -46,7 +46,7 @@ def test_the_usual_converter_is_judged_unless_another_is_named() -> None:
     assert small.audit(ADD, "ncnn", "pnnx").via == "pnnx"
 
 
-def test_the_parser_of_tensorrt_pads_ranks_and_its_network_does_not() -> None:
+def test_tensorrt_parser_pads_ranks_and_its_network_does_not() -> None:
     assert finding("tensorrt", None).verdict == "same"
     assert finding("tensorrt", NONE).reason == "rank"
     deep = small.model([small.node("Add", "a b")], {"a": (2,) * 9, "b": (2,)})
@@ -56,7 +56,7 @@ def test_the_parser_of_tensorrt_pads_ranks_and_its_network_does_not() -> None:
 
 
 @pytest.mark.parametrize("op", ["GreaterOrEqual", "Mod", "And"])
-def test_the_parser_composes_what_the_network_lacks(op: str) -> None:
+def test_parser_composes_ops_that_the_network_lacks(op: str) -> None:
     kind = TensorProto.BOOL if op == "And" else TensorProto.INT32
     inputs = [helper.make_tensor_value_info(name, kind, shape) for name, shape in SHAPES.items()]
     out = TensorProto.INT32 if op == "Mod" else TensorProto.BOOL
@@ -107,11 +107,13 @@ def typed(op: str, dtype: str, constant: bool = False, out: str | None = None) -
         ("BitwiseAnd", "int32", False, "refused"),
     ],
 )
-def test_what_mnnconvert_writes(op: str, dtype: str, constant: bool, verdict: str) -> None:
+def test_mnnconverts_output_has_the_verdict(
+    op: str, dtype: str, constant: bool, verdict: str
+) -> None:
     assert finding("mnn", None, typed(op, dtype, constant)).verdict == verdict
 
 
-def test_a_converter_reads_its_formats_and_writes_for_its_engine(tmp_path: Path) -> None:
+def test_converter_reads_its_formats_and_writes_for_its_engine(tmp_path: Path) -> None:
     text = ncnn_models.param(*ncnn_models.inputs((2, 3, 4)), "BinaryOp s 1 1 in0 y 0=0 1=1 2=1")
     file = ncnn_models.write(tmp_path, text)
     assert zs.audit(file, "mnn").via is None
@@ -129,7 +131,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
 
-def test_the_command_line_names_the_converter(tmp_path: Path) -> None:
+def test_command_line_names_the_converter(tmp_path: Path) -> None:
     file = tmp_path / "m.onnx"
     file.write_bytes(ADD.SerializeToString())
     usual = run("audit", str(file), "--target", "tensorrt")
@@ -143,7 +145,7 @@ def test_the_command_line_names_the_converter(tmp_path: Path) -> None:
     assert "nothing to change" in ported.stdout
 
 
-def test_a_whole_number_constant_is_laid_out_from_the_batch_on() -> None:
+def test_integer_constant_is_laid_out_from_the_batch_axis() -> None:
     """google-ai-edge/LiteRT#9664: [C] is read as Cx1x1x1, and a float constant is not."""
     assert finding("litert-gpu", None, typed("Add", "float32", constant=True)).verdict == "same"
     wrong = finding("litert-gpu", None, typed("Add", "int32", constant=True))
@@ -151,7 +153,7 @@ def test_a_whole_number_constant_is_laid_out_from_the_batch_on() -> None:
 
 
 @pytest.mark.parametrize("op", ["Max", "Mean", "Min", "Sum"])
-def test_mnnconvert_does_not_survive_one_operand(op: str, tmp_path: Path) -> None:
+def test_mnnconvert_crashes_on_one_operand(op: str, tmp_path: Path) -> None:
     """Run in tests/conformance/test_mnnconvert.py; two operands are no such matter."""
     alone = small.model([small.node(op, "a")], {"a": (2, 3)})
     found = finding("mnn", None, alone)

@@ -66,7 +66,7 @@ def quiet(function: Any, *arguments: Any, **options: Any) -> Any:
         return function(*arguments, **options)
 
 
-def test_every_report_is_somewhere() -> None:
+def test_every_report_is_in_the_table() -> None:
     rows = {reference: bug["id"] for bug in BUGS.values() for reference in bug["references"]}
     for section, references in COLLECTED.items():
         for reference in references.split():
@@ -82,7 +82,7 @@ def test_every_row_is_judged_once() -> None:
 
 
 @pytest.mark.parametrize("named", NAMED, ids=lambda named: named.bug)
-def test_the_audit_names_it(named: Named) -> None:
+def test_audit_finds_the_reported_bug(named: Named) -> None:
     file, options = model(named)
     (finding,) = quiet(zs.audit, file, named.target, **options).findings
     assert (finding.verdict, finding.reason) == (named.verdict, named.reason)
@@ -93,7 +93,7 @@ def test_the_audit_names_it(named: Named) -> None:
 
 
 @pytest.mark.parametrize("named", NAMED, ids=lambda named: named.bug)
-def test_the_port_cures_it(named: Named, tmp_path: Path) -> None:
+def test_port_repairs_the_reported_bug(named: Named, tmp_path: Path) -> None:
     file, options = model(named)
     goal = tmp_path / file.name
     report = quiet(zs.port, file, named.target, goal, **options)
@@ -110,7 +110,7 @@ def test_the_port_cures_it(named: Named, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("bug", BY_RULE)
-def test_an_engine_without_a_row_has_the_rule_of_a_document(bug: str) -> None:
+def test_engine_without_a_row_has_the_rule_of_a_document(bug: str) -> None:
     shapes = [tuple(shape) for shape in BUGS[bug]["shapes"]]
     with pytest.raises(zs.BroadcastError) as raised:
         zs.plan(*shapes, rule=BY_RULE[bug])
@@ -140,7 +140,7 @@ precision="FP32"><dim>1</dim><dim>3</dim><dim>224</dim><dim>224</dim></port></ou
 """
 
 
-def test_pdpd_with_an_axis(tmp_path: Path) -> None:
+def test_pdpd_with_an_axis_is_audited(tmp_path: Path) -> None:
     """openvino#4209: (1,3,224,224) + (3,) at axis 1; one release took it, and the next did not."""
     file = tmp_path / "pdpd.xml"
     file.write_text(_PDPD)
@@ -156,7 +156,7 @@ def test_pdpd_with_an_axis(tmp_path: Path) -> None:
     assert len(report.changes) == 1
 
 
-def test_a_target_that_the_data_do_not_reach(tmp_path: Path) -> None:
+def test_target_that_the_data_cannot_reach_is_refused(tmp_path: Path) -> None:
     """openvino#33254: (52,1,33,1) is not broadcast to (2,52,33,1); which axis, nobody said."""
     onnx = pytest.importorskip("onnx", reason="the model is made with the onnx package")
     from onnx import TensorProto, helper, numpy_helper
@@ -179,7 +179,7 @@ def test_a_target_that_the_data_do_not_reach(tmp_path: Path) -> None:
         zs.plan_to((52, 1, 33, 1), (2, 52, 33, 1), engine="openvino")
 
 
-def test_a_normalisation_over_channels(tmp_path: Path) -> None:
+def test_normalisation_over_channels_is_audited(tmp_path: Path) -> None:
     """onnx2tf#424: a scale of (32,) is on axis 1 of (1,32,40960), and not on the last."""
     onnx = pytest.importorskip("onnx", reason="the model is made with the onnx package")
     from onnx import TensorProto, helper, numpy_helper
@@ -209,7 +209,7 @@ _TURNS = {"nhwc": (0, 2, 3, 1), "nchw": (0, 3, 1, 2)}
 
 
 @pytest.mark.parametrize("bug", LAYOUT)
-def test_what_a_constant_becomes_in_another_layout_is_in_its_plan(bug: str) -> None:
+def test_constants_layout_change_is_in_its_plan(bug: str) -> None:
     shapes = [tuple(shape) for shape in BUGS[bug]["shapes"]]
     turn = _TURNS[LAYOUT[bug]]
     plan = zs.plan(*shapes)
@@ -238,7 +238,7 @@ def test_what_a_constant_becomes_in_another_layout_is_in_its_plan(bug: str) -> N
 @pytest.mark.parametrize(
     ("bug", "becomes"), [("onnx2tf-698", (1, 1, 512)), ("onnx2tf-18", (1, 1, 3))]
 )
-def test_an_audit_names_what_an_operand_becomes_channels_last(
+def test_audit_names_the_channels_last_shape_of_an_operand(
     bug: str, becomes: tuple[int, ...]
 ) -> None:
     file = EXAMPLES / "bugs" / f"{bug}.onnx"

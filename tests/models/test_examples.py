@@ -84,15 +84,15 @@ def _feeds(seed: int = 0) -> dict[str, np.ndarray]:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_file_is_what_the_script_makes(name: str) -> None:
+def test_file_is_the_scripts_output(name: str) -> None:
     assert (EXAMPLES / name).read_bytes() == MODELS[name], "run python examples/make_models.py"
 
 
-def test_making_them_again_gives_the_same_bytes() -> None:
+def test_script_gives_the_same_bytes_again() -> None:
     assert dict(make_models.models()) == MODELS
 
 
-def test_there_is_no_other_model_and_all_are_small() -> None:
+def test_every_model_is_listed_and_small() -> None:
     files = {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*.onnx")}
     assert files == set(MODELS) | EXPORTED
     sizes = [(EXAMPLES / name).stat().st_size for name in files]
@@ -113,7 +113,7 @@ def test_check_reports_a_stale_file(
 
 
 @pytest.mark.parametrize("name", sorted(EXPORTED))
-def test_an_exported_model_has_free_sizes_and_no_traces_of_its_export(name: str) -> None:
+def test_exported_model_has_open_sizes_and_no_export_traces(name: str) -> None:
     content = (EXAMPLES / name).read_bytes()
     model = onnx.load_from_string(content)
     onnx.checker.check_model(model)
@@ -169,7 +169,7 @@ def test_tiny_vision_holds_the_broadcast(operands: Any) -> None:
     assert operands in _operand_shapes("tiny_vision.onnx")
 
 
-def test_the_legacy_file_uses_the_attributes() -> None:
+def test_legacy_file_uses_the_attributes() -> None:
     model = onnx.load_from_string(MODELS["legacy_opset6.onnx"])
     assert [(o.domain, o.version) for o in model.opset_import] == [("", 6)]
     used = [
@@ -184,7 +184,7 @@ def test_the_legacy_file_uses_the_attributes() -> None:
     }
 
 
-def test_the_reference_evaluator_runs_the_networks() -> None:
+def test_reference_evaluator_runs_the_networks() -> None:
     logits, accepted = ReferenceEvaluator(MODELS["tiny_vision.onnx"]).run(None, _feeds())
     assert logits.shape == accepted.shape == (1, 10)
     assert np.isfinite(logits).all()
@@ -194,7 +194,7 @@ def test_the_reference_evaluator_runs_the_networks() -> None:
     assert features.shape == (1, 8, 6, 5)
 
 
-def test_masked_tokens_do_not_matter_only_because_of_the_mask() -> None:
+def test_masked_tokens_matter_without_the_mask() -> None:
     """The additive mask is a broadcast that the result depends on."""
     run = ReferenceEvaluator(MODELS["tiny_vision.onnx"]).run
     everything = {**_feeds(), "keep": np.ones((1, 16), dtype=np.float32)}
@@ -219,7 +219,7 @@ def test_onnxruntime_runs_the_networks() -> None:
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug["id"])
-def test_a_bug_is_two_shapes_that_numpy_combines(bug: dict[str, Any]) -> None:
+def test_bug_has_two_shapes_that_numpy_combines(bug: dict[str, Any]) -> None:
     required = {"id", "references", "op", "shapes", "shapes_from", "source", "target"}
     optional = {"attributes", "declared", "target_shapes", "also", "backend"}
     assert (
@@ -260,7 +260,7 @@ def test_bugs_have_their_own_names() -> None:
     [b for b in BUGS if b["target"] == "ncnn" and b["today"] != "invalid"],
     ids=lambda b: b["id"],
 )
-def test_what_ncnn_does_today(bug: dict[str, Any]) -> None:
+def test_listed_ncnn_results_match_ncnn(bug: dict[str, Any]) -> None:
     ncnn = pytest.importorskip("ncnn", reason="the engine is an extra, not a test need")
     if importlib.metadata.version("ncnn") != RELEASES["ncnn"]:
         pytest.skip("another release than the one that the table names")
@@ -299,18 +299,18 @@ def _ncnn_agrees(ncnn: Any, op: str, shapes: list[list[int]]) -> bool:
 
 
 @pytest.mark.parametrize("name", BY_HAND)
-def test_the_count_is_the_one_made_by_hand(name: str) -> None:
+def test_count_matches_the_manual_count(name: str) -> None:
     found = counter.count_file(EXAMPLES / name)
     assert found.by_op() == dict(sorted(BY_HAND[name].items()))
     assert [site.op for site in found.custom] == (["SoftWindow"] if "functions" in name else [])
 
 
-def test_each_bug_is_one_site() -> None:
+def test_each_bug_has_one_site() -> None:
     counts = {b["id"]: counter.count_file(EXAMPLES / f"bugs/{b['id']}.onnx") for b in BUGS}
     assert {key: len(found.sites) for key, found in counts.items()} == dict.fromkeys(counts, 1)
 
 
-def test_every_operator_was_decided_about() -> None:
+def test_every_operator_is_classified() -> None:
     assert counter.SILENT.isdisjoint(counter.CONDITIONS)
     schemas = onnx.defs.get_all_schemas_with_history()
     names = {
@@ -319,7 +319,7 @@ def test_every_operator_was_decided_about() -> None:
     assert names - counter.SILENT - set(counter.CONDITIONS) == set()
 
 
-def test_documents_that_speak_of_broadcasting_are_counted() -> None:
+def test_documents_that_mention_broadcasting_are_counted() -> None:
     """Guards the reading by hand: a silent op whose document has the word says why it has it."""
     spoken = set()
     for schema in onnx.defs.get_all_schemas_with_history():
@@ -387,14 +387,14 @@ A, B, C = (2, 3), (2, 3), (3,)
         ("Tile", {"x": A}, ["x", "r"], {}, 0),
     ],
 )
-def test_the_convention(
+def test_site_is_counted_by_the_convention(
     op: str, shapes: dict[str, Any], inputs: list[str], attributes: dict[str, Any], sites: int
 ) -> None:
     found = _one(op, shapes, inputs, **attributes)
     assert (len(found.sites), len(found.custom)) == (sites, 0)
 
 
-def test_other_domains_and_unheard_of_ops_are_custom() -> None:
+def test_other_domains_and_unknown_ops_are_custom() -> None:
     for op, domain in (("Add", "com.example"), ("Scaler", "ai.onnx.ml"), ("NoSuchOp", "")):
         found = _one(op, {"a": A, "b": B}, ["a", "b"], domain=domain)
         assert [site.op for site in found.custom] == [op]
@@ -402,7 +402,7 @@ def test_other_domains_and_unheard_of_ops_are_custom() -> None:
     assert len(_one("Add", {"a": A, "b": B}, ["a", "b"], domain="ai.onnx").sites) == 1
 
 
-def test_a_function_counts_at_each_call_also_where_the_inliner_leaves_it() -> None:
+def test_function_counts_at_each_call() -> None:
     body = [helper.make_node("Add", ["p", "q"], ["r"], name="inner")]
     for function_opset in (21, 13):  # the inliner skips a function of another opset
         imports = [helper.make_opsetid("", function_opset)]
@@ -422,7 +422,7 @@ def test_a_function_counts_at_each_call_also_where_the_inliner_leaves_it() -> No
         assert found.custom == ()
 
 
-def test_the_command_prints_text_and_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_prints_text_and_json(capsys: pytest.CaptureFixture[str]) -> None:
     path = str(EXAMPLES / "clean.onnx")
     assert counter.main([path]) == 0
     assert "7 sites, 0 custom" in capsys.readouterr().out

@@ -33,7 +33,7 @@ def count(*shape: int) -> Any:
     return np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
 
 
-def test_a_chain(read: Any) -> None:
+def test_chain_of_nodes_is_executed(read: Any) -> None:
     nodes = [
         small.node("Add", "x c", "h", name="add"),
         small.node("Transpose", "h", "t", name="turn", perm=[1, 0]),
@@ -49,14 +49,14 @@ def test_a_chain(read: Any) -> None:
         count(2, 3) + np.array([1, 2, 3], np.float32)).T)  # fmt: skip
 
 
-def test_the_rule_of_old_op_sets(read: Any) -> None:
+def test_old_op_sets_use_their_own_rule(read: Any) -> None:
     node = small.node("Add", "x b", broadcast=1, axis=0)
     graph = read(small.model([node], {"x": (3, 3), "b": (3,)}, opset=6))
     made = execute(graph, {"x": np.zeros((3, 3), np.float32), "b": count(3)})
     np.testing.assert_array_equal(made["y"], np.repeat(count(3)[:, None], 3, 1))
 
 
-def test_axes_as_attribute_and_as_operand(read: Any) -> None:
+def test_axes_may_be_an_attribute_or_an_operand(read: Any) -> None:
     x = count(2, 3, 4)
     old = small.model([small.node("ReduceSum", "x", axes=[1], keepdims=0)], {"x": (2, 3, 4)},
                       opset=11)  # fmt: skip
@@ -67,7 +67,7 @@ def test_axes_as_attribute_and_as_operand(read: Any) -> None:
         np.testing.assert_array_equal(execute(read(content), {"x": x})["y"], x.sum(1))
 
 
-def test_softmax_of_old_op_sets_is_of_all_later_axes(read: Any) -> None:
+def test_softmax_of_old_op_sets_covers_all_later_axes(read: Any) -> None:
     x = count(2, 3, 4)
     graph = read(small.model([small.node("Softmax", "x", axis=1)], {"x": (2, 3, 4)}, opset=12))
     made = execute(graph, {"x": x})["y"]
@@ -90,7 +90,7 @@ def test_integers_divide_towards_zero(read: Any) -> None:
             execute(graph, {"a": np.arange(4), "b": np.arange(4)})
 
 
-def test_a_symbol_is_one_number(read: Any) -> None:
+def test_symbol_has_one_value(read: Any) -> None:
     graph = read(small.model([small.node("Add", "x z")], {"x": ("N", 3), "z": ("N", 1)}))
     execute(graph, {"x": count(2, 3), "z": count(2, 1)})
     with pytest.raises(ZerostrideError, match="calls N, is 4, but 2 in 'x'"):
@@ -110,13 +110,13 @@ def test_a_symbol_is_one_number(read: Any) -> None:
         ({"x": np.array([{}])}, "element type object"),
     ],
 )
-def test_inputs_are_checked(read: Any, given: Any, words: str) -> None:
+def test_wrong_inputs_are_refused(read: Any, given: Any, words: str) -> None:
     graph = read(small.model([small.node("Add", "x x")], {"x": (2, 3)}))
     with pytest.raises(ZerostrideError, match=words):
         execute(graph, given)
 
 
-def test_numbers_become_the_models_type(read: Any) -> None:
+def test_numbers_are_converted_to_the_models_type(read: Any) -> None:
     graph = read(small.model([small.node("Add", "x x")], {"x": (2,)}))
     made = execute(graph, {"x": [1, 2]})["y"]
     assert (made.dtype, made.tolist()) == (np.float32, [2.0, 4.0])
@@ -130,7 +130,7 @@ def test_numbers_become_the_models_type(read: Any) -> None:
         execute(read(helper.make_model(integers)), {"x": [300]})
 
 
-def test_every_op_that_is_not_executed_is_named_before_anything_is(read: Any) -> None:
+def test_unsupported_ops_are_named_before_execution(read: Any) -> None:
     nodes = [
         small.node("Reshape", "x s", "r", name="would_fail"),
         small.node("NonMaxSuppression", "r r", "h", name="boxes"),
@@ -147,7 +147,7 @@ def test_every_op_that_is_not_executed_is_named_before_anything_is(read: Any) ->
     assert not not_executed(graph, ["x"])
 
 
-def test_an_error_names_node_and_operands(read: Any) -> None:
+def test_error_names_node_and_operands(read: Any) -> None:
     graph = read(small.model([small.node("Add", "x z", name="sum")], {"x": None, "z": None}))
     with pytest.raises(ModelError, match=r"node 'sum' \(Add\).*x \(2, 3\) float32, z \(4,\)"):
         execute(graph, {"x": count(2, 3), "z": count(4)})
@@ -160,7 +160,7 @@ def test_an_error_names_node_and_operands(read: Any) -> None:
     ("op", "more"),
     [("Expand", {}), ("ConstantOfShape", {}), ("Tile", {}), ("Pad", {"mode": "constant"})],
 )
-def test_what_is_made_is_bounded(read: Any, op: str, more: Any) -> None:
+def test_created_tensors_are_bounded(read: Any, op: str, more: Any) -> None:
     huge = {"n": np.array([2**40] if op != "Pad" else [0, 2**40])}
     operands = "n" if op == "ConstantOfShape" else "x n"
     content = small.model([small.node(op, operands, **more)], {"x": (1,)}, huge)
@@ -168,7 +168,7 @@ def test_what_is_made_is_bounded(read: Any, op: str, more: Any) -> None:
         execute(read(content), {"x": count(1)})
 
 
-def test_a_broadcast_is_bounded(read: Any) -> None:
+def test_broadcast_is_bounded(read: Any) -> None:
     graph = read(small.model([small.node("Add", "x z")], {"x": (2**17, 1), "z": (2**17,)}))
     with pytest.raises(ModelError, match="bytes; at most"):
         execute(graph, {"x": np.zeros((2**17, 1), np.float32), "z": np.zeros(2**17, np.float32)})
@@ -183,7 +183,7 @@ def _body(nodes: Any, inputs: Any, outputs: Any) -> Any:
     )
 
 
-def test_branches(read: Any) -> None:
+def test_branches_are_executed(read: Any) -> None:
     then = _body([helper.make_node("Add", ["x", "c"], ["t"])], [], [("t", FLOAT)])
     other = _body([helper.make_node("Neg", ["x"], ["e"])], [], [("e", FLOAT)])
     node = helper.make_node("If", ["flag"], ["y"], then_branch=then, else_branch=other)
@@ -208,13 +208,13 @@ def _loop(turns: Any) -> Any:
     return small.model([node], {"x": (2,)}, weights, outputs=("last", "y"))
 
 
-def test_loops(read: Any) -> None:
+def test_loops_are_executed(read: Any) -> None:
     made = execute(read(_loop(3)), {"x": count(2)})
     np.testing.assert_array_equal(made["last"], count(2) * 3)
     np.testing.assert_array_equal(made["y"], [count(2), count(2) * 2, count(2) * 3])
 
 
-def test_a_loop_ends(read: Any, monkeypatch: Any) -> None:
+def test_endless_loop_reaches_the_limit(read: Any, monkeypatch: Any) -> None:
     with pytest.raises(ModelError, match="more work than the limit of 50 "):
         execute(read(_loop(2**62)), {"x": count(2)}, limit=50)
     monkeypatch.setattr(walk, "MAX_WORK", 60)
@@ -222,7 +222,7 @@ def test_a_loop_ends(read: Any, monkeypatch: Any) -> None:
         execute(read(_loop(2**62)), {"x": count(2)})
 
 
-def test_a_limit_counts_turns_nodes_and_large_results(read: Any) -> None:
+def test_limit_counts_loop_turns_nodes_and_large_results(read: Any) -> None:
     nodes = len(read(_loop(3)).nodes[0].bodies[0].nodes)
     execute(read(_loop(3)), {"x": count(2)}, limit=3 * (1 + nodes))
     with pytest.raises(ModelError, match="more work"):
@@ -255,7 +255,7 @@ _ENDLESS: dict[str, tuple[list[Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", ["tiles", "expands", "products"])
-def test_a_run_is_bounded_work_without_loops(name: str, read: Any, monkeypatch: Any) -> None:
+def test_work_without_loops_is_bounded(name: str, read: Any, monkeypatch: Any) -> None:
     nodes, weights = _ENDLESS[name]
     content = small.model(nodes, {"x": (1,) if name == "products" else (2,)}, weights)
     given = {"x": np.full(1 if name == "products" else 2, 0.5, np.float32)}
@@ -263,7 +263,7 @@ def test_a_run_is_bounded_work_without_loops(name: str, read: Any, monkeypatch: 
         execute(read(content), given, limit=1000)
 
 
-def test_the_steps_of_a_recurrent_layer_are_turns(read: Any) -> None:
+def test_steps_of_a_recurrent_layer_count_as_turns(read: Any) -> None:
     weights = {"w": (1, 1, 1), "r": (1, 1, 1)}
     content = small.model(
         [small.node("RNN", "x w r", "y", hidden_size=1)], {"x": (20, 1, 1)}, weights
@@ -273,7 +273,7 @@ def test_the_steps_of_a_recurrent_layer_are_turns(read: Any) -> None:
         execute(read(content), {"x": count(20).reshape(20, 1, 1)}, limit=19)
 
 
-def test_tensors_that_are_alive_are_bounded(read: Any, monkeypatch: Any) -> None:
+def test_memory_of_live_tensors_is_bounded(read: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(walk, "MAX_ALIVE", 100)
     nodes = [small.node("Neg", "x", f"n{k}") for k in range(4)]
     content = small.model([*nodes, small.node("Sum", "n0 n1 n2 n3")], {"x": (8,)})
@@ -283,7 +283,7 @@ def test_tensors_that_are_alive_are_bounded(read: Any, monkeypatch: Any) -> None
     execute(read(small.model([*chain, small.node("Neg", "n9")], {"x": (8,)})), {"x": count(8)})
 
 
-def test_a_loop_that_gathers_too_much_ends_early(read: Any, monkeypatch: Any) -> None:
+def test_loop_that_collects_too_much_ends_early(read: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(call, "MAX_BYTES", 8 * 50)
     with pytest.raises(ModelError, match="408 bytes; at most 400"):
         execute(read(_loop(2**62)), {"x": count(2)})
@@ -306,7 +306,7 @@ def test_values_are_freed_after_their_last_reader(read: Any) -> None:
     assert most <= 3
 
 
-def test_results_are_the_callers_own(read: Any) -> None:
+def test_results_belong_to_the_caller(read: Any) -> None:
     graph = read(small.model([small.node("Identity", "x")], {"x": (2,)}))
     x = count(2)
     made = execute(graph, {"x": x})["y"]

@@ -43,7 +43,7 @@ BROADCASTS: Any = [
 
 
 @pytest.mark.parametrize(("mode", "data", "target", "axes", "aligned"), BROADCASTS)
-def test_the_broadcast_layers_of_the_document(
+def test_documents_broadcast_layers_are_executed(
     mode: str, data: str, target: str, axes: str | None, aligned: Any, tmp_path: Path
 ) -> None:
     result = tuple(max(a, int(b)) for a, b in zip(aligned, target.split(","), strict=True))
@@ -60,7 +60,9 @@ def test_the_broadcast_layers_of_the_document(
 
 
 @pytest.mark.parametrize(("axis", "aligned"), [(1, (1, 3, 1)), (0, None), (-1, (1, 1, 3))])
-def test_pdpd_of_ir(axis: int, aligned: Any, tmp_path: Path) -> None:
+def test_pdpd_axis_of_an_ir_is_read_from_its_attribute(
+    axis: int, aligned: Any, tmp_path: Path
+) -> None:
     """The axis where an IR carries it; a plain `axis` is ignored there, and so it is here."""
     file = tmp_path / "layer.xml"
     data = f'auto_broadcast="pdpd" auto_broadcast.auto_broadcast_axis="{axis}"'
@@ -76,7 +78,7 @@ def test_pdpd_of_ir(axis: int, aligned: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(made, x + y.reshape(aligned))
 
 
-def test_a_squeeze_without_axes_takes_all_ones(tmp_path: Path) -> None:
+def test_squeeze_without_axes_removes_all_ones(tmp_path: Path) -> None:
     model = Ir()
     x = model.parameter("x", (2, 1, 3, 1))
     none = model.constant("none", np.array([], np.int64))
@@ -86,7 +88,7 @@ def test_a_squeeze_without_axes_takes_all_ones(tmp_path: Path) -> None:
     np.testing.assert_array_equal(made, value.reshape(2, 3))
 
 
-def test_a_broadcast_that_is_not_modelled_is_not_computed(tmp_path: Path) -> None:
+def test_broadcast_of_an_unknown_mode_is_refused(tmp_path: Path) -> None:
     # OpenVINO's Python API writes this mode, which no document of Broadcast-3 has.
     model = Ir()
     x = model.parameter("x", (3, 1))
@@ -98,7 +100,7 @@ def test_a_broadcast_that_is_not_modelled_is_not_computed(tmp_path: Path) -> Non
         execute(graph, {"x": np.ones((3, 1), np.float32)})
 
 
-def test_ncnn_adds_a_vector_to_the_rows(tmp_path: Path) -> None:
+def test_ncnn_add_aligns_a_vector_with_the_rows(tmp_path: Path) -> None:
     text = "7767517\n3 3\nInput a 0 1 a 0=5 1=5\nInput b 0 1 b 0=5\nBinaryOp add 2 1 a b y 0=0\n"
     (tmp_path / "m.param").write_text(text)
     graph = read_model(tmp_path / "m.param")
@@ -120,7 +122,7 @@ LAYERS: Any = [
 
 
 @pytest.mark.parametrize(("line", "weights", "numbers"), LAYERS)
-def test_what_layers_of_ncnn_are_beyond_their_broadcast(
+def test_ncnn_layers_are_executed_beyond_their_broadcast(
     line: str, weights: bytes, numbers: Any, tmp_path: Path
 ) -> None:
     graph = read_model(
@@ -134,7 +136,7 @@ def test_what_layers_of_ncnn_are_beyond_their_broadcast(
         np.testing.assert_array_equal(execute(graph, given, ["out"])["out"], numbers)
 
 
-def test_ops_without_words_are_named(tmp_path: Path) -> None:
+def test_ops_that_cannot_be_lowered_are_named(tmp_path: Path) -> None:
     text = "7767517\n2 2\nInput a 0 1 a 0=5\nYolov3DetectionOutput boxes 1 1 a y\n"
     (tmp_path / "m.param").write_text(text)
     with pytest.raises(ZerostrideError, match="Yolov3DetectionOutput"):
@@ -161,7 +163,7 @@ HOSTILE: Any = [
 
 @pytest.mark.parametrize(("op", "attributes"), HOSTILE, ids=[f"{o}-{a}"[:40] for o, a in HOSTILE])
 @pytest.mark.parametrize("opset", [1, 11, 21])
-def test_hostile_nodes_are_a_line(op: str, attributes: Any, opset: int, tmp_path: Path) -> None:
+def test_hostile_nodes_give_one_line(op: str, attributes: Any, opset: int, tmp_path: Path) -> None:
     """Whatever a file says, there is a result or a ModelError, and no other end."""
     file = tmp_path / "m.onnx"
     for operands in ("x", "x x", "x x x", "- x"):

@@ -31,9 +31,7 @@ def _runs(content: Any, folder: Path, limit: int, x: Any) -> bool:
 @pytest.mark.parametrize(
     ("op", "nanoseconds_an_element"), [("Neg", 3), ("Exp", 8), ("Erf", 151), ("Identity", 0)]
 )
-def test_an_op_is_charged_what_it_takes(
-    op: str, nanoseconds_an_element: int, tmp_path: Path
-) -> None:
+def test_op_is_charged_its_cost(op: str, nanoseconds_an_element: int, tmp_path: Path) -> None:
     content = small.model([small.node(op, "x", "y")], {"x": (COUNT,)})
     x = np.ones(COUNT, np.float32)
     units = nanoseconds_an_element * COUNT // UNIT
@@ -48,7 +46,7 @@ def test_reading_is_charged(tmp_path: Path) -> None:
     assert not _runs(content, tmp_path, COUNT // UNIT - 1, x)
 
 
-def test_a_chain_of_tiles_is_charged_for_all_it_makes(tmp_path: Path) -> None:
+def test_chain_of_tiles_is_charged_for_all_elements(tmp_path: Path) -> None:
     tiles = [small.node("Tile", f"t{k} r" if k else "x r", f"t{k + 1}") for k in range(18)]
     content = small.model(
         [*tiles, small.node("Neg", "t18", "y")], {"x": (1,)}, {"r": np.array([2])}
@@ -64,5 +62,5 @@ def test_halves_are_charged_more() -> None:
     assert nanoseconds("Add", (half, half), (half,)) > 3 * nanoseconds("Add", (single,), (single,))
 
 
-def test_the_default_is_ten_seconds() -> None:
+def test_default_limit_is_ten_seconds() -> None:
     assert MAX_WORK * UNIT == 10 * 10**9

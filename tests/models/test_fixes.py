@@ -21,7 +21,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
         (((1, 16, 4, 5), (4, 5)), (1, 4, 5)),
     ],
 )
-def test_a_fix_for_ncnn_is_no_trap_in_the_model(
+def test_fix_for_ncnn_is_no_trap_in_the_model(
     shapes: tuple[tuple[int, ...], tuple[int, ...]], proposed: tuple[int, ...] | None
 ) -> None:
     finding = small.site("Add", {"x": shapes[0], "y": shapes[1]}, target="ncnn")
@@ -38,7 +38,7 @@ def test_a_fix_for_ncnn_is_no_trap_in_the_model(
     [EXAMPLES / "tiny_vision.onnx", *sorted(EXAMPLES.glob("bugs/*"))],
     ids=lambda path: path.stem,
 )
-def test_what_reshapes_alone_cure_is_cured_in_the_model_too(path: Path) -> None:
+def test_fix_by_reshapes_alone_also_works_in_the_model(path: Path) -> None:
     for finding in zs.audit(path, target="ncnn").findings:
         if by_shapes(finding):
             assert finding.fix is not None
@@ -61,7 +61,7 @@ def by_shapes(finding: Finding) -> bool:
     return not (fix.swapped or fix.attributes or fix.merged_axes or fix.explicit)
 
 
-def test_what_keeps_a_check_from_running_says_the_option() -> None:
+def test_check_that_cannot_run_names_the_option() -> None:
     report = zs.verify(EXAMPLES / "dynamic.onnx", engine="numpy", cache=False)
     assert [check.outcome for check in report.checks] == ["not_run"] * 3
     for check, names in zip(report.checks, (["T"], ["T", "heads"], ["N", "M"]), strict=True):

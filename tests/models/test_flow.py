@@ -22,7 +22,7 @@ def ones(shape_name: str, out: str) -> Any:
 # What exporters write.
 
 
-def test_heads_split_and_joined() -> None:
+def test_split_and_joined_heads_keep_their_sizes() -> None:
     # Shape → Gather → Unsqueeze → Concat → Reshape, as PyTorch's view(B, T, 12, -1).
     nodes = [
         node("Shape", "x", "s"),
@@ -45,7 +45,7 @@ def test_heads_split_and_joined() -> None:
     assert check(content, found) > 4
 
 
-def test_expand_with_minus_one() -> None:
+def test_expand_with_minus_one_keeps_the_size() -> None:
     # PyTorch's expand(-1, C, -1): Where(target == -1, 1, target).
     nodes = [
         node("Shape", "z", "s"),
@@ -74,7 +74,7 @@ def test_expand_with_minus_one() -> None:
     assert shapes(flowing(written))["y"] == "N, 5, 4"
 
 
-def test_a_mask_of_past_and_present() -> None:
+def test_mask_of_past_and_present_has_the_sum() -> None:
     # The causal mask of a decoder: sizes computed from two inputs, and a slice by them.
     nodes = [
         node("Shape", "k", "s", start=1, end=2),
@@ -97,7 +97,7 @@ def test_a_mask_of_past_and_present() -> None:
     assert check(content, found) > 4
 
 
-def test_an_upsample_to_the_size_of_a_skip() -> None:
+def test_upsample_to_the_size_of_a_skip_has_its_size() -> None:
     nodes = [
         node("MaxPool", "x", "small", kernel_shape=[2, 2], strides=[2, 2]),
         node("Shape", "small", "all"),
@@ -119,7 +119,7 @@ def test_an_upsample_to_the_size_of_a_skip() -> None:
     assert needs(found)[2:] == ["H % 2 == 0", "W % 2 == 0"]
 
 
-def test_a_size_through_floats() -> None:
+def test_size_computed_in_floats_is_followed() -> None:
     # floor(float(N) / 2), as old exporters write N // 2; and the same rounded up.
     for op, shape in (("Floor", "N // 2"), ("Ceil", "(N + 1) // 2")):
         nodes = [
@@ -136,7 +136,7 @@ def test_a_size_through_floats() -> None:
         assert check(content, found) > 4
 
 
-def test_integer_division_rounds_to_zero() -> None:
+def test_integer_division_of_sizes_rounds_to_zero() -> None:
     nodes = [
         node("Shape", "x", "s"),
         node("Sub", "s five", "less"),
@@ -149,7 +149,7 @@ def test_integer_division_rounds_to_zero() -> None:
     assert shapes(found)["y"] == "?"
 
 
-def test_positions() -> None:
+def test_positions_from_a_range_have_their_size() -> None:
     nodes = [
         node("Shape", "x", "s"),
         node("Gather", "s i1", "t"),
@@ -165,7 +165,7 @@ def test_positions() -> None:
 # Inputs, and sizes put in.
 
 
-def test_what_names_stand_for() -> None:
+def test_names_in_a_file_are_read_as_sizes() -> None:
     shape = ("past + 1", "batch-size", None, "?", "-1", "unk__7", "2*N", "a b", 3)
     found = flowing(model([node("Relu", "x")], {"x": shape}))
     # A hyphen between words is no difference; what says nothing is a size without a name.
@@ -175,7 +175,7 @@ def test_what_names_stand_for() -> None:
     assert names[2:6] == ["x[2]", "x[3]", "x[4]", "x[5]"]
 
 
-def test_sizes_put_in() -> None:
+def test_given_sizes_replace_names() -> None:
     content = model([node("Add", "x z")], {"x": ("N", 3), "z": ("M", 3)})
     found = flowing(content, sizes={"N": 4})
     assert (shapes(found)["y"], needs(found)) == ("4, 3", ["M == 4 or M == 1"])
@@ -186,14 +186,14 @@ def test_sizes_put_in() -> None:
         flowing(content, sizes={"N": -1})
 
 
-def test_what_is_given_is_not_needed() -> None:
+def test_given_facts_are_not_needs() -> None:
     content = model([node("Add", "x z")], {"x": ("N", 3), "z": ("M", 3)})
     assert needs(flowing(content, given=Condition.parse("N == M"))) == []
     found = flowing(content, given=Condition.parse("N == M + 1 and M >= 2"))
     assert [str(failure.node_path) for failure in found.failures] == ["Add_0"]
 
 
-def test_needs_are_said_once() -> None:
+def test_equal_needs_are_listed_once() -> None:
     nodes = [
         node("Add", "x z", "a"),
         node("Mul", "x z", "b"),
@@ -207,7 +207,7 @@ def test_needs_are_said_once() -> None:
     assert str(found.condition) == "(M == N or N == 1 or M == 1) and M == N"
 
 
-def test_needs_that_contradict_each_other() -> None:
+def test_contradicting_needs_are_an_error() -> None:
     nodes = [
         node("Reshape", "x four", "a"),
         node("Reshape", "x five", "y"),
@@ -231,7 +231,7 @@ def test_needs_that_contradict_each_other() -> None:
         model([node("Softmax", "x", axis=5)], {"x": ("N", 3)}),
     ],
 )
-def test_nodes_that_no_sizes_satisfy(made: Any) -> None:
+def test_nodes_that_fail_for_all_sizes_are_errors(made: Any) -> None:
     found = flowing(made)
     assert len(found.failures) == 1
     assert not found.ok
@@ -242,7 +242,7 @@ def test_nodes_that_no_sizes_satisfy(made: Any) -> None:
 # What the file says of its own tensors.
 
 
-def test_claims_are_needs() -> None:
+def test_declared_shapes_become_needs() -> None:
     nodes = [node("Concat", "x x", "c", axis=0), node("Relu", "c")]
     inputs = {"x": ("N", 3)}
     found = flowing(model(nodes, inputs, claims={"y": (8, 3)}))
@@ -257,7 +257,7 @@ def test_claims_are_needs() -> None:
     assert "rank 1" in found.failures[0].words
 
 
-def test_names_of_the_file_for_what_is_derived() -> None:
+def test_derived_sizes_keep_the_files_names() -> None:
     nodes = [node("Concat", "x x", "c", axis=0), node("Relu", "c", "d"), node("Neg", "z")]
     inputs = {"x": ("N", 3), "z": ("M", 3)}
     found = flowing(model(nodes, inputs, claims={"c": ("twice", 3), "y": ("twice", 3)}))
@@ -268,7 +268,7 @@ def test_names_of_the_file_for_what_is_derived() -> None:
     assert needs(found) == []
 
 
-def test_the_file_is_believed_where_nothing_is_known() -> None:
+def test_declared_shape_is_used_where_nothing_is_inferred() -> None:
     unknown = helper.make_node("Strange", ["x"], ["h"], domain="some.where")
     content = model([unknown, node("NonZero", "h", "z"), node("Relu", "h")], {"x": ("N",)})
     content.opset_import.append(helper.make_opsetid("some.where", 1))
@@ -284,7 +284,7 @@ def test_the_file_is_believed_where_nothing_is_known() -> None:
     assert needs(found) == []
 
 
-def test_counts() -> None:
+def test_counts_cover_tensors_ranks_axes_and_sizes() -> None:
     nodes = [node("NonZero", "x", "z"), node("Transpose", "z")]
     found = flowing(model(nodes, {"x": ("N", 3)}))
     counts = found.counts()

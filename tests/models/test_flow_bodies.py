@@ -33,7 +33,7 @@ def branch(*nodes: Any) -> Any:
     return body(nodes, outputs="b")
 
 
-def test_branches_that_agree_in_part() -> None:
+def test_partly_agreeing_branches_keep_the_common_sizes() -> None:
     both = {
         "then_branch": branch(node("Add", "x z", "b")),
         "else_branch": branch(node("Concat", "x x", "b", axis=1)),
@@ -49,7 +49,7 @@ def test_branches_that_agree_in_part() -> None:
     assert check(content, found, strict=False) > 4
 
 
-def test_branches_of_the_same_shape() -> None:
+def test_branches_of_equal_shape_have_that_shape() -> None:
     both = {
         "then_branch": branch(node("Relu", "x", "b")),
         "else_branch": branch(node("Neg", "x", "b")),
@@ -58,7 +58,7 @@ def test_branches_of_the_same_shape() -> None:
     assert shapes(flowing(content))["y"] == "N, 3"
 
 
-def test_a_branch_that_is_known_to_be_taken() -> None:
+def test_known_branch_decides_the_shape() -> None:
     # PyTorch's squeeze: If(shape[1] == 1) then Squeeze else Identity.
     both = {
         "then_branch": branch(node("Squeeze", "x a", "b")),
@@ -80,7 +80,7 @@ def test_a_branch_that_is_known_to_be_taken() -> None:
     assert shapes(found)["y"] is None
 
 
-def test_the_unnamed_sizes_of_a_branch_stay_there() -> None:
+def test_unnamed_sizes_of_a_branch_stay_inside() -> None:
     both = {
         "then_branch": branch(node("NonZero", "x", "b")),
         "else_branch": branch(node("NonZero", "x", "b")),
@@ -98,7 +98,7 @@ def loop(nodes: Sequence[Any], inputs: str, outputs: str, **weights: Any) -> Any
     return body([node("Identity", "go", "on"), *nodes], inputs, outputs, weights)
 
 
-def test_what_a_loop_keeps() -> None:
+def test_loop_invariant_sizes_are_kept() -> None:
     made = loop([node("Add", "v x", "w"), node("Relu", "w", "u")], "i go v", "on w u")
     content = model(
         [node("Loop", "trips first x", "y z", body=made)],
@@ -111,7 +111,7 @@ def test_what_a_loop_keeps() -> None:
     assert check(content, found) > 4
 
 
-def test_what_a_loop_changes() -> None:
+def test_sizes_changed_by_a_loop_are_unknown() -> None:
     made = loop([node("Concat", "v x", "w", axis=0), node("Relu", "w", "u")], "i go v", "on w u")
     content = model(
         [node("Loop", "trips first x", "y z", body=made)],
@@ -124,7 +124,7 @@ def test_what_a_loop_changes() -> None:
     assert check(content, found) > 4
 
 
-def test_a_loop_of_unknown_trips() -> None:
+def test_loop_of_unknown_trips_has_an_open_size() -> None:
     made = loop([node("Relu", "v", "u"), node("Identity", "v", "w")], "i go v", "on w u")
     content = model(
         [node("Loop", "trips first x", "y z", body=made)],
@@ -138,13 +138,13 @@ def test_a_loop_of_unknown_trips() -> None:
     assert shapes(found)["z"] == "?, ?, 3"
 
 
-def test_a_loop_that_changes_the_rank() -> None:
+def test_loop_that_changes_the_rank_has_unknown_shape() -> None:
     made = loop([node("Unsqueeze", "v a", "w")], "i go v", "on w", a=[0])
     content = model([node("Loop", "trips - x", body=made)], {"x": ("N",)}, {"trips": np.array(2)})
     assert shapes(flowing(content))["y"] is None
 
 
-def test_a_scan() -> None:
+def test_scan_stacks_its_results() -> None:
     made = body([node("Add", "s e", "t"), node("Mul", "t f", "o")], "s e f", "t o")
     inputs = {"s": ("N",), "x": ("T", "N"), "z": ("U", 1)}
     content = model([node("Scan", "s x z", "y all", body=made, num_scan_inputs=2)], inputs)
@@ -157,7 +157,7 @@ def test_a_scan() -> None:
     assert shapes(known)["all"] == "T, N"
 
 
-def test_shadowed_names() -> None:
+def test_shadowed_names_are_kept_apart() -> None:
     # The body's h is another tensor than the graph's.
     made = branch(node("NonZero", "x", "h"), node("Transpose", "h", "b"))
     both = {"then_branch": made, "else_branch": made}
@@ -169,7 +169,7 @@ def test_shadowed_names() -> None:
 
 
 @pytest.mark.parametrize("depth", [3, 12])
-def test_loops_within_loops(depth: int) -> None:
+def test_nested_loops_are_followed(depth: int) -> None:
     made = loop([node("Relu", "v", "w")], "i go v", "on w")
     for _ in range(depth):
         made = loop([node("Loop", "trips - v", "w", body=made)], "i go v", "on w")
@@ -182,14 +182,14 @@ def test_loops_within_loops(depth: int) -> None:
 # Ops without a row.
 
 
-def test_an_op_without_a_row_is_asked_of_onnx() -> None:
+def test_op_without_a_row_is_inferred_by_onnx() -> None:
     content = model([node("DFT", "x", "y", onesided=0)], {"x": ("N", "T", 1)}, opset=17)
     assert shapes(flowing(content))["y"] == "N, T, 2"
     content = model([node("Det", "x", "y")], {"x": ("N", "M", 3, 3)})
     assert shapes(flowing(content))["y"] == "N, M"
 
 
-def test_an_unknown_op_is_unknown() -> None:
+def test_unknown_op_has_unknown_shape() -> None:
     strange = helper.make_node("Strange", ["x"], ["y"], domain="some.where")
     content = model([strange], {"x": ("N",)})
     content.opset_import.append(helper.make_opsetid("some.where", 1))

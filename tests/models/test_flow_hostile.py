@@ -77,7 +77,7 @@ EMPTY = helper.make_graph([], "b", [], [])
         ),
     ],
 )
-def test_hostile_nodes(made: Any) -> None:
+def test_hostile_nodes_give_valid_sizes(made: Any) -> None:
     found = flowing(made)
     found.counts()
     for value in found.graph.values():
@@ -85,14 +85,14 @@ def test_hostile_nodes(made: Any) -> None:
             assert not isinstance(size, int) or 0 <= size < 2**63
 
 
-def test_hostile_names_and_sizes() -> None:
+def test_hostile_names_and_sizes_are_read() -> None:
     shape = ("(" * 500, "N" * 5000, "1 // 0", "-5", "N - 9", "9" * 30, "max(", "or", "a\nb", "0")
     found = flowing(model([node("Relu", "x")], {"x": shape}))
     assert len(found.shape_of(found.graph.outputs[0]) or ()) == len(shape)
     assert "N >= 9" in needs(found)
 
 
-def test_a_size_below_0_in_the_file() -> None:
+def test_negative_size_in_the_file_is_unknown() -> None:
     content = model([node("Relu", "x")], {"x": (1, 3)})
     content.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -7
     content.graph.output[0].type.tensor_type.shape.dim.add().dim_value = -1
@@ -100,13 +100,13 @@ def test_a_size_below_0_in_the_file() -> None:
     assert shapes(flowing(content))["y"] == "?, 3"
 
 
-def test_an_axis_count_beyond_what_is_followed() -> None:
+def test_vectors_beyond_the_limit_are_not_followed() -> None:
     nodes = [node("Shape", "s", "t"), node("ConstantOfShape", "t", "y")]
     found = flowing(model(nodes, {"s": (1,) * 70}))
     assert shapes(found)["y"] is None
 
 
-def test_expressions_that_grow_without_end() -> None:
+def test_endlessly_growing_expressions_are_cut() -> None:
     nodes = [node("Shape", "x", "h0")]
     for k in range(40):
         nodes.append(node("Mul", f"h{k} h{k}", f"g{k}"))
@@ -116,7 +116,7 @@ def test_expressions_that_grow_without_end() -> None:
     assert shapes(found)["y"] == "?, ?"
 
 
-def test_many_sizes_that_broadcast() -> None:
+def test_many_broadcast_sizes_are_bounded() -> None:
     inputs = {f"x{k}": (f"N{k}", 3) for k in range(60)}
     nodes = [node("Add", "x0 x1", "h1")]
     nodes += [node("Add", f"h{k - 1} x{k}", f"h{k}") for k in range(2, 60)]
@@ -126,7 +126,7 @@ def test_many_sizes_that_broadcast() -> None:
     assert len(found.conditions) >= 10
 
 
-def test_a_large_dynamic_model() -> None:
+def test_large_dynamic_model_is_inferred_in_time() -> None:
     weights = {
         "i0": np.array(0),
         "i1": np.array(1),
@@ -166,21 +166,21 @@ def test_a_large_dynamic_model() -> None:
     assert needs(found) == ["S == T or T == 1 or S == 1"]
 
 
-def test_a_large_model_whose_sizes_all_differ() -> None:
+def test_large_model_of_different_sizes_is_inferred_in_time() -> None:
     nodes = [node("Concat", f"h{k} one", f"h{k + 1}", axis=0) for k in range(3000)]
     nodes.append(node("Relu", "h3000"))
     content = model(nodes, {"h0": ("N", 3)}, {"one": np.ones((1, 3), np.float32)})
     assert shapes(flowing(content))["y"] == "N + 3000, 3"
 
 
-def test_kinds_of_tensors_that_are_none() -> None:
+def test_sequences_and_optionals_have_no_shape() -> None:
     sequence = helper.make_tensor_sequence_value_info("q", TensorProto.FLOAT, None)
     content = model([node("SequenceAt", "q i")], {}, {"i": np.array(0)})
     content.graph.input.append(sequence)
     assert shapes(flowing(content))["y"] is None
 
 
-def test_broadcasts_within_broadcasts() -> None:
+def test_nested_broadcasts_are_bounded() -> None:
     # Each size is a broadcast of the last one and a new one: cases of cases, without a bound.
     nodes = []
     for k in range(30):

@@ -224,7 +224,7 @@ EVERY = [*ELEMENTWISE, *WINDOWS]
 
 
 @pytest.mark.parametrize("case", EVERY, ids=[f"{k}-{c.node.op_type}" for k, c in enumerate(EVERY)])
-def test_rows(case: Case) -> None:
+def test_row_infers_its_cases(case: Case) -> None:
     judge(case)
 
 
@@ -247,6 +247,6 @@ def test_no_row_raises(op: str) -> None:
 
 
 @pytest.mark.parametrize("op", SAME.split())
-def test_ops_of_one_tensor(op: str) -> None:
+def test_unary_ops_keep_the_shape(op: str) -> None:
     found = flowing(model([node(op, "x")], {"x": ("N", None)}))
     assert (shapes(found)["y"], needs(found)) == ("N, ?", [])

@@ -174,5 +174,5 @@ EVERY = [*MOVEMENT, *INDEXING]
 
 
 @pytest.mark.parametrize("case", EVERY, ids=[f"{k}-{c.node.op_type}" for k, c in enumerate(EVERY)])
-def test_rows(case: Case) -> None:
+def test_row_infers_its_cases(case: Case) -> None:
     judge(case)

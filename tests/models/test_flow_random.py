@@ -143,7 +143,7 @@ class Maker:
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_random_graphs(seed: int) -> None:
+def test_random_graphs_have_the_computed_shapes(seed: int) -> None:
     made = Maker(seed)
     if not made.nodes:
         return

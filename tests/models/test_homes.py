@@ -52,7 +52,7 @@ def run(model: Path, words, home: str, most: int | None = None):
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("home", ["/proc", "/dev/null/home", "/proc/nowhere/home"])
-def test_a_home_that_takes_nothing_changes_no_answer(model, command, home):
+def test_unwritable_home_changes_no_result(model, command, home):
     usual = run(model, COMMANDS[command], str(model.parent / "home"))
     there = run(model, COMMANDS[command], home)
     assert usual.returncode in (0, 1), usual.stderr
@@ -61,7 +61,7 @@ def test_a_home_that_takes_nothing_changes_no_answer(model, command, home):
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_full_disk_is_one_line_or_no_fault_and_leaves_nothing(model, command):
+def test_full_disk_is_one_line_and_leaves_no_file(model, command):
     """The limit is below every file that is written, and above what a pipe needs."""
     words, before = COMMANDS[command], {"m.onnx"}
     answer = run(model, words, str(model.parent / "home"), most=10)
@@ -77,7 +77,7 @@ def test_a_full_disk_is_one_line_or_no_fault_and_leaves_nothing(model, command):
     assert {path.name for path in left} == before
 
 
-def test_answers_are_kept_only_where_they_can_be(tmp_path, monkeypatch):
+def test_results_are_cached_only_where_possible(tmp_path, monkeypatch):
     monkeypatch.setenv("ZEROSTRIDE_CACHE", str(tmp_path))
     kept = Cache("numpy", "2")
     kept.put("task", ANSWER)
@@ -92,7 +92,7 @@ def test_answers_are_kept_only_where_they_can_be(tmp_path, monkeypatch):
         assert not none.on
 
 
-def test_a_user_without_a_home_has_no_cache(monkeypatch):
+def test_user_without_a_home_has_no_cache(monkeypatch):
     import pwd
 
     def nobody(number: int) -> None:

@@ -46,7 +46,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 # Files that are no model.
 
 
-def test_a_file_cut_anywhere_is_refused_or_read(tmp_path: Path) -> None:
+def test_truncated_file_is_refused_or_read(tmp_path: Path) -> None:
     data = (EXAMPLES / "functions_and_subgraphs.onnx").read_bytes()
     whole = len(read(tmp_path, data).nodes)
     refusals = 0
@@ -80,7 +80,7 @@ def test_another_format_is_one_line(tmp_path: Path, data: bytes) -> None:
     refused(tmp_path, data)
 
 
-def test_what_is_no_file_is_one_line(tmp_path: Path) -> None:
+def test_missing_or_irregular_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "folder.onnx").mkdir()
     (tmp_path / "file").write_text("")
     paths = [
@@ -102,7 +102,7 @@ def test_what_is_no_file_is_one_line(tmp_path: Path) -> None:
         read_onnx("a\x00b.onnx")
 
 
-def test_a_file_beyond_what_protobuf_holds_is_not_read(tmp_path: Path) -> None:
+def test_file_beyond_protobufs_limit_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "large.onnx"
     with path.open("wb") as handle:
         handle.truncate(3 << 30)  # sparse: takes no room
@@ -133,7 +133,7 @@ def test_a_file_beyond_what_protobuf_holds_is_not_read(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_any_sizes_are_answered(tmp_path: Path, sizes: list[Any]) -> None:
+def test_any_sizes_give_a_report(tmp_path: Path, sizes: list[Any]) -> None:
     made = model([add("x", "b")], [value("x", sizes), value("b", sizes[-1:])])
     graph = read(tmp_path, made)
     for target in ("ncnn", "torch", "openvino"):
@@ -142,12 +142,12 @@ def test_any_sizes_are_answered(tmp_path: Path, sizes: list[Any]) -> None:
         said(report)
 
 
-def test_a_product_beyond_64_bits_is_a_finding(tmp_path: Path) -> None:
+def test_product_beyond_64_bits_is_a_finding(tmp_path: Path) -> None:
     made = model([add("x", "b")], [value("x", [2**40, 1]), value("b", [1, 2**40])])
     assert "invalid_source" in audited(tmp_path, made, "torch")
 
 
-def test_an_unknown_shape_is_an_unknown_finding(tmp_path: Path) -> None:
+def test_unknown_shape_is_an_unknown_finding(tmp_path: Path) -> None:
     made = model([add("x", "b")], [value("x", None), value("b", [3])])
     (finding,) = zs.audit(write(tmp_path, made), "ncnn").findings
     assert (finding.verdict, finding.reason) == ("unknown", "unknown_shape")
@@ -167,7 +167,7 @@ OUTSIDE = ["../../etc/passwd", "/etc/passwd", "a/../../b", "", "..", "\x00", "a\
 
 
 @pytest.mark.parametrize("location", ["missing.bin", *OUTSIDE], ids=repr)
-def test_missing_and_escaping_data_is_named_and_not_read(tmp_path: Path, location: str) -> None:
+def test_missing_or_escaping_data_is_named_and_not_read(tmp_path: Path, location: str) -> None:
     path = write(tmp_path, model([add("x", "w")], initializer=[external(location)]))
     graph = read_onnx(path)
     (note,) = graph.notes
@@ -177,7 +177,7 @@ def test_missing_and_escaping_data_is_named_and_not_read(tmp_path: Path, locatio
     assert said(zs.audit(path, "torch")).count("same_plan") == 1
 
 
-def test_data_is_looked_for_but_never_opened(tmp_path: Path) -> None:
+def test_external_data_is_looked_for_but_never_opened(tmp_path: Path) -> None:
     # A link is followed: caches keep models as links to their files.
     (tmp_path / "w.bin").symlink_to(tmp_path / "elsewhere")
     path = write(tmp_path, model([add("x", "w")], initializer=[external("w.bin")]))
@@ -187,14 +187,14 @@ def test_data_is_looked_for_but_never_opened(tmp_path: Path) -> None:
     assert read_onnx(path).notes == ()
 
 
-def test_data_that_is_there_is_no_finding(tmp_path: Path) -> None:
+def test_existing_external_data_is_no_finding(tmp_path: Path) -> None:
     (tmp_path / "w.bin").write_bytes(b"x" * 12)
     path = write(tmp_path, model([add("x", "w")], initializer=[external("w.bin")]))
     assert zs.audit(path, "torch").ok
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 4, 100])
-def test_a_constant_with_too_little_or_too_much_data(tmp_path: Path, count: int) -> None:
+def test_constant_with_too_little_or_too_much_data_is_reported(tmp_path: Path, count: int) -> None:
     tensor = onnx.TensorProto(name="s", data_type=INT64, dims=[3], int64_data=range(count))
     made = model(
         [helper.make_node("Expand", ["x", "s"], ["y"])],
@@ -207,7 +207,7 @@ def test_a_constant_with_too_little_or_too_much_data(tmp_path: Path, count: int)
     assert "1 broadcast" in audited(tmp_path, made)
 
 
-def test_a_constant_that_claims_a_huge_shape(tmp_path: Path) -> None:
+def test_constant_that_claims_a_huge_shape_is_reported(tmp_path: Path) -> None:
     for dims in ([2**60], [2**62, 2**62], [-1], [2**31, 2**31]):
         tensor = onnx.TensorProto(name="s", data_type=INT64, dims=dims, int64_data=[1])
         made = model([add("x", "s")], initializer=[tensor])
@@ -215,7 +215,7 @@ def test_a_constant_that_claims_a_huge_shape(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [0, 8, 14, 15, 16, 17, 23, 99, -1, 2**31 - 1])
-def test_odd_element_types(tmp_path: Path, kind: int) -> None:
+def test_unusual_element_types_are_read(tmp_path: Path, kind: int) -> None:
     made = model(
         [add("x", "s")],
         [value("x", [2, 3], max(kind, 0))],
@@ -224,7 +224,7 @@ def test_odd_element_types(tmp_path: Path, kind: int) -> None:
     assert len(zs.audit(write(tmp_path, made), "torch").findings) == 1
 
 
-def test_a_sparse_constant_has_a_shape(tmp_path: Path) -> None:
+def test_sparse_constant_has_a_shape(tmp_path: Path) -> None:
     values = numpy_helper.from_array(np.array([1.0], np.float32), "s")
     indices = numpy_helper.from_array(np.array([1]), "i")
     sparse = helper.make_sparse_tensor(values, indices, [3])
@@ -233,7 +233,7 @@ def test_a_sparse_constant_has_a_shape(tmp_path: Path) -> None:
     assert finding.operands[1] == ("s", (3,))
 
 
-def test_attributes_that_are_no_numbers(tmp_path: Path) -> None:
+def test_non_numeric_attributes_are_reported(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Clip", ["x"], ["a"], min=math.nan, max=-math.inf),
         add("a", "a", "b", axis=math.nan),
@@ -266,7 +266,7 @@ def test_control_characters_do_not_reach_a_terminal(tmp_path: Path) -> None:
     assert "\x1b" not in page
 
 
-def test_a_file_name_with_control_characters(tmp_path: Path) -> None:
+def test_control_characters_in_a_file_name_are_escaped(tmp_path: Path) -> None:
     path = tmp_path / "\x1b[31m\n[red]x[nope].onnx"
     path.write_bytes(b"nonsense")
     answer = audit(path)
@@ -277,7 +277,7 @@ def test_a_file_name_with_control_characters(tmp_path: Path) -> None:
     answered(audit(path))
 
 
-def test_a_name_of_a_megabyte_is_cut(tmp_path: Path) -> None:
+def test_name_of_a_megabyte_is_cut(tmp_path: Path) -> None:
     name = "n" * (1 << 20)
     made = model([add(name, "b", name + "c", name=name)], [value(name, [5, 5]), value("b", [5])])
     for options in ([], ["--summary"]):
@@ -286,7 +286,7 @@ def test_a_name_of_a_megabyte_is_cut(tmp_path: Path) -> None:
         assert len(answer.out) < 20_000
 
 
-def test_names_that_are_not_utf8(tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_read(tmp_path: Path) -> None:
     made = model([add("x_x", "x_x", "y_y", name="n_n")], [value("x_x", [2, 3])])
     data = made.SerializeToString().replace(b"_", b"\xff")
     path = write(tmp_path, data)
@@ -301,7 +301,7 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
         assert zs.audit(write(tmp_path, odd), "torch").findings == ()
 
 
-def test_a_counter_example_of_infinity_is_json(tmp_path: Path) -> None:
+def test_infinite_counter_example_is_valid_json(tmp_path: Path) -> None:
     made = model(
         [helper.make_node("Div", ["x", "b"], ["y"])], [value("x", [5, 5]), value("b", [5])]
     )

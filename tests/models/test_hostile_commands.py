@@ -41,7 +41,7 @@ def not_ported(path: Path, goal: Path) -> str:
     return " ".join(note for finding in report.findings for note in finding.notes)
 
 
-def test_a_node_without_outputs_is_not_ported(tmp_path: Path) -> None:
+def test_node_without_outputs_is_not_ported(tmp_path: Path) -> None:
     nodes = [helper.make_node("Add", ["x", "y"], []), small.node("Add", "x y", "z")]
     path = saved(tmp_path, small.model(nodes, {"x": (5, 5), "y": (5,)}, outputs=("z",)))
     assert "not ported: the node has no output" in not_ported(path, tmp_path / "out.onnx")
@@ -50,13 +50,13 @@ def test_a_node_without_outputs_is_not_ported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("op", ["Sum", "Max", "Mean"])
 @pytest.mark.parametrize("count", [101, 502])
-def test_a_node_of_very_many_operands_is_not_ported(op: str, count: int, tmp_path: Path) -> None:
+def test_node_of_very_many_operands_is_not_ported(op: str, count: int, tmp_path: Path) -> None:
     node = small.node(op, " ".join(["x", *["y"] * (count - 1)]), "z")
     path = saved(tmp_path, small.model([node], {"x": (5, 5), "y": (5,)}, outputs=("z",)))
     assert "not ported: it has more than 100 operands" in not_ported(path, tmp_path / "out.onnx")
 
 
-def test_a_body_that_reads_a_name_that_is_not_utf_8(tmp_path: Path) -> None:
+def test_body_that_reads_a_name_outside_utf8_is_read(tmp_path: Path) -> None:
     body = helper.make_graph(
         [
             small.node("Add", "s o1", "t"),
@@ -82,7 +82,7 @@ def test_a_body_that_reads_a_name_that_is_not_utf_8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("location", ["a" * 5000, "a/" * 3000 + "a", "\x00", "a" * 256])
-def test_a_location_that_no_file_system_takes(location: str, tmp_path: Path) -> None:
+def test_location_refused_by_the_file_system_is_reported(location: str, tmp_path: Path) -> None:
     weight = onnx.TensorProto(name="w", data_type=1, dims=[5], data_location=1)
     weight.external_data.add(key="location", value=location)
     made = small.model([small.node("Add", "x w")], {"x": (3, 5)})
@@ -95,5 +95,5 @@ def test_a_location_that_no_file_system_takes(location: str, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "op", ["Add", "BatchNormalization", "Clip", "Gemm", "MatMul", "Max", "PRelu", "Where"]
 )
-def test_a_node_short_of_operands(op: str, tmp_path: Path) -> None:
+def test_node_with_too_few_operands_is_reported(op: str, tmp_path: Path) -> None:
     everything(saved(tmp_path, small.model([small.node(op, "x", "y")], {"x": ("N", 3)})))

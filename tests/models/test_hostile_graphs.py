@@ -40,7 +40,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 # Graphs.
 
 
-def test_a_custom_domain_is_unknown(tmp_path: Path) -> None:
+def test_custom_domain_is_unknown(tmp_path: Path) -> None:
     made = model(
         [helper.make_node("Frob", ["x"], ["y"], domain="com.example")],
         opsets=[("", 17), ("com.example", 1)],
@@ -82,7 +82,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_graph_is_answered(tmp_path: Path, name: str) -> None:
+def test_broken_graph_gives_a_report(tmp_path: Path, name: str) -> None:
     made = model(BROKEN[name], [value("x", [2, 3]), value("i", [1], INT64)])
     for target in ("ncnn", "onnxruntime"):
         report = zs.audit(write(tmp_path, made), target)
@@ -95,11 +95,11 @@ def test_a_broken_graph_is_answered(tmp_path: Path, name: str) -> None:
     [[("", 0)], [("", -1)], [("", 2**31)], [("", 2**40 + 17)], [("", -(2**63))], [("x", 0)]],
     ids=str,
 )
-def test_a_version_that_is_none_is_refused(tmp_path: Path, opsets: list[tuple[str, int]]) -> None:
+def test_invalid_version_is_refused(tmp_path: Path, opsets: list[tuple[str, int]]) -> None:
     assert "is no version" in refused(tmp_path, model([add()], opsets=opsets))
 
 
-def test_a_version_of_the_future_or_none_at_all_is_answered(tmp_path: Path) -> None:
+def test_future_or_missing_version_gives_a_report(tmp_path: Path) -> None:
     future = model([add()], opsets=[("", 10**9)])
     assert len(zs.audit(write(tmp_path, future), "torch").findings) == 1
     none = model([add()], opsets=[("com.example", 1)])
@@ -107,7 +107,7 @@ def test_a_version_of_the_future_or_none_at_all_is_answered(tmp_path: Path) -> N
     assert any("taken as 1" in note for note in report.notes)
 
 
-def test_types_that_are_no_tensors(tmp_path: Path) -> None:
+def test_non_tensor_types_are_read(tmp_path: Path) -> None:
     inside = helper.make_tensor_type_proto(FLOAT, [2, 3])
     kinds = [
         helper.make_sequence_type_proto(inside),
@@ -122,7 +122,7 @@ def test_types_that_are_no_tensors(tmp_path: Path) -> None:
         assert finding.verdict == "unknown"
 
 
-def test_declared_shapes_that_contradict_inference(tmp_path: Path) -> None:
+def test_declared_shapes_that_contradict_inference_are_reported(tmp_path: Path) -> None:
     made = model([add("x", "x", "a"), add("a", "b")], value_info=[value("a", [7, 7, 7])])
     made.graph.input.append(value("b", [3]))
     audited(tmp_path, made)
@@ -132,7 +132,7 @@ def test_declared_shapes_that_contradict_inference(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("depth", [1, 10, 30])
-def test_bodies_in_bodies_are_read(tmp_path: Path, depth: int) -> None:
+def test_nested_bodies_are_read(tmp_path: Path, depth: int) -> None:
     graph = read(tmp_path, nested(depth))
     assert len(graph.nodes) == depth + 1
     assert len(graph.nodes[-1].scope) == 2 * depth
@@ -158,7 +158,7 @@ def test_time_is_linear_in_nodes_and_bodies(tmp_path: Path) -> None:
     assert large < 30 * small + 0.5
 
 
-def test_many_bodies_over_many_names(tmp_path: Path) -> None:
+def test_many_bodies_over_many_names_take_linear_time(tmp_path: Path) -> None:
     body = helper.make_graph([add("v1", "b", "r")], "body", [], [value("r", None)])
     nodes = [add(f"v{k}", "b", f"v{k + 1}") for k in range(10_000)]
     nodes += [
@@ -175,7 +175,7 @@ def test_many_bodies_over_many_names(tmp_path: Path) -> None:
 # Functions.
 
 
-def test_functions_that_call_themselves_are_not_inlined(tmp_path: Path) -> None:
+def test_recursive_functions_are_not_inlined(tmp_path: Path) -> None:
     opsets = [("", 17), ("f", 1)]
     for functions in (
         [function("F", [call("F")])],
@@ -187,7 +187,7 @@ def test_functions_that_call_themselves_are_not_inlined(tmp_path: Path) -> None:
         assert "calls itself" in audited(tmp_path, made)
 
 
-def test_a_long_chain_of_functions_is_inlined(tmp_path: Path) -> None:
+def test_long_chain_of_functions_is_inlined(tmp_path: Path) -> None:
     chain = [function(f"F{k}", [call(f"F{k + 1}")]) for k in range(100)]
     chain.append(function("F100", [add("a", "a", "b")]))
     made = model([call("F0", "x", "y")], opsets=[("", 17), ("f", 1)], functions=chain)
@@ -196,7 +196,7 @@ def test_a_long_chain_of_functions_is_inlined(tmp_path: Path) -> None:
     assert report.notes == ()
 
 
-def test_functions_that_double_are_not_written_out(tmp_path: Path) -> None:
+def test_functions_that_double_are_not_inlined(tmp_path: Path) -> None:
     doubling = [
         function(f"F{k}", [call(f"F{k + 1}", "a", "t"), call(f"F{k + 1}", "t", "b")])
         for k in range(60)
@@ -208,7 +208,7 @@ def test_functions_that_double_are_not_written_out(tmp_path: Path) -> None:
     assert f"{2**60} nodes" in answer.out
 
 
-def test_a_function_defined_twice_or_lacking_attributes(tmp_path: Path) -> None:
+def test_function_defined_twice_or_without_attributes_is_reported(tmp_path: Path) -> None:
     twice = [function("F", [add("a", "a", "b")])] * 2
     made = model([call("F", "x", "y")], opsets=[("", 17), ("f", 1)], functions=twice)
     assert any("twice" in note for note in zs.audit(write(tmp_path, made), "torch").notes)
@@ -241,13 +241,13 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("name", STRANGE)
-def test_inference_that_wants_all_memory_does_not_get_it(tmp_path: Path, name: str) -> None:
+def test_memory_of_inference_is_limited(tmp_path: Path, name: str) -> None:
     path = write(tmp_path, STRANGE[name])
     answered(audit(path, "--full"))
 
 
 @pytest.mark.parametrize("op", ["Concat", "Tile"])
-def test_vectors_that_double_are_not_listed(tmp_path: Path, op: str) -> None:
+def test_vectors_that_double_are_not_followed(tmp_path: Path, op: str) -> None:
     """onnx's inference with its propagation of numbers lists 2^30 of them."""
     chain = [
         helper.make_node(
@@ -269,7 +269,7 @@ def test_vectors_that_double_are_not_listed(tmp_path: Path, op: str) -> None:
     assert "inference stopped" not in answer.out + answer.err
 
 
-def test_no_example_is_strange_or_malformed() -> None:
+def test_examples_are_not_reported_as_malformed() -> None:
     for path in sorted(EXAMPLES.rglob("*.onnx")):
         loaded = onnx.load(path)
         assert not strange(loaded), path
@@ -277,13 +277,13 @@ def test_no_example_is_strange_or_malformed() -> None:
         assert len(list(nodes_of(loaded.graph.node))) >= len(loaded.graph.node)
 
 
-def test_inference_apart_finds_the_same_shapes() -> None:
+def test_inference_in_another_process_gives_the_same_shapes() -> None:
     loaded = onnx.load(EXAMPLES / "tiny_vision.onnx")
     expected = onnx.shape_inference.infer_shapes(loaded)
     assert infer_apart(loaded).SerializeToString() == expected.SerializeToString()
 
 
-def test_a_malformed_node_does_not_hide_the_others(tmp_path: Path) -> None:
+def test_malformed_node_does_not_hide_the_others(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("LSTM", ["x"], ["z"], name="short"),
         helper.make_node("Transpose", ["x"], ["t"]),
@@ -294,7 +294,7 @@ def test_a_malformed_node_does_not_hide_the_others(tmp_path: Path) -> None:
     assert report.findings[-1].operands[0] == ("t", (3, 2))
 
 
-def test_a_child_that_dies_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_crashed_child_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
     report = zs.audit(write(tmp_path, STRANGE["split in 2^31"]), "torch")
     assert any("could not be started apart" in note for note in report.notes)

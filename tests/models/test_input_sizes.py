@@ -176,9 +176,7 @@ def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, Any]]:
 
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("seed", range(12))
-def test_advice_is_accepted_as_it_is_pasted(
-    format_: str, seed: int, run: Any, tmp_path: Path
-) -> None:
+def test_advice_can_be_pasted_as_options(format_: str, seed: int, run: Any, tmp_path: Path) -> None:
     drawn = FORMATS[format_](random.Random(seed), tmp_path)
     for name in COMMANDS.keys() - drawn.without:
         _, said = run(name, drawn.file)
@@ -215,7 +213,7 @@ def a_fork() -> Any:
     return model(nodes, {"x": ("N", "C", 3)}, {"w": (3,), "one": np.array([1])})
 
 
-def test_a_shape_that_a_branch_decides_names_the_size(run: Any, tmp_path: Path) -> None:
+def test_shape_decided_by_a_branch_names_the_size(run: Any, tmp_path: Path) -> None:
     file = tmp_path / "fork.onnx"
     file.write_bytes(a_fork().SerializeToString())
     _, said = run("audit", file)
@@ -252,7 +250,7 @@ def one(*shape: Any, **more: Any) -> Any:
     return read(model([node("Relu", "x")], {"x": shape}, **more))
 
 
-def test_what_sizes_mean() -> None:
+def test_given_sizes_set_names_and_axes() -> None:
     graph = one("N", "N + 1", None, "unk__3", 2)
     made = sized(graph, {"x[1]": 5, "unk__3": 7}, {"x": (None, None, 6, None, 2)})
     assert made.inputs[0].shape == (4, 5, 6, 7, 2)
@@ -293,12 +291,12 @@ def test_what_sizes_mean() -> None:
         (None, {"x": (None, None, None, "K")}, "its axis 3 is 2, not K"),
     ],
 )
-def test_what_contradicts_is_refused(sizes: Any, input_shapes: Any, said: str) -> None:
+def test_contradicting_sizes_are_refused(sizes: Any, input_shapes: Any, said: str) -> None:
     with pytest.raises(zs.ZerostrideError, match=said):
         sized(one("N", "N + 1", None, 2), sizes, input_shapes)
 
 
-def test_an_expression_of_the_file_binds_its_size() -> None:
+def test_expression_in_the_file_binds_its_size() -> None:
     graph = one("2*N", "N", "M + N")
     assert sized(graph, {"x[0]": 6}).inputs[0].shape[:2] == (6, 3)
     assert sized(graph, None, [(6, 3, 8)]).inputs[0].shape == (6, 3, 8)
@@ -308,7 +306,7 @@ def test_an_expression_of_the_file_binds_its_size() -> None:
         sized(graph, {"N": 3, "x[2]": 2})
 
 
-def test_bounds_of_a_file_hold(tmp_path: Path) -> None:
+def test_bounds_of_a_file_are_kept(tmp_path: Path) -> None:
     made = Ir()
     given = made.parameter("x", ["1..8", 3])
     made.result(made.layer("relu", "ReLU", (given,), ["1..8", 3]))
@@ -318,7 +316,7 @@ def test_bounds_of_a_file_hold(tmp_path: Path) -> None:
         zs.shapes(file, sizes={"x[0]": 9})
 
 
-def test_what_the_file_says_inside_is_checked() -> None:
+def test_given_sizes_are_checked_against_inner_shapes() -> None:
     # Where every other size is a number, too: the file's own are not believed then.
     content = model([node("Relu", "x", "h"), node("Relu", "h")], {"x": ("N", 3)},
                     claims={"h": (1, 3), "y": (1, 3)})  # fmt: skip
@@ -328,7 +326,7 @@ def test_what_the_file_says_inside_is_checked() -> None:
     assert [failure.node_path for failure in found.failures]
 
 
-def test_a_name_inside_the_model_is_a_size_too() -> None:
+def test_name_inside_the_model_can_be_set() -> None:
     nodes = [node("NonZero", "x", "h"), node("Cast", "h", "y", to=1)]
     content = model(nodes, {"x": (4,)}, claims={"h": (1, "found")})
     graph = sized(read(content), {"found": 3})
@@ -346,6 +344,6 @@ def test_many_models_share_options(tmp_path: Path, run: Any) -> None:
     assert (status, "'K'" in said["detail"]) == (2, True)
 
 
-def test_the_error_travels_between_processes() -> None:
+def test_error_can_be_pickled() -> None:
     error = pickle.loads(pickle.dumps(UnknownSize("N", "no N")))
     assert (error.name, str(error)) == ("N", "no N")

@@ -42,7 +42,7 @@ def refusal(path: Path) -> str:
     return said
 
 
-def test_values_nodes_and_places(tmp_path: Path) -> None:
+def test_values_nodes_and_places_are_read(tmp_path: Path) -> None:
     graph = read_model(small().save(tmp_path / "m.xml"))
     (x,) = graph.inputs
     assert (x.name, x.dtype) == ("x", "float32")
@@ -60,7 +60,7 @@ def test_values_nodes_and_places(tmp_path: Path) -> None:
     assert [user.name for user, _ in graph.uses()[id(total.outputs[0])]] == ["shape"]
 
 
-def test_whole_numbers_are_content_and_large_constants_are_read_on_demand(tmp_path: Path) -> None:
+def test_integers_are_read_at_once_and_large_constants_on_demand(tmp_path: Path) -> None:
     model = Ir()
     x = model.parameter("x", (2, 50))
     target = model.constant("target", np.array([100], np.int64))
@@ -79,7 +79,7 @@ def test_whole_numbers_are_content_and_large_constants_are_read_on_demand(tmp_pa
         two.data()
 
 
-def test_without_its_weights_a_model_is_audited_all_the_same(tmp_path: Path) -> None:
+def test_model_without_weights_is_audited(tmp_path: Path) -> None:
     path = small().save(tmp_path / "m.xml")
     (tmp_path / "m.bin").unlink()
     graph = read_model(path)
@@ -94,7 +94,7 @@ def test_without_its_weights_a_model_is_audited_all_the_same(tmp_path: Path) -> 
         c.data()
 
 
-def test_types_that_numpy_lacks_are_known_and_not_read(tmp_path: Path) -> None:
+def test_types_outside_numpy_are_named_and_not_read(tmp_path: Path) -> None:
     for kind, dtype in (("u4", "uint4"), ("bf16", "bfloat16"), ("nf4", None), ("string", None)):
         model = small()
         model.layers[1] = model.layers[1].replace('element_type="f32"', f'element_type="{kind}"')
@@ -105,7 +105,7 @@ def test_types_that_numpy_lacks_are_known_and_not_read(tmp_path: Path) -> None:
             c.data()
 
 
-def test_a_port_without_sizes_is_of_unknown_rank_until_the_flow_finds_it(tmp_path: Path) -> None:
+def test_port_without_sizes_has_unknown_rank_until_inferred(tmp_path: Path) -> None:
     model = Ir()
     x = model.parameter("x", ("?", 4))
     n = model.parameter("n", ())
@@ -118,7 +118,7 @@ def test_a_port_without_sizes_is_of_unknown_rank_until_the_flow_finds_it(tmp_pat
     assert whole.nodes[0].outputs[0].shape == ()
 
 
-def test_a_rank_that_is_not_known_is_said_to_be(tmp_path: Path) -> None:
+def test_unknown_rank_is_reported(tmp_path: Path) -> None:
     model = binary("Add", ("...",), (3,))
     report = zs.audit(model.save(tmp_path / "m.xml"), target="ncnn")
     assert [finding.reason for finding in report.findings] == ["unknown_shape"]
@@ -150,7 +150,7 @@ def loops(tmp_path: Path) -> Graph:
     return read_model(model.save(tmp_path / "m.xml"))
 
 
-def test_bodies(tmp_path: Path) -> None:
+def test_bodies_are_read(tmp_path: Path) -> None:
     graph = loops(tmp_path)
     assert [node.path for node in graph.nodes] == [
         "if",
@@ -176,7 +176,7 @@ def test_bodies(tmp_path: Path) -> None:
     assert words.outputs is outer.outputs
 
 
-def test_layers_in_any_order_and_ports_with_any_numbers(tmp_path: Path) -> None:
+def test_layers_may_be_in_any_order_and_ports_have_any_numbers(tmp_path: Path) -> None:
     model = small()
     model.layers.reverse()
     text = model.text.replace('to-layer="2" to-port="1"', 'to-layer="2" to-port="7"')
@@ -224,7 +224,7 @@ CHANGES: list[tuple[str, str, str]] = [
 
 
 @pytest.mark.parametrize(("old", "new", "words"), CHANGES)
-def test_what_is_wrong_is_said(tmp_path: Path, old: str, new: str, words: str) -> None:
+def test_malformed_file_is_reported(tmp_path: Path, old: str, new: str, words: str) -> None:
     model = small()
     path = tmp_path / "m.xml"
     text = model.text.replace(old, new) if old.startswith("</") else model.text.replace(old, new, 1)
@@ -236,7 +236,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, old: str, new: str, words: str) -
     assert words in refusal(path)
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_invalid_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.xml"
     assert "No such file" in refusal(path)
     path.write_bytes(b"")
@@ -265,7 +265,7 @@ def test_entities_are_not_expanded(tmp_path: Path) -> None:
     assert "document type" in refusal(path)
 
 
-def test_without_defusedxml_the_extra_is_named(
+def test_missing_defusedxml_names_the_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = small().save(tmp_path / "m.xml")
@@ -323,7 +323,7 @@ def plans(path: Path) -> list[Any]:
     return made
 
 
-def test_layers_as_documents_show_them(tmp_path: Path) -> None:
+def test_fragments_of_the_documents_are_read(tmp_path: Path) -> None:
     path = tmp_path / "m.xml"
     path.write_text(
         fragment("numpy", (16, 1, 1))
@@ -345,14 +345,14 @@ def test_layers_as_documents_show_them(tmp_path: Path) -> None:
     assert report.findings[0].verdict is Verdict.SAME
 
 
-def test_a_comment_that_does_not_fit_says_nothing(tmp_path: Path) -> None:
+def test_fragments_comment_of_the_wrong_size_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "m.xml"
     path.write_text(fragment("explicit", (16,), third=AXES.replace("[1]", "[1, 2]")))
     report = zs.audit(path, target="ncnn")
     assert [finding.reason for finding in report.findings] == ["not_modelled"]
 
 
-def test_a_fragment_of_an_add(tmp_path: Path) -> None:
+def test_fragment_of_an_add_is_read(tmp_path: Path) -> None:
     path = tmp_path / "m.xml"
     sizes = "<dim>8</dim><dim>1</dim><dim>6</dim><dim>1</dim>"
     path.write_text(
@@ -367,7 +367,7 @@ def test_a_fragment_of_an_add(tmp_path: Path) -> None:
     assert "not well-formed" in refusal(path)
 
 
-def test_comments_of_a_whole_file_say_nothing(tmp_path: Path) -> None:
+def test_comments_of_a_whole_file_are_ignored(tmp_path: Path) -> None:
     model = broadcast((3,), (2, 3), "numpy", result=(2, 3))
     path = model.save(tmp_path / "m.xml")
     path.write_text(path.read_text().replace("<dim>2</dim>", "<dim>2</dim><!-- [9, 9] -->", 1))

@@ -55,14 +55,14 @@ def rows() -> Ir:
     return model
 
 
-def test_nothing_changed_is_nothing_changed(tmp_path: Path) -> None:
+def test_file_without_rewrites_is_unchanged(tmp_path: Path) -> None:
     path = rows().save(tmp_path / "m.xml")
     new = changed(path)
     assert new.read_bytes() == path.read_bytes()
     assert new.with_suffix(".bin").read_bytes() == path.with_suffix(".bin").read_bytes()
 
 
-def test_a_constant_of_one_reader_changes_its_shape(tmp_path: Path) -> None:
+def test_constant_with_one_reader_changes_its_shape(tmp_path: Path) -> None:
     path = rows().save(tmp_path / "m.xml")
     new = changed(path, Rewrite(places(path)["two"], (ROW, SELF(Input(0), Earlier(0)))))
     # Its layer's shape and port, and the port that reads it; no layer, no edge, no weights.
@@ -76,7 +76,7 @@ def test_a_constant_of_one_reader_changes_its_shape(tmp_path: Path) -> None:
     np.testing.assert_array_equal(own.data(), [[5, 6, 7, 8, 9]])
 
 
-def test_a_shared_constant_gets_one_brother(tmp_path: Path) -> None:
+def test_shared_constant_gets_one_copy(tmp_path: Path) -> None:
     path = rows().save(tmp_path / "m.xml")
     at = places(path)
     steps = (ROW, SELF(Input(0), Earlier(0)))
@@ -91,7 +91,7 @@ def test_a_shared_constant_gets_one_brother(tmp_path: Path) -> None:
     assert zs.audit(new, target="ncnn").findings[0].verdict is Verdict.SAME
 
 
-def test_a_tensor_gets_a_layer_and_the_weights_grow_at_their_end(tmp_path: Path) -> None:
+def test_reshaped_tensor_gets_a_layer_and_weights_at_the_end(tmp_path: Path) -> None:
     model = rows()
     y = model.parameter("y", (5,))
     model.result(model.layer("four", "Add", (5, y), (5, 5)), "end")
@@ -121,7 +121,7 @@ RESHAPED = (
 )
 
 
-def test_a_result_that_is_reshaped_keeps_its_name_and_readers(tmp_path: Path) -> None:
+def test_reshaped_result_keeps_its_name_and_readers(tmp_path: Path) -> None:
     path = rows().save(tmp_path / "m.xml")
     text = path.read_text().replace(
         '<port id="2" precision="FP32">', '<port id="2" precision="FP32" names="tensor">', 1
@@ -139,7 +139,7 @@ def test_a_result_that_is_reshaped_keeps_its_name_and_readers(tmp_path: Path) ->
     assert new.read_text().count('names="tensor"') == 1
 
 
-def test_a_layer_is_replaced_by_another_op(tmp_path: Path) -> None:
+def test_layer_is_replaced_by_another_op(tmp_path: Path) -> None:
     path = rows().save(tmp_path / "m.xml")
     swapped = Rewrite(places(path)["two"], (ROW, RewriteStep("add", (Earlier(0), Input(0)))))
     graph = read_model(changed(path, swapped))
@@ -172,7 +172,7 @@ def written_out(dtype: str, value: float = 0.0) -> tuple[RewriteStep, ...]:
     ("kind", "dtype", "value"),
     [("f32", "float32", 0.0), ("f16", "float16", 1.5), ("i32", "int32", -3.0)],
 )
-def test_a_number_is_a_constant_without_axes(
+def test_number_becomes_a_constant_of_rank_0(
     tmp_path: Path, kind: str, dtype: str, value: float
 ) -> None:
     path = prelu(kind).save(tmp_path / "m.xml")
@@ -195,7 +195,7 @@ def test_a_number_is_a_constant_without_axes(
     assert again.save(tmp_path / "again.xml")[0].read_bytes() == new.read_bytes()
 
 
-def test_a_prelu_is_ported_in_other_ops(tmp_path: Path) -> None:
+def test_prelu_is_ported_to_other_ops(tmp_path: Path) -> None:
     path = prelu().save(tmp_path / "m.xml")
     report = zs.port(path, target="mnn", output=tmp_path / "out.xml")
     assert [finding.verdict for finding in report.before] == [Verdict.REFUSED]
@@ -206,7 +206,7 @@ def test_a_prelu_is_ported_in_other_ops(tmp_path: Path) -> None:
     assert ops[-3:] == ["Less", "Multiply", "Select"]
 
 
-def test_a_prelu_of_a_type_without_numbers_stays(tmp_path: Path) -> None:
+def test_prelu_of_a_type_without_numbers_is_kept(tmp_path: Path) -> None:
     path = prelu().save(tmp_path / "m.xml")
     path.write_text(path.read_text().replace('"f32"', '"bf16"').replace("FP32", "BF16"))
     report = zs.port(path, target="mnn", output=tmp_path / "out.xml")
@@ -214,7 +214,7 @@ def test_a_prelu_of_a_type_without_numbers_stays(tmp_path: Path) -> None:
     assert not report.changes
 
 
-def test_a_number_that_its_type_does_not_have_is_refused(tmp_path: Path) -> None:
+def test_number_outside_its_type_is_refused(tmp_path: Path) -> None:
     path = prelu().save(tmp_path / "m.xml")
     at = places(path)["p"]
     for dtype, value in (("uint8", -1.0), ("int64", 0.5), ("bfloat16", 0.0), ("int4", 0.0)):
@@ -224,7 +224,7 @@ def test_a_number_that_its_type_does_not_have_is_refused(tmp_path: Path) -> None
         edit(path).apply([Rewrite(at, (RewriteStep("nonsense", (Input(0), Input(1))),))])
 
 
-def test_attributes_change(tmp_path: Path) -> None:
+def test_attributes_are_changed(tmp_path: Path) -> None:
     data = f'auto_broadcast="pdpd" {AXIS}="1"'
     path = binary("Add", (2, 3, 4), (3,), data, result=(2, 3, 4)).save(tmp_path / "m.xml")
     changes = {"auto_broadcast": "numpy", AXIS: None}
@@ -241,7 +241,7 @@ def test_attributes_change(tmp_path: Path) -> None:
     }
 
 
-def test_layers_of_bodies(tmp_path: Path) -> None:
+def test_layers_in_bodies_are_rewritten(tmp_path: Path) -> None:
     def inside(name: str) -> str:
         sizes = (port(0, (5, 5)), port(1, (5,)))
         return (
@@ -281,7 +281,7 @@ def test_layers_of_bodies(tmp_path: Path) -> None:
     assert new.read_text().startswith(text[: text.index("<else_body>")])
 
 
-def test_every_byte_elsewhere_stays(tmp_path: Path) -> None:
+def test_all_other_bytes_stay_the_same(tmp_path: Path) -> None:
     """Comments, odd blanks and quotes of other layers are not rewritten."""
     path = rows().save(tmp_path / "m.xml")
     text = path.read_text()
@@ -296,7 +296,7 @@ def test_every_byte_elsewhere_stays(tmp_path: Path) -> None:
     assert read_model(new).inputs[0].name == "x>y"
 
 
-def test_saved_over_itself(tmp_path: Path) -> None:
+def test_file_may_be_saved_over_itself(tmp_path: Path) -> None:
     path = rows().save(tmp_path / "m.xml")
     weights = path.with_suffix(".bin").read_bytes()
     editor = edit(path)
@@ -309,7 +309,7 @@ def test_saved_over_itself(tmp_path: Path) -> None:
     assert list(tmp_path.glob(".*")) == []
 
 
-def test_what_cannot_be_said_is_refused_and_not_written(tmp_path: Path) -> None:
+def test_impossible_rewrites_are_refused_and_not_written(tmp_path: Path) -> None:
     path = rows().save(tmp_path / "m.xml")
     at = places(path)["one"]
     wrong = [
@@ -335,7 +335,7 @@ def test_what_cannot_be_said_is_refused_and_not_written(tmp_path: Path) -> None:
         edit(path).save(tmp_path / "nowhere" / "out.xml")
 
 
-def test_without_weights_only_what_needs_none_is_said(tmp_path: Path) -> None:
+def test_missing_weights_allow_only_rewrites_without_them(tmp_path: Path) -> None:
     path = rows().save(tmp_path / "m.xml")
     path.with_suffix(".bin").unlink()
     new = changed(path, Rewrite(places(path)["two"], (ROW, SELF(Input(0), Earlier(0)))))
@@ -362,7 +362,7 @@ def test_fragments_and_other_encodings_are_not_changed(tmp_path: Path) -> None:
         edit(path)
 
 
-def test_a_precision_is_written_as_xml_has_it(tmp_path: Path) -> None:
+def test_precision_is_written_in_xml_form(tmp_path: Path) -> None:
     """Whatever word a file has there, what is added beside it can be read."""
     path = rows().save(tmp_path / "m.xml")
     path.write_text(path.read_text().replace('precision="FP32"', 'precision="&lt;&quot;"'))

@@ -80,7 +80,7 @@ BOTH: list[tuple[Sizes, tuple[int, ...], Sizes]] = [
 
 @pytest.mark.parametrize(("a", "b", "result"), NUMPY)
 @pytest.mark.parametrize("data", ['auto_broadcast="numpy"', ""])
-def test_the_documents_numpy_examples(
+def test_documents_numpy_examples_are_planned(
     tmp_path: Path, a: Sizes, b: Sizes, result: Sizes | None, data: str
 ) -> None:
     found = shape_of(binary("Add", a, b, data), tmp_path)
@@ -89,7 +89,7 @@ def test_the_documents_numpy_examples(
 
 @pytest.mark.parametrize(("a", "b", "axis", "result"), PDPD)
 @pytest.mark.parametrize("version", [10, 11])
-def test_the_documents_pdpd_examples(
+def test_documents_pdpd_examples_are_planned(
     tmp_path: Path, a: Sizes, b: Sizes, axis: int | None, result: Sizes | None, version: int
 ) -> None:
     data = 'auto_broadcast="pdpd"' + ("" if axis is None else f' {AXIS}="{axis}"')
@@ -99,13 +99,13 @@ def test_the_documents_pdpd_examples(
 
 
 @pytest.mark.parametrize(("data", "target", "result"), BOTH)
-def test_the_documents_bidirectional_examples(
+def test_documents_bidirectional_examples_are_planned(
     tmp_path: Path, data: Sizes, target: tuple[int, ...], result: Sizes
 ) -> None:
     assert shape_of(broadcast(data, target, "bidirectional"), tmp_path) == result
 
 
-def test_none_is_identical_shapes_and_explicit_is_none(tmp_path: Path) -> None:
+def test_modes_none_and_explicit_need_identical_shapes(tmp_path: Path) -> None:
     for mode in ("none", "explicit", "NONE"):
         same = binary("Power", (2, 3), (2, 3), f'auto_broadcast="{mode}"')
         assert shape_of(same, tmp_path) == (2, 3)
@@ -113,7 +113,7 @@ def test_none_is_identical_shapes_and_explicit_is_none(tmp_path: Path) -> None:
         assert shape_of(other, tmp_path) == "not_identical"
 
 
-def test_a_mode_or_an_axis_that_is_none_is_not_judged(tmp_path: Path) -> None:
+def test_unknown_mode_or_axis_is_not_judged(tmp_path: Path) -> None:
     for data in ('auto_broadcast="both"', f'auto_broadcast="pdpd" {AXIS}="one"'):
         assert site_of(binary("Add", (2,), (2,), data), tmp_path).kind is Kind.NOT_MODELLED
 
@@ -136,7 +136,7 @@ BROADCASTS: list[tuple[str, str | None, Sizes, tuple[int, ...], tuple[int, ...] 
 
 
 @pytest.mark.parametrize(("version", "mode", "data", "target", "axes", "result"), BROADCASTS)
-def test_broadcast_by_version_and_mode(
+def test_broadcast_is_read_by_version_and_mode(
     tmp_path: Path,
     version: str,
     mode: str | None,
@@ -161,13 +161,13 @@ def test_broadcast_by_version_and_mode(
         ("opset1", "bidirectional", None),
     ],
 )
-def test_broadcasts_that_openvino_refuses_are_not_judged(
+def test_broadcasts_refused_by_openvino_are_not_judged(
     tmp_path: Path, version: str, mode: str, axes: tuple[int, ...] | None
 ) -> None:
     assert site_of(broadcast((3,), (2, 3), mode, axes, version), tmp_path).kind is Kind.NOT_MODELLED
 
 
-def test_select_with_pdpd_lays_both_over_then(tmp_path: Path) -> None:
+def test_select_with_pdpd_aligns_both_operands_with_then(tmp_path: Path) -> None:
     model = Ir()
     given = [
         model.parameter("c", (3, 4), "boolean"),
@@ -182,7 +182,7 @@ def test_select_with_pdpd_lays_both_over_then(tmp_path: Path) -> None:
     assert site.kind is Kind.WHERE
 
 
-def test_prelus_slope_goes_to_the_channels(tmp_path: Path) -> None:
+def test_prelus_slope_is_aligned_with_the_channels(tmp_path: Path) -> None:
     site = site_of(binary("PReLU", (2, 3, 3), (3,)), tmp_path)
     assert site.plan(((2, 3, 3), (3,))).aligned[1] == (1, 3, 1)
 
@@ -192,7 +192,7 @@ def node(op: str, domain: str = "openvino", version: int = 1, inputs: int = 2, *
     return Node("n", op, domain, version, values, (Value("y", (2, 3, 4)),), more)
 
 
-def test_every_op_is_a_row_or_known_not_to_broadcast() -> None:
+def test_every_op_has_a_row_or_does_not_broadcast() -> None:
     assert set(ROWS) <= OPS
     kinds = {op: find_site(node(op, version=8, inputs=2)) for op in OPS}
     assert all(site is None or site.kind is not Kind.CUSTOM for site in kinds.values())
@@ -210,7 +210,7 @@ def test_other_domains_and_versions_are_custom() -> None:
         assert site.kind is (Kind.ELEMENTWISE if one.domain == "" else Kind.CUSTOM)
 
 
-def test_compounds() -> None:
+def test_compounds_have_sites() -> None:
     matmul = find_site(node("MatMul", transpose_a=True))
     assert matmul is not None
     assert matmul.kind is Kind.MATMUL
@@ -232,7 +232,7 @@ def test_compounds() -> None:
     assert len(quantize.operands) == 5
 
 
-def test_an_attention_broadcasts_scores(tmp_path: Path) -> None:
+def test_attention_broadcasts_its_scores(tmp_path: Path) -> None:
     """Query, key, value and mask by NumPy's rule; no site where nothing can stretch."""
     for shapes, result in (
         (((2, 4, 5, 8), (2, 4, 7, 8), (2, 4, 7, 6)), None),
@@ -264,7 +264,7 @@ def test_an_attention_broadcasts_scores(tmp_path: Path) -> None:
 # Sizes that are not known.
 
 
-def test_pdpd_of_unknown_sizes_keeps_them(tmp_path: Path) -> None:
+def test_pdpd_of_open_sizes_keeps_them(tmp_path: Path) -> None:
     """A layer that ONNX has no words for is asked of its own rule, its conditions are needs."""
     data = f'auto_broadcast="pdpd" {AXIS}="1"'
     model = Ir()
@@ -283,7 +283,7 @@ def test_pdpd_of_unknown_sizes_keeps_them(tmp_path: Path) -> None:
     assert any("x[1]" in str(need.condition) for need in found.conditions)
 
 
-def test_no_size_is_ever_dropped(tmp_path: Path) -> None:
+def test_no_axis_of_another_extent_than_1_is_dropped(tmp_path: Path) -> None:
     """What nothing is known of is a symbol of its own when it is judged."""
     model = Ir()
     x = model.parameter("x", (2, 3))
@@ -299,7 +299,7 @@ def test_no_size_is_ever_dropped(tmp_path: Path) -> None:
     assert report.findings[1].verdict is not Verdict.SAME or report.findings[1].when is None
 
 
-def test_constants_with_unknown_sizes_get_symbols() -> None:
+def test_constants_of_unknown_sizes_get_symbols() -> None:
     """The hole that was there: a constant's open sizes were left out of its shape."""
     from zerostride.models.formats.onnx.sites import find_site as onnx_site
     from zerostride.models.ir.graph import Graph
@@ -316,7 +316,7 @@ def test_constants_with_unknown_sizes_get_symbols() -> None:
 
 
 @pytest.mark.parametrize("size", [4, "?"])
-def test_sizes_at_ports_are_not_believed(tmp_path: Path, size: Any) -> None:
+def test_sizes_at_ports_are_not_trusted(tmp_path: Path, size: Any) -> None:
     """A batch changed by hand at the input alone: OpenVINO infers the rest, and so does this."""
     model = Ir()
     x, y = model.parameter("x", (size, 3)), model.parameter("y", (1, 3))
@@ -332,7 +332,7 @@ def test_sizes_at_ports_are_not_believed(tmp_path: Path, size: Any) -> None:
     assert given[0] == 4 if size == 4 else not isinstance(given[0], int)
 
 
-def test_numbers_flow_to_a_broadcasts_target(tmp_path: Path) -> None:
+def test_numbers_are_followed_to_a_broadcasts_target(tmp_path: Path) -> None:
     model = Ir()
     x, mask = model.parameter("x", ("?", 5, 8)), model.parameter("mask", (5, 8))
     target = model.layer("shape", "ShapeOf", (x,), (3,), 'output_type="i64"', "opset3", "i64")
@@ -343,7 +343,7 @@ def test_numbers_flow_to_a_broadcasts_target(tmp_path: Path) -> None:
     assert whole.nodes[1].outputs[0].shape == whole.inputs[0].shape
 
 
-def test_lowered_words(tmp_path: Path) -> None:
+def test_layers_are_lowered_to_onnx_ops(tmp_path: Path) -> None:
     """What ONNX has words for is said in them, and the layer's own values are handed out."""
     model = Ir()
     x = model.parameter("x", (2, 3, 4))
@@ -377,7 +377,7 @@ def test_lowered_words(tmp_path: Path) -> None:
     assert all(any(value is other for other in made) for value in own)
 
 
-def test_the_audit_of_an_ir_on_other_engines(tmp_path: Path) -> None:
+def test_ir_is_audited_for_other_engines(tmp_path: Path) -> None:
     data = f'auto_broadcast="pdpd" {AXIS}="1"'
     path = binary("Add", (2, 3, 4, 5), (3, 4), data, result=(2, 3, 4, 5)).save(tmp_path / "m.xml")
     numpy, ncnn, paddle = (zs.audit(path, target=name) for name in ("numpy", "ncnn", "paddle"))
@@ -389,7 +389,7 @@ def test_the_audit_of_an_ir_on_other_engines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("op", "verdict"), [("Add", Verdict.SAME), ("Subtract", Verdict.REFUSED)])
-def test_on_its_own_engine_a_node_keeps_its_rule(tmp_path: Path, op: str, verdict: str) -> None:
+def test_node_keeps_its_rule_on_its_own_engine(tmp_path: Path, op: str, verdict: str) -> None:
     """OpenVINO's CPU plugin takes pdpd for an Add, and rewrites a Subtract into NumPy's rule."""
     data = f'auto_broadcast="pdpd" {AXIS}="1"'
     path = binary(op, (2, 3, 4, 5), (3, 4), data).save(tmp_path / "m.xml")
@@ -399,7 +399,7 @@ def test_on_its_own_engine_a_node_keeps_its_rule(tmp_path: Path, op: str, verdic
     assert elsewhere.verdict is Verdict.REFUSED
 
 
-def test_a_select_with_pdpd_on_an_engine_of_pairs_is_not_judged(tmp_path: Path) -> None:
+def test_select_with_pdpd_is_not_judged_on_engines_of_pairs(tmp_path: Path) -> None:
     """A campaign met it: NumPy's rule for pairs of its operands raised an error."""
     model = Ir()
     parts = [model.parameter("c", (1, 2, 2), "boolean")]

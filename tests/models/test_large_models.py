@@ -48,13 +48,13 @@ def height(file: Path) -> int:
         tracemalloc.stop()
 
 
-def test_memory_is_bounded_by_the_nodes(chains: tuple[Path, Path]) -> None:
+def test_memory_is_linear_in_nodes(chains: tuple[Path, Path]) -> None:
     few, many = chains
     height(few)  # imports
     assert height(many) - height(few) < MOST_BYTES * (MANY - FEW)
 
 
-def test_work_grows_with_the_nodes(chains: tuple[Path, Path]) -> None:
+def test_work_is_linear_in_nodes(chains: tuple[Path, Path]) -> None:
     few, many = (calls_of(lambda file=file: zs.audit(file, "ncnn")) for file in chains)
     assert many < 1.3 * MANY / FEW * few
 

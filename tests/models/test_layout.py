@@ -52,7 +52,7 @@ def one(op: str, x: Any, b: Any, *, swapped: bool = False) -> Finding:
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_a_column_of_channels_becomes_a_row(swapped: bool) -> None:
+def test_column_of_channels_becomes_a_row(swapped: bool) -> None:
     """onnx2tf#698, #37, #424: (512, 1, 1); #18: x + y and y + x."""
     finding = one("Add", (1, 512, 14, 14), (512, 1, 1), swapped=swapped)
     assert finding.verdict is Verdict.DIFFERENT
@@ -66,7 +66,7 @@ def test_a_column_of_channels_becomes_a_row(swapped: bool) -> None:
 
 
 @pytest.mark.parametrize("swapped", [False, True])
-def test_a_vector_belongs_to_the_columns_even_where_it_fits_the_channels(swapped: bool) -> None:
+def test_vector_is_aligned_with_the_columns_even_if_it_fits_the_channels(swapped: bool) -> None:
     """onnx2tf#424: (32,) with 32 channels and 32 columns."""
     finding = one("Mul", (1, 32, 32, 32), (32,), swapped=swapped)
     move = moves(finding)["b"]
@@ -79,7 +79,7 @@ def test_a_vector_belongs_to_the_columns_even_where_it_fits_the_channels(swapped
     assert witness.source != witness.target
 
 
-def test_a_witness_is_what_numpy_gives() -> None:
+def test_witness_is_numpys_result() -> None:
     finding = one("Add", (1, 3, 3, 3), (3,))
     witness = finding.witness
     assert witness is not None
@@ -90,14 +90,14 @@ def test_a_witness_is_what_numpy_gives() -> None:
     assert witness.target == (last + b)[witness.index]
 
 
-def test_left_as_it_is_it_may_not_even_broadcast() -> None:
+def test_unchanged_operand_may_not_broadcast() -> None:
     witness = one("Add", X, (8, 1, 1)).witness
     assert witness is not None
     assert "refused" in str(witness.target)
     assert witness.source == [1, 5, 6, 8]
 
 
-def test_prelu_slopes_of_channels() -> None:
+def test_prelu_slopes_of_channels_change() -> None:
     """coremltools#499: a slope a channel."""
     finding = one("PRelu", X, (8, 1, 1))
     assert moves(finding)["b"].after == (1, 1, 8)
@@ -121,7 +121,7 @@ def test_prelu_slopes_of_channels() -> None:
         ((1, 1, 1), (1, 1, 1), ""),
     ],
 )
-def test_constants_of_every_form(shape: Any, after: Any, how: str) -> None:
+def test_constants_of_every_form_change(shape: Any, after: Any, how: str) -> None:
     finding = one("Add", X, shape)
     if not how:
         assert finding.verdict is Verdict.SAME
@@ -131,7 +131,7 @@ def test_constants_of_every_form(shape: Any, after: Any, how: str) -> None:
     assert move.constant
 
 
-def test_other_ranks() -> None:
+def test_images_of_other_ranks_are_followed() -> None:
     conv = node("Conv", "x w", "c", name="conv")
     made = findings([conv, node("Add", "c b")], {"x": (1, 3, 9)}, {"w": (8, 3, 3), "b": (8, 1)})
     assert moves(made["site"])["b"].after == (1, 8)
@@ -203,7 +203,7 @@ def test_generated_sites_mean_the_same_channels_last() -> None:
 # Following images.
 
 
-def test_a_chain_of_ops_is_followed() -> None:
+def test_chain_of_ops_is_followed() -> None:
     made = findings(
         [
             node("Conv", "x w", "c", name="conv", pads=[1, 1, 1, 1]),
@@ -222,7 +222,7 @@ def test_a_chain_of_ops_is_followed() -> None:
     assert made["excite"].verdict is Verdict.SAME
 
 
-def test_what_is_computed_needs_an_op_before_the_node() -> None:
+def test_computed_operand_needs_an_op_before_the_node() -> None:
     made = findings(
         [
             node("Conv", "x w", "c", name="conv"),
@@ -238,7 +238,7 @@ def test_what_is_computed_needs_an_op_before_the_node() -> None:
     assert "put an op before the node" in made["site"].message
 
 
-def test_reductions_squeezes_and_reshapes_hand_the_layout_on() -> None:
+def test_reductions_squeezes_and_reshapes_keep_the_layout() -> None:
     made = findings(
         [
             node("ReduceMean", "x two", "r", name="rows", keepdims=0),  # (1, 8, 6)
@@ -268,7 +268,7 @@ def test_reductions_squeezes_and_reshapes_hand_the_layout_on() -> None:
     assert made["after_flatten"].verdict is Verdict.SAME
 
 
-def test_where_the_layout_cannot_be_followed_it_is_said() -> None:
+def test_lost_layout_is_reported() -> None:
     model = small.model(
         [node("Reshape", "x n", "f", name="flatten"), node("MatMul", "x w", "m", name="product")],
         {"x": X},
@@ -280,7 +280,7 @@ def test_where_the_layout_cannot_be_followed_it_is_said() -> None:
     assert "MatMul product" in notes
 
 
-def test_every_path_of_reshapes_and_reductions_is_right_by_numbers() -> None:
+def test_paths_of_reshapes_and_reductions_give_the_right_numbers() -> None:
     """The layout of every tensor of random chains, against the data itself."""
     rng = random.Random(1)
     followed = 0
@@ -357,14 +357,14 @@ def step(rng: random.Random, array: Any) -> tuple[str, dict[str, Any], Any]:
         (((4, "reshape"), (3, "reshape")), 0),
     ],
 )
-def test_a_wrong_change_is_found_by_computing(rows: Any, fault: int | None) -> None:
+def test_wrong_change_is_found_by_computing(rows: Any, fault: int | None) -> None:
     plan = zs.plan((2, 8, 5, 6), (8, 1, 1))
     assert prove(plan, plan.operands, (0, 2, 3, 1), rows, "add").fault == fault
     both = zs.plan((2, 8, 5, 6), (8, 5, 1))
     assert prove(both, both.operands, (0, 2, 3, 1), ((4, "image"), (3, "reshape")), "").fault == 1
 
 
-def test_sizes_that_are_large_or_zero_are_computed_at_others() -> None:
+def test_large_or_zero_sizes_are_replaced_for_computing() -> None:
     for shape in ((1, 512, 640, 640), (0, 8, 5, 6)):
         plan = zs.plan(shape, (shape[1], 1, 1))
         rows = ((4, "image"), (3, "reshape"))
@@ -375,7 +375,7 @@ def test_sizes_that_are_large_or_zero_are_computed_at_others() -> None:
         assert proof.witness.op == "add"
 
 
-def test_attributes_that_are_no_axes_are_said_and_not_followed() -> None:
+def test_attributes_that_are_no_axes_are_reported_and_not_followed() -> None:
     x = value("x\x1b[31m", (1, 8, 5, 6))
     nodes = []
     for k, attributes in enumerate(({"perm": 7}, {"perm": ("a", 1.5)}, {"perm": (9, 9, 9, 9)})):
@@ -390,18 +390,18 @@ def test_attributes_that_are_no_axes_are_said_and_not_followed() -> None:
 # The rest.
 
 
-def test_a_layout_that_is_not_known_is_refused() -> None:
+def test_unknown_layout_is_refused() -> None:
     with pytest.raises(ZerostrideError, match=r"no layout 'nchw16c'; known: nhwc"):
         check_layout("nchw16c")
 
 
-def test_without_a_layout_nothing_is_said_of_it() -> None:
+def test_report_without_a_layout_has_no_layout_findings() -> None:
     model = small.model([node("Add", "x b")], {"x": X}, {"b": (8, 1, 1)})
     report = small.audit(model, "numpy")
     assert [f.reason for f in report.findings] == ["same_plan"]
 
 
-def test_sizes_that_are_open() -> None:
+def test_open_sizes_are_supported() -> None:
     made = findings([node("Add", "x b")], {"x": ("N", 8, "H", "W")}, {"b": (8, 1, 1)})
     assert moves(made["site"])["b"].after == (1, 1, 8)
     assert "not computed" in " ".join(made["site"].notes)
@@ -409,7 +409,7 @@ def test_sizes_that_are_open() -> None:
     assert both["site"].verdict is Verdict.SAME
 
 
-def test_an_expand_s_target_is_in_the_new_order() -> None:
+def test_expands_target_is_in_the_new_order() -> None:
     made = findings(
         [node("Conv", "x w", "c", name="conv"), node("Expand", "c n")],
         {"x": (1, 3, 5, 6)},
@@ -418,7 +418,7 @@ def test_an_expand_s_target_is_in_the_new_order() -> None:
     assert moves(made["site"])["n"].after == (2, 5, 6, 8)
 
 
-def test_a_report_with_a_layout_is_text_and_json() -> None:
+def test_report_with_a_layout_has_text_and_json() -> None:
     model = small.model([node("Add", "x b")], {"x": X}, {"b": (8, 1, 1)})
     report = small.audit(model, "numpy", layout="nhwc")
     assert not report.ok
@@ -427,7 +427,7 @@ def test_a_report_with_a_layout_is_text_and_json() -> None:
     assert "(1, 1, 8)" in report.to_html()
 
 
-def test_a_layout_on_the_command_line(tmp_path: Path) -> None:
+def test_command_line_takes_a_layout(tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
     onnx.save(small.model([node("Add", "x b")], {"x": X}, {"b": (8, 1, 1)}), file)
     again = tmp_path / "again.onnx"

@@ -28,7 +28,7 @@ FINDING = Finding("a", "Add", (), None, None, Verdict.SAME, "same_plan", "means 
 CHECK = Check("a", "Add", (), Outcome.DIFFERS, "3 numbers differ")
 
 
-def test_a_same_that_is_not_is_counted() -> None:
+def test_wrong_same_verdict_is_counted() -> None:
     for outcome in Outcome:
         check = replace(CHECK, outcome=outcome)
         wrong = outcome in (Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED)
@@ -38,13 +38,13 @@ def test_a_same_that_is_not_is_counted() -> None:
         assert wrong_same([replace(FINDING, verdict=verdict)], [CHECK]) == []
 
 
-def test_a_rewrite_that_is_wrong_is_counted() -> None:
+def test_wrong_rewrite_is_counted() -> None:
     assert wrong_rewrites([CHECK], {"a"}) == ["a (Add): differs 3 numbers differ"]
     assert wrong_rewrites([CHECK], {"b"}) == []
     assert wrong_rewrites([replace(CHECK, outcome=Outcome.AGREES)], {"a"}) == []
 
 
-def test_a_pair_with_anything_wrong_is_not_ok() -> None:
+def test_pair_with_an_error_is_not_ok() -> None:
     pair = Pair("m.onnx", "onnx", "ncnn")
     assert pair.ok
     assert not replace(pair, wrong_same=["a"]).ok
@@ -53,7 +53,7 @@ def test_a_pair_with_anything_wrong_is_not_ok() -> None:
     assert counts({"agrees": 3, "differs": 1, "crashed": 1, "not_run": 4}) == (3, 2)
 
 
-def test_a_model_is_audited_verified_ported_and_verified_again(tmp_path: Path) -> None:
+def test_model_is_audited_verified_ported_and_verified_again(tmp_path: Path) -> None:
     file = tmp_path / "m.onnx"
     nodes = [small.node("Add", "x b", "s", name="sum"), small.node("Mul", "s b", name="product")]
     file.write_bytes(small.model(nodes, {"x": (5, 5)}, {"b": (5,)}).SerializeToString())
@@ -67,7 +67,7 @@ def test_a_model_is_audited_verified_ported_and_verified_again(tmp_path: Path) -
     assert (pair.rewrites, pair.left, pair.ok) == (2, 0, True)
 
 
-def test_what_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unreadable_file_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "m.onnx"
     file.write_bytes(b"nothing of the kind")
     (pair,) = measure(file, ["numpy"])
@@ -79,7 +79,9 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "0 wrong same, 0 wrong rewrites, 0 faults" in said
 
 
-def test_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_model_files_are_found_in_folders(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "a").mkdir()
     for name in ("a/m.onnx", "n.xml", "n.bin", "o.txt"):
         (tmp_path / name).write_bytes(b"")

@@ -17,7 +17,7 @@ import harness  # noqa: E402
 @pytest.mark.skipif(
     importlib.util.find_spec("MNN") is None, reason="some of the files go to MNN as well"
 )
-def test_hostile_files_in_the_hundreds() -> None:
+def test_hundreds_of_hostile_files_give_reports_or_errors() -> None:
     tally = harness.hunt(str(FUZZ / "fuzz_mnn.py"), seed=1, cases=600)
     assert tally.bad == []
     assert tally.cases == 600

@@ -51,7 +51,7 @@ def shape_of(graph: Graph, name: str) -> Any:
 Read = Callable[[bytes], Graph]
 
 
-def test_a_model_is_read_with_weights_and_attributes(read: Read) -> None:
+def test_model_is_read_with_weights_and_attributes(read: Read) -> None:
     graph = read(mnn_files.vision())
     nodes = by_name(graph)
     assert graph.format == "mnn"
@@ -70,7 +70,7 @@ def test_a_model_is_read_with_weights_and_attributes(read: Read) -> None:
     assert [node.place for node in graph.nodes] == [(1,), (2,), (4,), (5,), (7,)]
 
 
-def test_without_mnn_shapes_flow_through_the_model_and_a_note_says_so(read: Read) -> None:
+def test_missing_mnn_gives_inferred_shapes_and_a_note(read: Read) -> None:
     graph = read(mnn_files.vision())
     assert "not installed" in " ".join(graph.notes)
     assert "pip install 'zerostride[mnn]'" in " ".join(graph.notes)
@@ -78,7 +78,7 @@ def test_without_mnn_shapes_flow_through_the_model_and_a_note_says_so(read: Read
     assert shape_of(graph, "m") == (1, 4)
 
 
-def test_open_sizes_have_names_and_flow(read: Read) -> None:
+def test_open_sizes_have_names_and_are_followed(read: Read) -> None:
     graph = read(mnn_files.shapes())
     assert [value.shape for value in graph.inputs] == [(1, "x_1", 8), ("y_0", 8)]
     assert graph.notes == ()  # MNN computes with numbers only, so it was not missed
@@ -87,7 +87,7 @@ def test_open_sizes_have_names_and_flow(read: Read) -> None:
     assert {node.domain for node in lowered(graph).nodes} == {""}
 
 
-def test_sites_are_by_mnn_s_rules_in_onnx_s_words(read: Read, tmp_path: Path) -> None:
+def test_sites_have_mnns_rules_and_onnx_ops(read: Read, tmp_path: Path) -> None:
     graph = read(mnn_files.vision())
     find = module_of(graph).find_site
     sites = {node.name: find(node) for node in graph.nodes}
@@ -106,7 +106,7 @@ def test_sites_are_by_mnn_s_rules_in_onnx_s_words(read: Read, tmp_path: Path) ->
     }
 
 
-def test_what_does_not_broadcast_in_mnn_is_no_broadcast(read: Read, tmp_path: Path) -> None:
+def test_ops_that_do_not_broadcast_in_mnn_are_invalid(read: Read, tmp_path: Path) -> None:
     read(mnn_files.mixed())
     found = {f.node: f for f in zs.audit(tmp_path / "model.mnn", target="numpy").findings}
     assert found["bad"].reason == "invalid_source"  # stacks (2, 4) and (4,)
@@ -119,7 +119,7 @@ def test_what_does_not_broadcast_in_mnn_is_no_broadcast(read: Read, tmp_path: Pa
     assert "p" not in found  # alike, so nothing stretches
 
 
-def test_an_if_has_its_graphs_and_they_read_what_it_is_given(read: Read) -> None:
+def test_if_has_its_graphs_and_their_inputs(read: Read) -> None:
     graph = read(mnn_files.branches())
     paths = [node.path for node in graph.nodes]
     assert paths == ["y", "y/then_branch/out", "y/else_branch/out"]
@@ -155,7 +155,7 @@ def refused(read: Read, data: bytes) -> str:
     return said
 
 
-def test_files_that_are_none_are_refused_in_a_line(read: Read, tmp_path: Path) -> None:
+def test_invalid_files_are_refused_in_one_line(read: Read, tmp_path: Path) -> None:
     assert "empty" in refused(read, b"")
     assert "truncated" in refused(read, b"\0")
     assert "beyond its end" in refused(read, b"\xff" * 64)
@@ -168,7 +168,7 @@ def test_files_that_are_none_are_refused_in_a_line(read: Read, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", mnn_files.MODELS)
-def test_a_file_cut_anywhere_is_an_error_or_a_graph(read: Read, name: str) -> None:
+def test_truncated_file_is_an_error_or_a_graph(read: Read, name: str) -> None:
     data = mnn_files.MODELS[name]()
     for end in range(0, len(data), 13):
         with contextlib.suppress(ModelError):
@@ -187,7 +187,7 @@ def test_shared_parts_are_counted() -> None:
         root.numbers(0, "int32")
 
 
-def test_sizes_no_tensor_can_have_are_refused(read: Read) -> None:
+def test_impossible_sizes_are_refused(read: Read) -> None:
     model = Model()
     model.op("Const", "", "k", "Blob", {0: ints(*[1] * 65)})
     assert "65 axes" in refused(read, model.data())
@@ -202,7 +202,7 @@ def test_sizes_no_tensor_can_have_are_refused(read: Read) -> None:
     assert "no tensor -5" in refused(read, model.data())
 
 
-def test_a_product_of_sizes_beyond_64_bits_is_an_error_when_data_are_asked_for(read: Read) -> None:
+def test_constant_beyond_64_bits_is_an_error_when_its_data_is_read(read: Read) -> None:
     model = Model()
     model.constant("k", np.ones(3, np.float32))
     model.ops[0][2][0] = ints(*[2**31 - 1] * 5)  # type: ignore[index]
@@ -214,7 +214,7 @@ def test_a_product_of_sizes_beyond_64_bits_is_an_error_when_data_are_asked_for(r
         constant.data()
 
 
-def test_constants_beside_the_model_are_read_from_there_alone(read: Read, tmp_path: Path) -> None:
+def test_external_constants_are_read_only_from_beside_the_model(read: Read, tmp_path: Path) -> None:
     model = Model()
     model.op("Const", "", "k", "Blob", {0: ints(2, 2), 2: i32(1), 9: Numbers("<i8", [4, 16])})
     model.input("x", 2, 2)
@@ -235,7 +235,7 @@ def test_constants_beside_the_model_are_read_from_there_alone(read: Read, tmp_pa
         constant.data()
 
 
-def test_graphs_within_graphs_end(read: Read) -> None:
+def test_recursive_graphs_end(read: Read) -> None:
     model = Model()
     model.input("c", dtype="int32")
     loop = {0: "again", 1: "again", 2: [], 3: []}
@@ -258,7 +258,7 @@ def test_every_row_is_an_op_of_the_schema() -> None:
     assert set(WORDS) <= names
 
 
-def test_binary_operations_have_words() -> None:
+def test_binary_operations_are_lowered_except_mul_silu() -> None:
     without = [name for name in BINARY.values() if not word(name)]
     assert without == ["MUL_SILU"]
     assert word("FLOORMOD") == "remainder"
@@ -274,7 +274,7 @@ def lowered_ops(node: Node) -> list[str]:
     return [part.op for part in said]
 
 
-def test_words_for_what_is_the_same_and_none_where_a_format_matters(read: Read) -> None:
+def test_ops_are_lowered_unless_the_memory_format_matters(read: Read) -> None:
     model = Model()
     model.input("x", 1, 4, 5, 6, layout="NC4HW4")
     model.input("t", 1, 4, 5, 6, layout="NHWC")
@@ -311,7 +311,7 @@ def test_words_for_what_is_the_same_and_none_where_a_format_matters(read: Read) 
     assert lowered_ops(nodes["mean1"]) == ["AveragePool"]
 
 
-def test_an_axis_that_is_counted_is_arithmetic_of_shapes(tmp_path: Path) -> None:
+def test_computed_axis_counts_as_shape_arithmetic(tmp_path: Path) -> None:
     """The converter wraps the axis of a Gather by the rank: no engine is asked about that MOD."""
     model = Model()
     model.input("x", 2, 3, 4)
@@ -331,7 +331,7 @@ def test_an_axis_that_is_counted_is_arithmetic_of_shapes(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("target", "verdict"), [("openvino", "same"), ("mnn", "same")])
-def test_an_unknown_rank_is_one_that_mnn_carries(tmp_path: Path, target: str, verdict: str) -> None:
+def test_unknown_rank_is_within_mnns_limit(tmp_path: Path, target: str, verdict: str) -> None:
     """What OpenVINO does wrong beyond 12 axes is none of an MNN file's concern."""
     model = Model()
     model.input("n", -1, dtype="int32")

@@ -83,7 +83,7 @@ def loop(*, longer: bool = False, condition: bool = False) -> bytes:
     return model.data("y", "all")
 
 
-def test_a_loop_keeps_the_sizes_that_its_body_keeps(file: Path) -> None:
+def test_sizes_kept_by_a_loops_body_are_kept(file: Path) -> None:
     written(file, loop())
     assert text_of(file, "sum") == "(1, x_1, 4)"
     assert text_of(file, "h2") == "(1, x_1, 4)"
@@ -95,14 +95,14 @@ def test_a_loop_keeps_the_sizes_that_its_body_keeps(file: Path) -> None:
         assert verdicts["g2/body/sum"] == ("refused" if target == "tosa" else "same")
 
 
-def test_a_size_that_a_loop_s_body_changes_is_not_known(file: Path) -> None:
+def test_sizes_changed_by_a_loops_body_are_unknown(file: Path) -> None:
     written(file, loop(longer=True))
     assert text_of(file, "h2") == "(1, x_1, ?)"
     finding = next(f for f in zs.audit(file, "openvino").findings if f.node == "y")
     assert [str(size) for size in finding.operands[0][1] or ()] == ["1", "x_1", "?"]
 
 
-def test_a_loop_with_a_graph_for_its_condition_has_no_words(file: Path) -> None:
+def test_loop_with_a_condition_graph_is_not_lowered(file: Path) -> None:
     graph = lowered(read_model(written(file, loop(condition=True))))
     assert node_of(graph, "g2").domain == "mnn"
     assert text_of(file, "h2") == "?"
@@ -111,7 +111,7 @@ def test_a_loop_with_a_graph_for_its_condition_has_no_words(file: Path) -> None:
     assert "from While 'g2' on, whose passes give other shapes" in finding.message
 
 
-def test_results_of_loops_and_branches_have_the_type_of_what_makes_them(file: Path) -> None:
+def test_results_of_loops_and_branches_have_their_producers_type(file: Path) -> None:
     graph = read_model(written(file, loop()))
     assert [dtype_of(graph, name) for name in ("h2", "all", "y")] == ["float32"] * 3
     graph = read_model(written(file, mnn_files.branches()))
@@ -125,7 +125,7 @@ def convolution(rows: int, depth: int) -> dict[int, Any]:
 
 
 @pytest.mark.parametrize("plane", [False, True])
-def test_a_convolution_has_the_axes_that_reach_it(file: Path, plane: bool) -> None:
+def test_convolution_has_the_axes_of_its_input(file: Path, plane: bool) -> None:
     """MNN's file writes a window along one axis as one of one column."""
     model = Model()
     model.input("x", 1, -1)
@@ -140,7 +140,7 @@ def test_a_convolution_has_the_axes_that_reach_it(file: Path, plane: bool) -> No
     assert [f.verdict for f in zs.audit(file, "openvino").findings] == ["same"]
 
 
-def test_an_axis_is_counted_by_a_rank_that_flows(file: Path) -> None:
+def test_axis_is_computed_from_an_inferred_rank(file: Path) -> None:
     """The axis of a Gather is ``(axis + rank) mod rank``, the rank that of a computed tensor."""
     model = Model()
     model.input("x", 2, -1)
@@ -156,7 +156,7 @@ def test_an_axis_is_counted_by_a_rank_that_flows(file: Path) -> None:
     assert text_of(file, "y") == "(2,)"
 
 
-def test_a_spectrum_has_onnx_s_words(file: Path) -> None:
+def test_spectrum_is_lowered_to_onnx(file: Path) -> None:
     model = Model()
     model.input("x", 1, -1)
     model.constant("step", np.array(50, np.int32))
@@ -170,7 +170,7 @@ def test_a_spectrum_has_onnx_s_words(file: Path) -> None:
     assert text_of(file, "old") == "?"  # its step and window are attributes, its sizes others
 
 
-def test_a_padding_below_0_has_sizes_and_no_words(file: Path) -> None:
+def test_negative_padding_has_sizes_and_is_not_lowered(file: Path) -> None:
     model = Model()
     model.input("x", 1, -1)
     model.constant("pads", np.array([0, 0, 1, -1], np.int32))
@@ -183,7 +183,7 @@ def test_a_padding_below_0_has_sizes_and_no_words(file: Path) -> None:
 
 
 @pytest.mark.parametrize("counts", [(1, -1), (1, 2), (0, 2)])
-def test_a_slice_has_the_size_that_is_asked_for(file: Path, counts: tuple[int, int]) -> None:
+def test_slice_has_the_requested_size(file: Path, counts: tuple[int, int]) -> None:
     """MNN takes it as it is; −1 is what is left."""
     model = Model()
     model.input("x", -1, -1)
@@ -198,7 +198,7 @@ def test_a_slice_has_the_size_that_is_asked_for(file: Path, counts: tuple[int, i
 
 
 @pytest.mark.parametrize(("rows", "reason"), [(2, "folded"), (-1, "not_measured")])
-def test_an_index_that_no_open_size_decides_is_folded(file: Path, rows: int, reason: str) -> None:
+def test_index_independent_of_open_sizes_is_folded(file: Path, rows: int, reason: str) -> None:
     """The converter wraps indices, too: ``(index + size) mod size``."""
     model = Model()
     model.input("x", rows, 3)
@@ -215,7 +215,7 @@ def test_an_index_that_no_open_size_decides_is_folded(file: Path, rows: int, rea
     assert findings["index"].reason == reason
 
 
-def test_a_loop_is_computed_as_mnn_counts(file: Path) -> None:
+def test_loop_has_mnns_number_of_turns(file: Path) -> None:
     """Its number of the pass is an int32."""
     body = Model()
     body.input("i", dtype="int32")
@@ -241,7 +241,7 @@ def test_a_loop_is_computed_as_mnn_counts(file: Path) -> None:
     assert made["all"].shape == (4, 2)
 
 
-def test_truth_values_are_numbers_to_compute_with(file: Path) -> None:
+def test_bools_are_numbers_in_arithmetic(file: Path) -> None:
     """MNN has no booleans: the converter writes a Not as one less, with its sign turned."""
     model = Model()
     model.input("x", 3, dtype="int32")

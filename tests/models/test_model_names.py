@@ -22,7 +22,7 @@ CALLS = {
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
-def test_a_model_that_was_read_already_is_told_how_it_becomes_a_file(
+def test_loaded_model_object_is_refused_with_the_way_to_save_it(
     call: Callable[[Any], Any],
 ) -> None:
     with pytest.raises(TypeError, match=r"not given as ModelProto; onnx\.save\(model, "):
@@ -33,10 +33,10 @@ def test_a_model_that_was_read_already_is_told_how_it_becomes_a_file(
 
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=list(CALLS))
-def test_a_folder_is_told_from_a_file(call: Callable[[Any], Any]) -> None:
+def test_folder_is_refused(call: Callable[[Any], Any]) -> None:
     with pytest.raises(zs.ModelError, match="a folder; name a model in it"):
         call(CLEAN.parent)
 
 
-def test_paths_are_paths() -> None:
+def test_path_objects_and_strings_are_equal() -> None:
     assert path_of(str(CLEAN)) == path_of(CLEAN) == CLEAN

@@ -28,7 +28,7 @@ def rewritten(tmp_path: Path, text: str, *rewrites: Rewrite, weights: bytes | No
     return files[0].read_bytes().decode()
 
 
-def test_a_constant_of_one_reader_changes_its_own_line(tmp_path: Path) -> None:
+def test_constant_with_one_reader_changes_its_own_line(tmp_path: Path) -> None:
     text = made.param(
         IN, "MemoryData   c  0 1 c 0=5 21=1", "BinaryOp b 2 1 in0 c out0 0=1", "ReLU r 1 1 out0 end"
     )
@@ -44,7 +44,7 @@ def test_a_constant_of_one_reader_changes_its_own_line(tmp_path: Path) -> None:
     assert list(model.nodes[0].outputs[0].data().ravel()) == list(data)
 
 
-def test_a_constant_of_more_readers_gets_a_twin_beside_it(tmp_path: Path) -> None:
+def test_constant_with_more_readers_gets_a_copy_beside_it(tmp_path: Path) -> None:
     text = made.param(
         "MemoryData first 0 1 first 0=2",
         "Input in0 0 1 in0 0=5 1=5",
@@ -70,7 +70,7 @@ def test_a_constant_of_more_readers_gets_a_twin_beside_it(tmp_path: Path) -> Non
     assert model.outputs[-2].shape == (5, 1)
 
 
-def test_equal_twins_are_one(tmp_path: Path) -> None:
+def test_equal_copies_are_one(tmp_path: Path) -> None:
     text = made.param(
         IN,
         "ReLU r 1 1 in0 x",
@@ -84,7 +84,7 @@ def test_equal_twins_are_one(tmp_path: Path) -> None:
     assert (tmp_path / "new.bin").stat().st_size == 40
 
 
-def test_layers_before_a_blob(tmp_path: Path) -> None:
+def test_layers_are_inserted_before_a_blob(tmp_path: Path) -> None:
     text = made.param(IN, "Input in1 0 1 in1 0=5", "BinaryOp b 2 1 in0 in1 out0 0=1")
     for step, kind in (
         (
@@ -105,7 +105,7 @@ def test_layers_before_a_blob(tmp_path: Path) -> None:
     assert [line.split()[0] for line in new.splitlines()[4:]] == ["ExpandDims", "Tile", "BinaryOp"]
 
 
-def test_a_result_that_is_reshaped_keeps_its_name(tmp_path: Path) -> None:
+def test_reshaped_result_keeps_its_name(tmp_path: Path) -> None:
     text = made.param(IN, "ReLU b 1 1 in0 mid", "ReLU r 1 1 mid out0")
     steps = (SELF(Input(0)), RewriteStep("reshape", (Earlier(0),), shape=(60,)))
     new = rewritten(tmp_path, text, Rewrite((1,), steps))
@@ -114,7 +114,7 @@ def test_a_result_that_is_reshaped_keeps_its_name(tmp_path: Path) -> None:
     assert new.splitlines()[-1] == text.splitlines()[-1]
 
 
-def test_a_second_reader_gets_a_split(tmp_path: Path) -> None:
+def test_second_reader_gets_a_split(tmp_path: Path) -> None:
     text = made.param(IN, "Input in1 0 1 in1 0=5 1=4 2=3", "BinaryOp b 2 1 in0 in1 out0 0=1")
     steps = (RewriteStep("multiply", (Input(0), Input(1))), SELF(Earlier(0), Input(1)))
     new = rewritten(tmp_path, text, Rewrite((2,), steps))
@@ -124,7 +124,7 @@ def test_a_second_reader_gets_a_split(tmp_path: Path) -> None:
     assert not read(tmp_path / "new.param").notes
 
 
-def test_attributes_change_and_go(tmp_path: Path) -> None:
+def test_attributes_are_changed_and_removed(tmp_path: Path) -> None:
     text = made.param(IN, "BinaryOp b 1 1 in0 out0 0=1 1=1 2=2.5 -23310=2,1,2")
     self = SELF(Input(0), **{"0": 7, "2": 0.125, "10": None})
     new = rewritten(tmp_path, text, Rewrite((1,), (self,)))
@@ -133,13 +133,13 @@ def test_attributes_change_and_go(tmp_path: Path) -> None:
     assert new.splitlines()[1] == "2 2"
 
 
-def test_an_untouched_file_is_the_same_file(tmp_path: Path) -> None:
+def test_untouched_file_is_unchanged(tmp_path: Path) -> None:
     text = made.param(IN, "ReLU   r 1 1   in0 out0 0=0.50 ").replace("\n", "\r\n").rstrip()
     assert rewritten(tmp_path, text, weights=b"\0\1\2\3") == text
     assert (tmp_path / "new.bin").read_bytes() == b"\0\1\2\3"
 
 
-def test_line_ends_stay(tmp_path: Path) -> None:
+def test_line_ends_are_kept(tmp_path: Path) -> None:
     text = made.param(IN, "Input in1 0 1 in1 0=5", "BinaryOp b 2 1 in0 in1 out0 0=1")
     windows = text.replace("\n", "\r\n").rstrip()
     new = rewritten(tmp_path, windows, Rewrite((2,), (RESHAPE, AFTER)))
@@ -147,7 +147,7 @@ def test_line_ends_stay(tmp_path: Path) -> None:
     assert new.endswith("0=1")
 
 
-def test_names_are_new_to_the_file(tmp_path: Path) -> None:
+def test_added_names_are_new(tmp_path: Path) -> None:
     text = made.param(
         IN, "Input b_reshape 0 1 b_reshape 0=5", "BinaryOp b 2 1 in0 b_reshape b_reshape_1 0=1"
     )
@@ -197,7 +197,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("said", "rewrite"), REFUSED.items(), ids=REFUSED)
-def test_what_cannot_be_said_is_refused_and_nothing_is_written(
+def test_impossible_rewrite_is_refused_and_nothing_is_written(
     tmp_path: Path, said: str, rewrite: Rewrite
 ) -> None:
     editor = edit(made.write(tmp_path, TWO))
@@ -210,7 +210,7 @@ def test_what_cannot_be_said_is_refused_and_nothing_is_written(
     assert not (tmp_path / "new.param").exists()
 
 
-def test_a_twin_needs_the_data(tmp_path: Path) -> None:
+def test_copy_of_a_constant_needs_its_data(tmp_path: Path) -> None:
     text = made.param(
         "Input in0 0 1 in0 0=5 1=5", "MemoryData c 0 1 c 0=5", "BinaryOp b 2 1 c c out0"
     )
@@ -219,13 +219,13 @@ def test_a_twin_needs_the_data(tmp_path: Path) -> None:
         edit(made.write(tmp_path, text)).apply([Rewrite((2,), steps)])
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_output_folder_is_reported(tmp_path: Path) -> None:
     editor = edit(made.write(tmp_path, TWO))
     with pytest.raises(ModelError, match="No such file"):
         editor.save(tmp_path / "absent" / "new.param")
 
 
-def test_saving_over_the_model_itself(tmp_path: Path) -> None:
+def test_file_may_be_saved_over_itself(tmp_path: Path) -> None:
     text = made.param(
         "MemoryData c 0 1 c 0=5", "BinaryOp b 2 1 c c out0 0=0", "MemoryData d 0 1 d 0=1"
     )
@@ -239,7 +239,7 @@ def test_saving_over_the_model_itself(tmp_path: Path) -> None:
     assert list(values["d"].data()) == [9]
 
 
-def test_sizes_written_into_inputs(tmp_path: Path) -> None:
+def test_sizes_are_written_into_inputs(tmp_path: Path) -> None:
     text = made.param("Input in0 0 1 in0", "Input in1 0 1 in1 0=7", "BinaryOp b 2 1 in0 in1 out0")
     editor = edit(made.write(tmp_path, text))
     editor.size_inputs({"in0": (3, 4, 5), "in1": (3, 1, 1)})

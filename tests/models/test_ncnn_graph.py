@@ -73,7 +73,7 @@ def site_of(graph: Graph) -> Site:
         ("Softmax s 1 1 in0 out0 0=1", None),
     ],
 )
-def test_shapes(tmp_path: Path, line: str, shape: Any) -> None:
+def test_layer_has_the_inferred_shape(tmp_path: Path, line: str, shape: Any) -> None:
     graph = one(tmp_path, line)
     assert made.shapes_of(graph)["out0"] == shape
     if shape is None:
@@ -94,7 +94,7 @@ def test_the_layers_with_weights_are_those_with_a_load_model_in_ncnn() -> None:
     assert weighted == windows | set(others.split())
 
 
-def test_hints_are_believed_where_nothing_else_is_known(tmp_path: Path) -> None:
+def test_hints_are_used_where_nothing_else_is_known(tmp_path: Path) -> None:
     graph = one(tmp_path, "Custom c 1 2 in0 a b -23330=8,3,7,6,5,1,9,0,0")
     assert made.shapes_of(graph)["a"] == (5, 6, 7)
     assert made.shapes_of(graph)["b"] == (9,)
@@ -105,7 +105,7 @@ def test_hints_are_believed_where_nothing_else_is_known(tmp_path: Path) -> None:
     assert any("the file hints at (2, 3), it makes (3, 4, 5)" in note for note in graph.notes)
 
 
-def test_sizes_that_the_file_lacks_have_names(tmp_path: Path) -> None:
+def test_unstated_sizes_get_names(tmp_path: Path) -> None:
     text = made.param(
         "Input in0 0 1 in0",
         "Split s 1 2 in0 a b",
@@ -138,14 +138,14 @@ RANKS: Any = [
 
 
 @pytest.mark.parametrize(("lines", "said"), RANKS)
-def test_a_rank_is_found_through_other_layers(tmp_path: Path, lines: Any, said: bool) -> None:
+def test_rank_is_inferred_through_other_layers(tmp_path: Path, lines: Any, said: bool) -> None:
     convolution = "Convolution c 1 1 x out0 0=8 1=3 6=216"
     graph = made.graph(tmp_path, made.param("Input in0 0 1 in0", *lines, convolution))
     assert graph.inputs[0].shape == ("in0.c", "in0.h", "in0.w")
     assert any("is taken to have 3 axes" in note for note in graph.notes) is said
 
 
-def test_what_pnnx_leaves_broadcasts_nothing(tmp_path: Path) -> None:
+def test_unfinished_layers_of_pnnx_have_open_sizes(tmp_path: Path) -> None:
     """A slice without its numbers has sizes of its own; two that are added still need one shape."""
     lines = [
         "Input in0 0 1 in0 0=8 1=8 2=3",
@@ -163,20 +163,22 @@ def test_what_pnnx_leaves_broadcasts_nothing(tmp_path: Path) -> None:
     assert [(one.node, one.verdict) for one in report.findings] == [("m", "same")]
 
 
-def test_a_rank_that_two_inputs_may_have_is_said(tmp_path: Path) -> None:
+def test_ambiguous_rank_of_two_inputs_is_reported(tmp_path: Path) -> None:
     lines = ("BinaryOp b 2 1 in0 in1 x 0=0", "Convolution c 1 1 x out0 0=8 1=3 6=216")
     graph = made.graph(tmp_path, made.param("Input in0 0 1 in0", "Input in1 0 1 in1", *lines))
     assert [value.shape and len(value.shape) for value in graph.inputs] == [3, None]
     assert any("is taken to have 3 axes" in note for note in graph.notes)
 
 
-def test_inputs_of_which_nothing_is_known(tmp_path: Path) -> None:
+def test_inputs_without_any_fact_have_unknown_rank(tmp_path: Path) -> None:
     graph = made.graph(tmp_path, made.param("Input in0 0 1 in0", "ReLU r 1 1 in0 out0"))
     assert graph.inputs[0].shape is None
     assert any("write them into its line (0=w 1=h 11=d 2=c)" in note for note in graph.notes)
 
 
-def test_who_is_asked_and_where_nobody_is(tmp_path: Path, monkeypatch: Any) -> None:
+def test_layer_without_a_row_is_inferred_by_ncnn_or_unknown(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.setattr(engine, "installed", lambda: False)
     graph = one(tmp_path, "Spectrogram d 1 1 in0 out0 0=4 2=4", (4,))
     assert graph.outputs[0].shape is None
@@ -187,7 +189,7 @@ def test_who_is_asked_and_where_nobody_is(tmp_path: Path, monkeypatch: Any) -> N
     assert any("ncnn has no layer called Custom" in note for note in graph.notes)
 
 
-def test_an_engine_that_dies_is_a_note(tmp_path: Path, monkeypatch: Any) -> None:
+def test_crashed_engine_is_a_note(tmp_path: Path, monkeypatch: Any) -> None:
     child = 'answer.write(b\'["a", [4, 4]]\\n["b", [-1]]\\n\'); answer.flush(); os.abort()'
     monkeypatch.setattr(engine, "_CHILD", child)
     monkeypatch.setattr(engine, "installed", lambda: True)
@@ -211,7 +213,7 @@ def test_blobs_read_twice_are_named(tmp_path: Path) -> None:
 # Weights.
 
 
-def test_constants_on_demand(tmp_path: Path) -> None:
+def test_constants_are_read_on_demand(tmp_path: Path) -> None:
     data = np.arange(12, dtype=np.float32)
     kernel = np.linspace(-1, 1, 6, dtype=np.float32)
     text = made.param(
@@ -236,7 +238,7 @@ def test_constants_on_demand(tmp_path: Path) -> None:
     assert any("8 bytes more" in note for note in longer.notes)
 
 
-def test_the_forms_of_weights(tmp_path: Path) -> None:
+def test_weights_of_every_form_are_read(tmp_path: Path) -> None:
     text = made.param(
         *made.inputs((3,)), "InnerProduct i 1 1 in0 x 0=1 2=3", "MemoryData m 0 1 m 0=2"
     )
@@ -258,7 +260,7 @@ def test_the_forms_of_weights(tmp_path: Path) -> None:
         assert not graph.notes
 
 
-def test_what_cannot_be_found_says_why(tmp_path: Path) -> None:
+def test_unreadable_weights_give_the_reason(tmp_path: Path) -> None:
     text = made.param(IN, "MemoryData a 0 1 a 0=2", "Custom c 1 1 in0 x", "MemoryData m 0 1 m 0=3")
     graph = made.graph(tmp_path, text)
     values = {value.name: value for value in graph.values()}
@@ -282,7 +284,7 @@ def test_what_cannot_be_found_says_why(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kinds", [("Pad",), ("Tensor.slice",), ("Pad", "Custom"), ("Custom",)])
 @pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("held", [0, 5])
-def test_weights_are_read_on_after_a_strange_layer(
+def test_weights_after_an_unknown_layer_are_read(
     tmp_path: Path, kinds: tuple[str, ...], half: bool, held: int
 ) -> None:
     """A layer that ncnn lacks holds nothing, or the one such layer holds what the others leave."""
@@ -303,7 +305,7 @@ def test_weights_are_read_on_after_a_strange_layer(
 # Sites.
 
 
-def test_a_binary_op_by_ncnns_rule(tmp_path: Path) -> None:
+def test_binary_op_has_ncnns_rule(tmp_path: Path) -> None:
     site = site_of(one(tmp_path, "BinaryOp b 2 1 in0 in1 out0 0=1", (5, 5), (5,)))
     assert (site.kind, site.op, site.rule.name) == (Kind.ELEMENTWISE, "Sub", "ncnn")
     assert [part.name for part in site.operands] == ["in0", "in1"]
@@ -330,14 +332,12 @@ def test_a_binary_op_by_ncnns_rule(tmp_path: Path) -> None:
         (18, "remainder", "in1"),
     ],
 )
-def test_operands_stand_in_the_order_of_the_op(
-    tmp_path: Path, number: int, op: str, first: str
-) -> None:
+def test_operands_are_in_the_ops_order(tmp_path: Path, number: int, op: str, first: str) -> None:
     site = site_of(one(tmp_path, f"BinaryOp b 2 1 in0 in1 out0 0={number}", (3, 5), (5,)))
     assert (site.op, site.operands[0].name) == (op, first)
 
 
-def test_what_broadcasts_and_what_does_not(tmp_path: Path) -> None:
+def test_layers_that_broadcast_have_sites(tmp_path: Path) -> None:
     def kinds(line: str, *shapes: made.Shape) -> list[Any]:
         graph = one(tmp_path, line, *shapes)
         return [(s.kind, s.op) for s in map(find_site, graph.nodes) if s is not None]
@@ -378,7 +378,7 @@ def test_what_broadcasts_and_what_does_not(tmp_path: Path) -> None:
         "RMSNorm b 1 1 in0 out0 0=20",
     ],
 )
-def test_weights_lie_along_the_channels(tmp_path: Path, line: str) -> None:
+def test_weights_are_aligned_with_the_channels(tmp_path: Path, line: str) -> None:
     site = site_of(one(tmp_path, line))
     shapes = tuple(part.shape for part in site.operands if part.shape is not None)
     assert len(shapes) == len(site.operands) > 1
@@ -398,14 +398,14 @@ def test_weights_lie_along_the_channels(tmp_path: Path, line: str) -> None:
         "GroupNorm b 1 1 in0 out0 0=1 1=4",
     ],
 )
-def test_weights_of_another_length_are_read_all_the_same(tmp_path: Path, line: str) -> None:
+def test_weights_of_the_wrong_length_are_read(tmp_path: Path, line: str) -> None:
     site = site_of(one(tmp_path, line))
     with pytest.raises(zs.BroadcastError) as caught:
         site.plan(tuple(part.shape for part in site.operands if part.shape is not None))
     assert caught.value.silent  # ncnn takes as many numbers as it needs from wherever they are
 
 
-def test_a_layer_norm_covers_as_many_axes_as_it_has_numbers(tmp_path: Path) -> None:
+def test_layer_norm_covers_as_many_axes_as_its_weights(tmp_path: Path) -> None:
     for count, axis, shape in ((5, -1, (5,)), (20, -2, (4, 5))):
         site = site_of(one(tmp_path, f"LayerNorm n 1 1 in0 out0 0={count}"))
         assert site.attributes == {"axis": axis}
@@ -435,26 +435,28 @@ def audited(tmp_path: Path, line: str, *shapes: made.Shape, target: str = "openv
         ((3, 4, 5), (4, 5), "ncnn", "refused", "invalid_source"),
     ],
 )
-def test_verdicts(tmp_path: Path, a: Any, b: Any, target: str, verdict: str, reason: str) -> None:
+def test_audited_layer_has_the_verdict(
+    tmp_path: Path, a: Any, b: Any, target: str, verdict: str, reason: str
+) -> None:
     finding = audited(tmp_path, "BinaryOp b 2 1 in0 in1 out0 0=0", a, b, target=target)
     assert (finding.verdict, finding.reason) == (verdict, reason)
     if reason == "invalid_source":
         assert finding.source.silent  # ncnn goes on and computes nonsense
 
 
-def test_a_binary_op_without_its_second_operand(tmp_path: Path) -> None:
+def test_binary_op_without_a_second_operand_is_read(tmp_path: Path) -> None:
     finding = audited(tmp_path, "BinaryOp b 1 1 in0 out0 0=0", (3, 4))
     assert (finding.verdict, finding.reason) == ("refused", "invalid_source")
 
 
-def test_an_eltwise_of_two_shapes(tmp_path: Path) -> None:
+def test_eltwise_of_two_shapes_is_judged(tmp_path: Path) -> None:
     finding = audited(tmp_path, "Eltwise e 2 1 in0 in1 out0 0=1", (3, 4), (1, 4))
     assert (finding.verdict, finding.reason) == ("refused", "invalid_source")
     assert finding.source.silent
 
 
 @pytest.mark.parametrize("target", ["numpy", "onnxruntime", "ncnn", "mnn", "openvino", "stablehlo"])
-def test_a_sum_with_weights_is_the_same_everywhere(tmp_path: Path, target: str) -> None:
+def test_weighted_sum_is_the_same_everywhere(tmp_path: Path, target: str) -> None:
     line = "Eltwise e 2 1 in0 in1 out0 0=1 -23301=2,1.0,0.2"
     assert audited(tmp_path, line, (3, 4), (3, 4), target=target).verdict == "same"
 
@@ -468,14 +470,14 @@ def test_a_sum_with_weights_is_the_same_everywhere(tmp_path: Path, target: str) 
         ("stablehlo", "refused", "no_op"),
     ],
 )
-def test_slopes_on_targets_that_were_read(
+def test_slopes_are_judged_on_targets_that_were_read_about(
     tmp_path: Path, target: str, verdict: str, reason: str
 ) -> None:
     finding = audited(tmp_path, "PReLU p 1 1 in0 out0 0=4", (4, 4, 5), target=target)
     assert (finding.verdict, finding.reason) == (verdict, reason)
 
 
-def test_the_command_line(tmp_path: Path, capsys: Any) -> None:
+def test_command_line_audits_ncnn_files(tmp_path: Path, capsys: Any) -> None:
     text = made.param(*made.inputs((5, 5), (5,)), "BinaryOp add 2 1 in0 in1 out0 0=0")
     path = made.write(tmp_path, text)
 
@@ -507,7 +509,7 @@ def words(tmp_path: Path, line: str, *shapes: made.Shape) -> Any:
 CONVOLUTION = ["Unsqueeze", "Reshape", "Conv", "Squeeze"]
 
 
-def test_words(tmp_path: Path) -> None:
+def test_layers_are_lowered_to_onnx_ops(tmp_path: Path) -> None:
     assert words(tmp_path, "Permute p 1 1 in0 out0 0=1") == ["Transpose"]
     assert words(tmp_path, "ExpandDims p 1 1 in0 out0 3=0,") == ["Unsqueeze"]
     assert words(tmp_path, "ReLU p 1 1 in0 out0 0=0.5") == ["LeakyRelu"]
@@ -519,7 +521,7 @@ def test_words(tmp_path: Path) -> None:
     assert words(tmp_path, "Scale s 1 1 in0 out0 0=3") == ["Unsqueeze", "Mul"]
 
 
-def test_a_binary_op_is_said_by_ncnns_own_plan(tmp_path: Path) -> None:
+def test_binary_op_is_lowered_by_ncnns_plan(tmp_path: Path) -> None:
     line = "BinaryOp b 2 1 in0 in1 out0 0={}"
     assert words(tmp_path, line.format(0), (3, 5), (1, 5)) == ["Add"]
     assert words(tmp_path, line.format(0), (5, 5), (5,)) == ["Reshape", "Add"]
@@ -530,7 +532,7 @@ def test_a_binary_op_is_said_by_ncnns_own_plan(tmp_path: Path) -> None:
     assert [value.name for value in node.inputs if value is not None] == ["in1", "in0"]
 
 
-def test_a_lowered_graph_keeps_its_values(tmp_path: Path) -> None:
+def test_lowered_graph_keeps_its_values(tmp_path: Path) -> None:
     text = made.param(IN, "Split s 1 2 in0 a b", "MemoryData m 0 1 m 0=3", "BinaryOp c 2 1 a m d")
     graph = made.graph(tmp_path, text)
     found = lowered(graph)
@@ -544,7 +546,7 @@ def test_a_lowered_graph_keeps_its_values(tmp_path: Path) -> None:
     assert set(map(id, graph.values())) <= set(map(id, found.values()))
 
 
-def test_nodes_of_other_formats_are_left_alone() -> None:
+def test_nodes_of_other_formats_are_not_lowered() -> None:
     node = Node("a", "BinaryOp", "", 1, (), ())
     assert find_site(node) is None
     assert lower(node) is None

@@ -43,7 +43,7 @@ def use(path: Path, text: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("op", sorted(LAYERS))
-def test_a_layer_with_any_operands_is_no_internal_error(op: str, tmp_path: Path) -> None:
+def test_layer_with_any_operands_gives_no_internal_error(op: str, tmp_path: Path) -> None:
     rng = random.Random(f"odd {op}")
     for _ in range(8):
         use(tmp_path / "m.param", drawn(rng, op), rng.choice(sorted(ENGINES)))
@@ -57,5 +57,5 @@ def test_a_layer_with_any_operands_is_no_internal_error(op: str, tmp_path: Path)
         "Reorg op 1 1 x o 0=2",
     ],
 )
-def test_layers_that_were_internal_errors(layer: str, tmp_path: Path) -> None:
+def test_layers_with_former_internal_errors_are_read(layer: str, tmp_path: Path) -> None:
     use(tmp_path / "m.param", f"7767517\n2 2\nInput x 0 1 x 0=3\n{layer}\n", "numpy")

@@ -43,7 +43,7 @@ def params(tmp_path: Path, text: str) -> dict[int, object]:
         ("", {}),
     ],
 )
-def test_parameters(tmp_path: Path, text: str, wanted: dict[int, object]) -> None:
+def test_parameters_are_read(tmp_path: Path, text: str, wanted: dict[int, object]) -> None:
     found = params(tmp_path, text)
     assert found == wanted
     assert {key: type(value) for key, value in found.items()} == {
@@ -51,7 +51,7 @@ def test_parameters(tmp_path: Path, text: str, wanted: dict[int, object]) -> Non
     }
 
 
-def test_line_ends_and_blank_lines(tmp_path: Path) -> None:
+def test_line_ends_and_blank_lines_are_accepted(tmp_path: Path) -> None:
     text = made.param(INPUT, "ReLU r 1 1 in0 out0 0=0.5")
     for other in (
         text.replace("\n", "\r\n"),
@@ -64,7 +64,7 @@ def test_line_ends_and_blank_lines(tmp_path: Path) -> None:
         assert graph.outputs[0].shape == (3, 4, 5)
 
 
-def test_a_layer_as_a_node(tmp_path: Path) -> None:
+def test_layer_becomes_a_node(tmp_path: Path) -> None:
     graph = made.graph(
         tmp_path, made.param(INPUT, "Slice s 1 2 in0 a b -23300=2,1,2 1=0", "ReLU r 1 1 a c")
     )
@@ -128,7 +128,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("text", "said"), REFUSED.items(), ids=range(len(REFUSED)))
-def test_what_is_malformed_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+def test_malformed_file_is_one_line(tmp_path: Path, text: str, said: str) -> None:
     path = made.write(tmp_path, text)
     with pytest.raises(ModelError) as caught:
         read(path)
@@ -139,7 +139,7 @@ def test_what_is_malformed_is_one_line(tmp_path: Path, text: str, said: str) -> 
     assert len(words) < 400
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
+def test_irregular_file_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "folder.param"
     folder.mkdir()
     pipe = tmp_path / "pipe.param"
@@ -158,7 +158,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
             read(path)
 
 
-def test_binary_files_are_refused_with_the_name_of_the_text(tmp_path: Path) -> None:
+def test_binary_file_is_refused_with_the_texts_name(tmp_path: Path) -> None:
     for name in ("m.param.bin", "m.ncnn.bin"):
         path = tmp_path / name
         path.write_bytes(b"\x1d\x86\x76\x00")
@@ -172,7 +172,7 @@ def test_binary_files_are_refused_with_the_name_of_the_text(tmp_path: Path) -> N
         read(binary)
 
 
-def test_names_in_no_encoding_are_kept(tmp_path: Path) -> None:
+def test_undecodable_names_are_kept(tmp_path: Path) -> None:
     text = made.param("Input caf\u00e9 0 1 caf\u00e9 0=5", "ReLU r 1 1 caf\u00e9 \u7d50\u679c")
     graph = made.graph(tmp_path, text)
     assert graph.outputs[0].name == "\u7d50\u679c"
@@ -181,7 +181,7 @@ def test_names_in_no_encoding_are_kept(tmp_path: Path) -> None:
     assert read(path).inputs[0].name == "caf\u00e9"
 
 
-def test_only_asciis_spaces_separate(tmp_path: Path) -> None:
+def test_only_ascii_spaces_separate(tmp_path: Path) -> None:
     name = "a\u00a0b\u2028c\x1cd\x85"
     text = made.param(f"Input i 0 1 {name} 0=5", f"ReLU\x0br 1\x0c1\t{name} out0 0=0.5")
     graph = made.graph(tmp_path, text)
@@ -190,7 +190,7 @@ def test_only_asciis_spaces_separate(tmp_path: Path) -> None:
     assert graph.inputs[0].name == "a\\xa0b\\u2028c\\x1cd\\x85"
 
 
-def test_escapes_reach_no_terminal(tmp_path: Path) -> None:
+def test_escape_codes_do_not_reach_a_terminal(tmp_path: Path) -> None:
     graph = made.graph(tmp_path, made.param(INPUT, "Odd\x1b[31m r\x07 1 1 in0 out\x1b"))
     assert all(value.name.isprintable() for value in graph.values())
     assert all(note.isprintable() for note in graph.notes)

@@ -35,7 +35,7 @@ def shapes(graph: Graph) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("opset", range(1, LAST + 1))
-def test_every_opset(read: Any, opset: int) -> None:
+def test_every_opset_is_read(read: Any, opset: int) -> None:
     content = small.model([small.node("Add", "x c")], {"x": (2, 3)}, {"c": (2, 3)}, opset=opset)
     graph = read(content)
     assert graph.version == opset
@@ -44,7 +44,7 @@ def test_every_opset(read: Any, opset: int) -> None:
     assert shapes(graph)["y"] == ((2, 3) if opset >= 6 else None)
 
 
-def test_inputs_constants_and_symbols(read: Any) -> None:
+def test_inputs_constants_and_symbols_are_read(read: Any) -> None:
     content = small.model(
         [small.node("Add", "x c", "h", name="add"), small.node("Add", "h z")],
         {"x": ("N", None, 3), "z": None},
@@ -63,7 +63,7 @@ def test_inputs_constants_and_symbols(read: Any) -> None:
     assert graph.nodes[1].inputs[0] is graph.nodes[0].outputs[0]
 
 
-def test_constant_nodes(read: Any) -> None:
+def test_constant_nodes_are_read(read: Any) -> None:
     nodes = [
         helper.make_node("Constant", [], ["a"], value_ints=[2, 3]),
         helper.make_node("Constant", [], ["b"], value_int=4),
@@ -83,7 +83,7 @@ def test_constant_nodes(read: Any) -> None:
     assert not found["y"].constant
 
 
-def test_functions_are_written_out(read: Any) -> None:
+def test_functions_are_inlined(read: Any) -> None:
     body = [small.node("Add", "p q", "r", name="inner")]
     imports = [helper.make_opsetid("", 21)]
     function = helper.make_function("own", "Plus", ["p", "q"], ["r"], body, imports)
@@ -107,7 +107,7 @@ def _body(name: str, nodes: Any, inputs: Any, outputs: Any) -> Any:
     )
 
 
-def test_bodies_of_if_loop_and_scan(read: Any) -> None:
+def test_bodies_of_if_loop_and_scan_are_read(read: Any) -> None:
     flag, number, real = TensorProto.BOOL, TensorProto.INT64, TensorProto.FLOAT
     branch = _body("b", [small.node("Add", "x c", "t", name="in_if")], [], [("t", real)])
     turn = _body(
@@ -152,7 +152,7 @@ def test_bodies_of_if_loop_and_scan(read: Any) -> None:
     assert inner.inputs[1].constant
 
 
-def test_a_name_of_a_body_hides_the_outer_one(read: Any) -> None:
+def test_name_in_a_body_hides_the_outer_name(read: Any) -> None:
     nodes = [small.node("Neg", "x", "t", name="make"), small.node("Add", "t c", "r", name="inner")]
     branch = _body("b", nodes, [], [("r", TensorProto.FLOAT)])
     branch.initializer.append(numpy_helper.from_array(np.ones((3, 1), np.float32), "c"))
@@ -168,7 +168,7 @@ def test_a_name_of_a_body_hides_the_outer_one(read: Any) -> None:
 
 
 @pytest.mark.parametrize("location", ["gone.bin", "../gone.bin", "/etc/passwd", ""])
-def test_missing_data_is_a_note_where_only_shapes_are_needed(tmp_path: Path, location: str) -> None:
+def test_missing_data_is_a_note_where_only_shapes_matter(tmp_path: Path, location: str) -> None:
     content = small.model([small.node("Add", "x c")], {"x": (1, 5, 4, 5)}, {"c": (5,)})
     (tensor,) = content.graph.initializer
     tensor.ClearField("raw_data")
@@ -194,7 +194,7 @@ def test_missing_data_that_is_needed_is_a_finding(tmp_path: Path) -> None:
     assert "gone.bin" in finding.message
 
 
-def test_data_that_is_there_is_no_note(tmp_path: Path) -> None:
+def test_existing_data_gives_no_note(tmp_path: Path) -> None:
     content = small.model([small.node("Add", "x c")], {"x": (2, 3)}, {"c": (3,)})
     (tensor,) = content.graph.initializer
     (tmp_path / "weights.bin").write_bytes(tensor.raw_data)
@@ -207,7 +207,7 @@ def test_data_that_is_there_is_no_note(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"not a model at all", b"\x08\x07" + b"\xff" * 40])
-def test_what_is_no_model_is_one_line(tmp_path: Path, data: bytes) -> None:
+def test_invalid_file_is_one_line(tmp_path: Path, data: bytes) -> None:
     file = tmp_path / "m.onnx"
     file.write_bytes(data)
     with pytest.raises(zs.ModelError) as caught:
@@ -216,7 +216,7 @@ def test_what_is_no_model_is_one_line(tmp_path: Path, data: bytes) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_an_onnx_package_that_cannot_be_imported_is_one_line(
+def test_onnx_package_that_cannot_be_imported_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "packages" / "onnx"

@@ -66,7 +66,7 @@ def weights(model: onnx.ModelProto) -> dict[str, np.ndarray[Any, Any]]:
 C = np.arange(5, dtype=np.float32)
 
 
-def test_a_constant_of_one_reader_changes_where_it_is(tmp_path: Path) -> None:
+def test_constant_with_one_reader_changes_in_place(tmp_path: Path) -> None:
     model = described([add("a", "c", "y")], {"x": (5, 5)}, {"c": C}, outputs={"y": (5, 5)})
     made = edited(tmp_path, model, Rewrite((0,), IN_ROW))
     assert [node.op_type for node in made.graph.node] == ["Add"]
@@ -77,7 +77,7 @@ def test_a_constant_of_one_reader_changes_where_it_is(tmp_path: Path) -> None:
     assert made.graph.initializer[0].raw_data == model.graph.initializer[0].raw_data
 
 
-def test_a_constant_that_others_read_stays_and_gets_a_second_shape(tmp_path: Path) -> None:
+def test_constant_with_other_readers_stays_and_gets_a_reshaped_copy(tmp_path: Path) -> None:
     nodes = [add("a", "c", "t"), add("b", "c", "u", "t"), add("d", "c", "y", "u")]
     model = described(nodes, {"x": (5, 5)}, {"c": C}, outputs={"y": (5, 5)})
     made = edited(tmp_path, model, Rewrite((0,), IN_ROW), Rewrite((2,), IN_ROW))
@@ -87,14 +87,14 @@ def test_a_constant_that_others_read_stays_and_gets_a_second_shape(tmp_path: Pat
     assert made.graph.node[1] == model.graph.node[1]
 
 
-def test_all_readers_of_a_constant_together_change_it_where_it_is(tmp_path: Path) -> None:
+def test_constant_changes_in_place_if_all_readers_agree(tmp_path: Path) -> None:
     nodes = [add("a", "c", "t"), add("b", "c", "y", "t")]
     model = described(nodes, {"x": (5, 5)}, {"c": C}, outputs={"y": (5, 5)})
     made = edited(tmp_path, model, Rewrite((1,), IN_ROW), Rewrite((0,), IN_ROW))
     assert {name: array.shape for name, array in weights(made).items()} == {"c": (1, 5)}
 
 
-def test_a_constant_wanted_in_two_shapes_stands_there_twice(tmp_path: Path) -> None:
+def test_constant_wanted_in_two_shapes_is_stored_twice(tmp_path: Path) -> None:
     nodes = [add("a", "c", "t"), add("b", "c", "y", "t")]
     model = described(nodes, {"x": (5, 5)}, {"c": C}, outputs={"y": (5, 5)})
     column = (RewriteStep("unsqueeze", (Input(1),), axes=(1,)), SELF(Input(0), Earlier(0)))
@@ -103,7 +103,7 @@ def test_a_constant_wanted_in_two_shapes_stands_there_twice(tmp_path: Path) -> N
     assert shapes == {"c": (5,), "c_1x5": (1, 5), "c_5x1": (5, 1)}
 
 
-def test_a_constant_that_is_an_output_keeps_its_shape(tmp_path: Path) -> None:
+def test_constant_that_is_an_output_keeps_its_shape(tmp_path: Path) -> None:
     model = described(
         [add("a", "c", "y")], {"x": (5, 5)}, {"c": C}, outputs={"y": (5, 5), "c": (5,)}
     )
@@ -123,9 +123,7 @@ def test_equal_reshapes_of_a_tensor_are_one_node(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("opset", [11, 13])
-def test_numbers_are_attributes_or_inputs_as_the_op_set_has_them(
-    tmp_path: Path, opset: int
-) -> None:
+def test_numbers_are_attributes_or_inputs_by_op_set(tmp_path: Path, opset: int) -> None:
     model = described(
         [add("a", "v", "y")], {"x": (5, 5), "v": (5,)}, outputs={"y": (5, 5)}, opset=opset, ir=8
     )
@@ -135,7 +133,7 @@ def test_numbers_are_attributes_or_inputs_as_the_op_set_has_them(
     assert len(unsqueeze.input) == 1 + (opset >= 13)
 
 
-def test_results_are_reshaped_under_the_names_that_others_read(tmp_path: Path) -> None:
+def test_reshaped_results_keep_their_names(tmp_path: Path) -> None:
     nodes = [add("a", "z", "t"), helper.make_node("Relu", ["t"], ["y"], name="r")]
     shape = (2, 3, 4)
     model = described(nodes, {"x": shape, "z": shape}, outputs={"t": shape, "y": shape})
@@ -172,7 +170,7 @@ def test_initializers_of_old_files_are_inputs_too(tmp_path: Path) -> None:
     assert weights(beside)["c"].shape == (5,)
 
 
-def test_a_default_of_an_input_is_no_constant(tmp_path: Path) -> None:
+def test_default_of_an_input_is_no_constant(tmp_path: Path) -> None:
     model = described([add("a", "c", "y")], {"x": (5, 5)}, {"c": C}, outputs={"y": (5, 5)})
     model.graph.input.append(helper.make_tensor_value_info("c", TensorProto.FLOAT, [5]))
     made = edited(tmp_path, model, Rewrite((0,), IN_ROW))
@@ -189,9 +187,7 @@ def test_a_default_of_an_input_is_no_constant(tmp_path: Path) -> None:
         ({"value_float": 2.5}, (1,)),
     ],
 )
-def test_constant_nodes_change_where_they_are(
-    tmp_path: Path, value: Any, shape: tuple[int, ...]
-) -> None:
+def test_constant_nodes_change_in_place(tmp_path: Path, value: Any, shape: tuple[int, ...]) -> None:
     constant = helper.make_node("Constant", [], ["c"], name="k", **value)
     model = described([constant, add("a", "c", "y")], {"x": (5, 5)}, outputs={"y": (5, 5)})
     made = edited(tmp_path, model, Rewrite((1,), IN_ROW))
@@ -202,7 +198,7 @@ def test_constant_nodes_change_where_they_are(
     assert array.ravel().tolist() == (C.tolist() if array.size > 1 else [2.5])
 
 
-def test_a_constant_node_that_others_read_gets_another_beside_it(tmp_path: Path) -> None:
+def test_constant_node_with_other_readers_gets_a_copy(tmp_path: Path) -> None:
     constant = helper.make_node("Constant", [], ["c"], name="k", value=numpy_helper.from_array(C))
     nodes = [constant, add("a", "c", "t"), add("b", "c", "y", "t")]
     model = described(nodes, {"x": (5, 5)}, outputs={"y": (5, 5)})
@@ -233,7 +229,7 @@ def branches(capture: str) -> onnx.ModelProto:
     return model
 
 
-def test_bodies_reshape_what_they_read_from_outside(tmp_path: Path) -> None:
+def test_bodies_reshape_outer_values(tmp_path: Path) -> None:
     then = Rewrite((0, "then_branch", 0), IN_ROW)
     other = Rewrite((0, "else_branch", 0), IN_ROW)
     one = edited(tmp_path, branches("c"), then)
@@ -246,7 +242,7 @@ def test_bodies_reshape_what_they_read_from_outside(tmp_path: Path) -> None:
     assert [node.op_type for node in graphs["then_branch"].node] == ["Add"]
 
 
-def test_what_is_not_touched_is_as_it_was(tmp_path: Path) -> None:
+def test_untouched_parts_stay_the_same(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Relu", ["x"], ["r"], name="r", doc_string="said"),
         add("a", "c", "t", "r"),
@@ -261,7 +257,7 @@ def test_what_is_not_touched_is_as_it_was(tmp_path: Path) -> None:
     assert made.SerializeToString() == model.SerializeToString()
 
 
-def test_a_file_without_rewrites_is_the_same_bytes(tmp_path: Path) -> None:
+def test_file_without_rewrites_has_the_same_bytes(tmp_path: Path) -> None:
     model = described([add("a", "c", "y")], {"x": (5, 5)}, {"c": C}, outputs={"y": (5, 5)})
     # Fields in an order that no writer of today uses.
     data = model.graph.SerializeToString()
@@ -283,7 +279,7 @@ def _varint(number: int) -> bytes:
     return bytes([*out, number])
 
 
-def test_names_that_are_added_are_new(tmp_path: Path) -> None:
+def test_added_names_are_new(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Relu", ["v"], ["v_unsqueeze"], name="r"),
         add("a", "v", "t"),
@@ -311,7 +307,7 @@ def external(folder: Path) -> Path:
     return file
 
 
-def test_external_data_stay_what_they_are(tmp_path: Path) -> None:
+def test_external_data_stays_external(tmp_path: Path) -> None:
     file = external(tmp_path)
     before = (tmp_path / "weights.bin").read_bytes()
     editor = edit(file)
@@ -326,7 +322,7 @@ def test_external_data_stay_what_they_are(tmp_path: Path) -> None:
     assert (tmp_path / "weights.bin").read_bytes() == before
 
 
-def test_functions_are_written_out_where_the_reader_sees_them(tmp_path: Path) -> None:
+def test_functions_are_inlined_where_the_reader_inlines_them(tmp_path: Path) -> None:
     function = helper.make_function(
         "own",
         "twice",
@@ -350,7 +346,7 @@ def test_functions_are_written_out_where_the_reader_sees_them(tmp_path: Path) ->
     assert [node.op_type for node in made.graph.node] == ["Add", "Unsqueeze", "Add"]
 
 
-def test_other_ops_and_numbers(tmp_path: Path) -> None:
+def test_other_ops_and_numbers_are_inserted(tmp_path: Path) -> None:
     """PRelu written out, with the constant that it needs."""
     model = described(
         [helper.make_node("PRelu", ["x", "c"], ["y"], name="p")],
@@ -369,7 +365,7 @@ def test_other_ops_and_numbers(tmp_path: Path) -> None:
     assert made.graph.node[-1].name == "p"
 
 
-def test_attributes_change_and_go(tmp_path: Path) -> None:
+def test_attributes_are_changed_and_removed(tmp_path: Path) -> None:
     node = helper.make_node("Add", ["x", "c"], ["y"], name="a", broadcast=1, axis=1)
     model = small.model([node], {"x": (2, 5)}, {"c": C}, opset=6)
     file = tmp_path / "model.onnx"
@@ -381,7 +377,7 @@ def test_attributes_change_and_go(tmp_path: Path) -> None:
     assert {a.name: a.i for a in made.attribute} == {"broadcast": 0}
 
 
-def test_op_sets_without_expand_tile(tmp_path: Path) -> None:
+def test_op_sets_without_expand_use_tile(tmp_path: Path) -> None:
     node = helper.make_node("Add", ["x", "v"], ["y"], name="a", broadcast=1, axis=0)
     model = described([node], {"x": (3, 5), "v": (3,)}, outputs={"y": (3, 5)}, opset=6, ir=3)
     steps = (
@@ -405,7 +401,7 @@ def test_op_sets_without_expand_tile(tmp_path: Path) -> None:
         (13, RewriteStep("nothing", (Input(0),)), "nothing"),
     ],
 )
-def test_what_a_file_cannot_say_is_refused(
+def test_impossible_rewrite_is_refused(
     tmp_path: Path, opset: int, step: RewriteStep, words: str
 ) -> None:
     model = small.model([add("a", "v", "y")], {"x": (5, 5), "v": (5,)}, opset=opset)
@@ -418,7 +414,7 @@ def test_what_a_file_cannot_say_is_refused(
         editor.apply([rewrite])
 
 
-def test_a_place_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_unknown_place_is_refused(tmp_path: Path) -> None:
     model = small.model([add("a", "v", "y")], {"x": (5, 5), "v": (5,)})
     file = tmp_path / "model.onnx"
     file.write_bytes(model.SerializeToString())
@@ -427,7 +423,7 @@ def test_a_place_that_is_not_there_is_refused(tmp_path: Path) -> None:
             edit(file).apply([Rewrite(place, IN_ROW)])
 
 
-def test_a_sparse_constant_is_reshaped_by_a_node(tmp_path: Path) -> None:
+def test_sparse_constant_is_reshaped_by_a_node(tmp_path: Path) -> None:
     model = described([add("a", "s", "y")], {"x": (5, 5), "s": (5,)}, outputs={"y": (5, 5)})
     del model.graph.input[1]
     values = numpy_helper.from_array(np.ones(2, np.float32), "s")

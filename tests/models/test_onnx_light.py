@@ -57,7 +57,7 @@ def heavy() -> ModelProto:
     return small.model(nodes, {"x": (64, 128)}, weights, outputs=("flat", "either"))
 
 
-def test_a_light_copy_has_shapes_and_no_numbers() -> None:
+def test_light_copy_has_shapes_and_no_numbers() -> None:
     model = heavy()
     before = model.SerializeToString()
     copy = light(model)
@@ -71,7 +71,7 @@ def test_a_light_copy_has_shapes_and_no_numbers() -> None:
     assert light(model, whole=False).graph.node[1] == model.graph.node[1]
 
 
-def test_the_reader_has_the_numbers(tmp_path: Path) -> None:
+def test_reader_has_the_numbers(tmp_path: Path) -> None:
     file = tmp_path / "m.onnx"
     file.write_bytes(heavy().SerializeToString())
     graph = read_model(file)
@@ -84,7 +84,7 @@ def test_the_reader_has_the_numbers(tmp_path: Path) -> None:
     assert values["product"].shape == (64, 128)
 
 
-def test_a_model_with_functions_has_the_numbers(tmp_path: Path) -> None:
+def test_model_with_functions_has_the_numbers(tmp_path: Path) -> None:
     function = helper.make_function(
         "own",
         "scaled",
@@ -108,7 +108,7 @@ def test_a_model_with_functions_has_the_numbers(tmp_path: Path) -> None:
     np.testing.assert_array_equal(node.inputs[1].data(), BIG)
 
 
-def test_names_that_are_no_text_are_copied_whole() -> None:
+def test_names_outside_utf8_are_copied_whole() -> None:
     content = heavy().SerializeToString().replace(b"\x42\x01w", b"\x42\x01\xff")
     model = ModelProto.FromString(content)
     assert light(model).ByteSize() > BIG.nbytes
@@ -119,7 +119,7 @@ def _fails_uncollected() -> None:
     raise KeyError
 
 
-def test_cycles_are_looked_for_again() -> None:
+def test_garbage_collection_is_restored() -> None:
     for enabled in (True, False):
         (gc.enable if enabled else gc.disable)()
         try:
@@ -135,7 +135,7 @@ class _Cycle:
         self.own = self
 
 
-def test_cycles_of_small_models_do_not_stay() -> None:
+def test_cycles_of_small_models_are_collected() -> None:
     """An audit of a broken file leaves an error with its frames, which is one."""
     left = []
     for _ in range(3000):
@@ -155,7 +155,7 @@ def _model(nodes: int, kind: str, file: Path) -> Path:
 
 
 @pytest.mark.parametrize("kind", ["blocks", "shapes", "dynamic"])
-def test_time_grows_no_faster_than_the_model(kind: str, tmp_path: Path) -> None:
+def test_time_is_linear_in_the_model(kind: str, tmp_path: Path) -> None:
     taken = []
     for nodes in (400, 1600):
         file = _model(nodes, kind, tmp_path / f"{nodes}.onnx")

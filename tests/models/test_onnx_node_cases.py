@@ -142,7 +142,7 @@ def check(case, actual, expected):
         np.testing.assert_allclose(*wide, rtol=case.rtol, atol=case.atol)
 
 
-def test_check_can_say_no():
+def test_comparison_can_fail():
     case, _ = collected()[0][0]
     one = np.ones(2, "f")
     for wrong in (one * 1.01, one.astype(float), np.ones(3, "f"), one * np.nan):
@@ -150,7 +150,7 @@ def test_check_can_say_no():
             check(case, wrong, one)
 
 
-def test_cases():
+def test_executed_onnx_cases_give_the_expected_values():
     done, left, wrong = Counter(), Counter(), []
     for case, node in collected()[0]:
         for data_set in case.data_sets:
@@ -172,7 +172,7 @@ def test_cases():
     assert set(left) == set(WITHOUT.values())
 
 
-def test_cases_by_the_interpreter(tmp_path):
+def test_interpreted_onnx_cases_give_the_expected_values(tmp_path):
     """Single nodes as `zerostride run` computes them, and ops written out in other ops."""
     single, written_out = collected()
     done, left, wrong = Counter(), Counter(), []

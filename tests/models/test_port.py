@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::zerostride.EngineVersionWarning
 # The passes, each at what it is for.
 
 
-def test_a_constant_is_reshaped_before_a_node_is_put_in(tmp_path: Path) -> None:
+def test_constant_is_reshaped_before_a_node_is_inserted(tmp_path: Path) -> None:
     report = ported(tmp_path, one("Add", {"x": (5, 5)}, {"c": (5,)}), "ncnn")
     assert report.ok
     assert by(report) == ["constants"]
@@ -32,20 +32,20 @@ def test_a_constant_is_reshaped_before_a_node_is_put_in(tmp_path: Path) -> None:
     assert change.elements == 25
 
 
-def test_a_size_trap_is_taken_away(tmp_path: Path) -> None:
+def test_size_trap_is_removed(tmp_path: Path) -> None:
     report = ported(tmp_path, one("Add", {"x": (3, 5)}, {"c": (5,)}), "ncnn")
     assert [finding.verdict for finding in report.before] == ["same_here"]
     assert report.ok
 
 
-def test_an_operand_is_reshaped_by_a_node(tmp_path: Path) -> None:
+def test_computed_operand_is_reshaped_by_a_node(tmp_path: Path) -> None:
     report = ported(tmp_path, one("Sub", {"x": (5,), "z": (5, 5)}), "ncnn")
     assert report.ok
     assert by(report) == ["operands"]
     assert len(report.changes[0].after) == 2
 
 
-def test_operands_are_exchanged_where_only_the_second_stretches(tmp_path: Path) -> None:
+def test_operands_are_exchanged_if_only_the_second_stretches(tmp_path: Path) -> None:
     report = ported(tmp_path, one("Mul", {"x": (1, 4), "z": (3, 4)}), "litert-gpu")
     assert report.ok
     assert by(report) == ["swap"]
@@ -70,13 +70,13 @@ def test_axes_are_merged_for_engines_with_few(tmp_path: Path, target: str) -> No
     assert by(report) == ["merge"]
 
 
-def test_an_operand_is_broadcast_first_where_nothing_stretches(tmp_path: Path) -> None:
+def test_operand_is_broadcast_first_if_nothing_stretches(tmp_path: Path) -> None:
     report = ported(tmp_path, one("Add", {"x": (3, 1), "z": (1, 4)}), "stablehlo")
     assert report.ok
     assert by(report) == ["expand"]
 
 
-def test_more_runs_of_axes_than_an_engine_has(tmp_path: Path) -> None:
+def test_axes_beyond_the_engines_limit_are_left(tmp_path: Path) -> None:
     x, z = (2, 1, 3, 1, 2, 1, 3, 1), (1, 3, 1, 2, 1, 3, 1, 2)
     report = ported(tmp_path, one("Add", {"x": x, "z": z}), "tensorflow")
     assert report.ok
@@ -84,7 +84,7 @@ def test_more_runs_of_axes_than_an_engine_has(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [4, 40_000])  # the larger is computed at smaller sizes
-def test_an_expand_to_less_than_the_result_names_the_result(tmp_path: Path, size: int) -> None:
+def test_expand_to_less_than_the_result_gets_the_results_shape(tmp_path: Path, size: int) -> None:
     model = model_of(
         [small.node("Expand", "x s")], {"x": (3, 1)}, {"s": np.array([1, size], np.int64)}
     )
@@ -104,7 +104,7 @@ def test_many_operands_become_a_chain_for_a_converter_of_two(tmp_path: Path) -> 
     ]
 
 
-def test_a_slope_that_an_engine_does_not_take_is_written_out(tmp_path: Path) -> None:
+def test_unsupported_slope_is_decomposed(tmp_path: Path) -> None:
     model = one("PRelu", {"x": (2, 3, 4, 5)}, {"s": np.full((4, 1), -0.5, np.float32)})
     report = ported(tmp_path, model, "torch")
     assert report.ok
@@ -113,14 +113,14 @@ def test_a_slope_that_an_engine_does_not_take_is_written_out(tmp_path: Path) -> 
     assert ops == ["Constant", "Less", "Mul", "Where"]
 
 
-def test_slopes_where_a_vector_means_channels(tmp_path: Path) -> None:
+def test_slopes_are_reshaped_where_a_vector_means_channels(tmp_path: Path) -> None:
     model = one("PRelu", {"x": (2, 5, 5)}, {"s": np.linspace(0, 1, 5, dtype=np.float32)})
     report = ported(tmp_path, model, "openvino")
     assert report.ok
     assert by(report) == ["constants"]
 
 
-def test_the_addend_of_a_product(tmp_path: Path) -> None:
+def test_products_addend_is_ported(tmp_path: Path) -> None:
     weights = {"w": (6, 5), "c": np.arange(5, dtype=np.float32).reshape(5, 1)}
     report = ported(tmp_path, one("Gemm", {"x": (5, 6)}, weights), "mnn")
     assert [finding.verdict for finding in report.before] == ["different"]
@@ -129,7 +129,7 @@ def test_the_addend_of_a_product(tmp_path: Path) -> None:
     assert report.ok or "not ported" in report.findings[0].notes[-1]
 
 
-def test_matrices_that_would_be_paired(tmp_path: Path) -> None:
+def test_matrices_that_would_be_paired_are_ported(tmp_path: Path) -> None:
     report = ported(tmp_path, one("MatMul", {"x": (3, 1, 4, 5), "z": (1, 3, 5, 4)}), "mnn")
     assert [finding.verdict for finding in report.before] == ["different"]
     assert report.ok
@@ -137,7 +137,7 @@ def test_matrices_that_would_be_paired(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(3, 2, 5), (3, 1, 1)])
-def test_a_vector_in_a_product_is_no_matrix_of_one_row(tmp_path: Path, sizes: Any) -> None:
+def test_vector_in_a_product_is_no_matrix_of_one_row(tmp_path: Path, sizes: Any) -> None:
     model = model_of([small.node("MatMul", "x w")], {"x": sizes}, {"w": sizes[-1:]})
     for target in ("tensorflow", "litert"):
         report = ported(tmp_path, model, target)
@@ -146,7 +146,7 @@ def test_a_vector_in_a_product_is_no_matrix_of_one_row(tmp_path: Path, sizes: An
             file.unlink()
 
 
-def test_a_scale_of_exactly_what_is_normalised(tmp_path: Path) -> None:
+def test_scale_of_exactly_the_normalised_axes_is_ported(tmp_path: Path) -> None:
     model = one("LayerNormalization", {"x": (2, 3, 4)}, {"s": (1, 4), "b": (4,)})
     file = tmp_path / "model.onnx"
     file.write_bytes(model.SerializeToString())
@@ -156,7 +156,7 @@ def test_a_scale_of_exactly_what_is_normalised(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((3, 4), 0), ((4,), 1), ((3,), 0)])
-def test_an_axis_becomes_explicit(tmp_path: Path, shape: Shape, axis: int) -> None:
+def test_axis_attribute_becomes_explicit(tmp_path: Path, shape: Shape, axis: int) -> None:
     """Before opset 7 nothing says NumPy's rule, so the operand is laid out in full."""
     c = np.random.default_rng(0).random(shape, np.float32)
     node = small.node("Sub", "x c", broadcast=1, axis=axis)
@@ -185,20 +185,20 @@ def test_engines_of_samples_get_the_models_own_shapes(tmp_path: Path) -> None:
     assert shapes["c"][-3:] == (1, 1, 5)
 
 
-def test_the_batch_that_was_named(tmp_path: Path) -> None:
+def test_named_batch_axis_is_used(tmp_path: Path) -> None:
     model = one("Add", {"x": (8, 5, 5)}, {"c": (5,)})
     report = ported(tmp_path, model, "ncnn", batch_axis=0)
     assert report.ok
     assert report.changes
 
 
-def test_a_broadcast_across_the_batch_is_left(tmp_path: Path) -> None:
+def test_broadcast_across_the_batch_is_left(tmp_path: Path) -> None:
     report = ported(tmp_path, one("Add", {"x": (1, 5), "z": (4, 5)}), "ncnn")
     assert not report.ok
     assert report.changes == ()
 
 
-def test_the_batch_axis_of_a_result_is_kept(tmp_path: Path) -> None:
+def test_batch_axis_of_a_result_is_kept(tmp_path: Path) -> None:
     """Squeezed away and put back it would be an axis like any other to what reads the result."""
     shape = (1, 1, 1, 1, 1, 1, 5)
     nodes = [
@@ -215,7 +215,7 @@ def test_the_batch_axis_of_a_result_is_kept(tmp_path: Path) -> None:
 # What a converter does by itself, and what it leaves.
 
 
-def test_pnnx_puts_ones_in_by_itself(tmp_path: Path) -> None:
+def test_pnnx_inserts_ones_itself(tmp_path: Path) -> None:
     model = one("Add", {"x": (4, 5, 5)}, {"c": (5,)})
     assert by(ported(tmp_path, model, "ncnn", via="pnnx")) == []
     assert by(ported(tmp_path / _new(tmp_path), model, "ncnn")) == ["constants"]
@@ -228,7 +228,7 @@ def test_pnnx_leaves_five_axes(tmp_path: Path) -> None:
     assert by(report) == ["merge"]
 
 
-def test_pnnx_puts_ones_in_whatever_the_sizes_are(tmp_path: Path) -> None:
+def test_pnnx_inserts_ones_for_open_sizes(tmp_path: Path) -> None:
     model = one("Add", {"x": ("A", "H", "W"), "z": ("W",)})
     report = ported(tmp_path, model, "ncnn", via="pnnx")
     assert report.ok
@@ -238,14 +238,14 @@ def test_pnnx_puts_ones_in_whatever_the_sizes_are(tmp_path: Path) -> None:
 # Sizes that are not known.
 
 
-def test_ones_are_put_in_whatever_the_sizes_are(tmp_path: Path) -> None:
+def test_ones_are_inserted_for_open_sizes(tmp_path: Path) -> None:
     report = ported(tmp_path, one("Add", {"x": ("H", "W"), "z": ("W",)}), "ncnn")
     assert report.ok
     assert by(report) == ["operands"]
     assert "H" in str(report.changes[0].after)
 
 
-def test_what_holds_under_a_condition_is_done_only_where_that_is_given(tmp_path: Path) -> None:
+def test_conditional_rewrite_needs_the_given_condition(tmp_path: Path) -> None:
     model = one("Add", {"x": ("N", 4, 5), "z": (4, "M")})
     real = {"N": 1, "M": 5}
     free = ported(tmp_path, model, "stablehlo", real=real)
@@ -256,7 +256,7 @@ def test_what_holds_under_a_condition_is_done_only_where_that_is_given(tmp_path:
     assert given.ok
 
 
-def test_numbers_for_named_sizes(tmp_path: Path) -> None:
+def test_named_sizes_may_be_given_as_numbers(tmp_path: Path) -> None:
     model = one("Add", {"x": ("N", 4, 5, 5, 5, 5), "z": (5, 5)})
     report = ported(tmp_path, model, "coreml", sizes={"N": 4})
     assert report.ok
@@ -266,7 +266,7 @@ def test_numbers_for_named_sizes(tmp_path: Path) -> None:
 # Models of more than one node.
 
 
-def test_constants_that_several_nodes_read(tmp_path: Path) -> None:
+def test_constants_with_several_readers_are_copied(tmp_path: Path) -> None:
     nodes = [
         small.node("Add", "x c", "t", name="a"),
         small.node("Mul", "t c", "u", name="b"),
@@ -282,7 +282,7 @@ def test_constants_that_several_nodes_read(tmp_path: Path) -> None:
     assert [o.name for o in made.graph.output] == ["y", "w", "t"]
 
 
-def test_bodies_are_ported_too(tmp_path: Path) -> None:
+def test_nodes_in_bodies_are_ported(tmp_path: Path) -> None:
     def body(op: str) -> Any:
         node = helper.make_node(op, ["x", "v"], ["r"], name=f"in_{op}")
         result = helper.make_tensor_value_info("r", TensorProto.FLOAT, (5, 5))
@@ -297,7 +297,7 @@ def test_bodies_are_ported_too(tmp_path: Path) -> None:
     assert all(change.node.startswith("If_0/") for change in report.changes)
 
 
-def test_computed_constants_are_reshaped_after_what_computes_them(tmp_path: Path) -> None:
+def test_computed_constants_are_reshaped_after_their_node(tmp_path: Path) -> None:
     nodes = [
         small.node("DequantizeLinear", "q s", "c", name="d"),
         small.node("Add", "x c", name="a"),
@@ -314,7 +314,7 @@ def test_computed_constants_are_reshaped_after_what_computes_them(tmp_path: Path
     assert ops == ["DequantizeLinear", "Unsqueeze", "Add"]
 
 
-def test_what_cannot_be_ported_stays_and_says_why(tmp_path: Path) -> None:
+def test_unportable_nodes_stay_with_a_reason(tmp_path: Path) -> None:
     nodes = [
         small.node("And", "p q", "r", name="logic"),
         small.node("Custom", "x", "t", name="own", domain="mine"),
@@ -335,7 +335,7 @@ def test_what_cannot_be_ported_stays_and_says_why(tmp_path: Path) -> None:
     assert made.graph.node[:2] == model.graph.node[:2]
 
 
-def test_a_model_that_needs_nothing_is_the_same_file(tmp_path: Path) -> None:
+def test_model_that_needs_nothing_stays_the_same_file(tmp_path: Path) -> None:
     report = ported(tmp_path, one("Add", {"x": (5, 5)}, {"c": (1, 5)}), "torch")
     assert report.ok
     assert (tmp_path / "ported.onnx").read_bytes() == (tmp_path / "model.onnx").read_bytes()

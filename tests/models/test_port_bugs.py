@@ -56,7 +56,7 @@ def same_numbers(file: Path, goal: Path) -> None:
 
 
 @pytest.mark.parametrize("bug", FILED, ids=lambda bug: bug["id"])
-def test_what_was_reported_is_cured(bug: dict[str, Any], tmp_path: Path) -> None:
+def test_reported_bug_is_repaired(bug: dict[str, Any], tmp_path: Path) -> None:
     """On the engine of the report, if it goes wrong there today."""
     file = EXAMPLES / "bugs" / f"{bug['id']}.onnx"
     options = {} if "target_shapes" in bug else {"batch_axis": -1}
@@ -88,5 +88,5 @@ def test_examples_are_ported(file: Path, target: str, tmp_path: Path) -> None:
     same_numbers(file, tmp_path / "ported.onnx")
 
 
-def test_some_examples_needed_it() -> None:
+def test_some_examples_need_rewrites() -> None:
     assert len([bug for bug in FILED if bug["target"] == "ncnn" and bug["today"] != "same"]) >= 3

@@ -15,7 +15,7 @@ from campaigns.models.ports import _differs
 import zerostride.models.port as porting
 
 
-def test_graphs_are_models_and_the_same_again() -> None:
+def test_same_seed_draws_the_same_valid_models() -> None:
     for turn in range(30):
         made = random_model(7, turn)
         onnx.checker.check_model(made)
@@ -33,7 +33,7 @@ def test_a_few_graphs_are_ported(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["port", "--graphs", "1", "--target", "nothing"]) == 2
 
 
-def test_a_port_that_does_not_say_why_is_wrong(
+def test_port_without_a_reason_is_wrong(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from dataclasses import replace
@@ -50,7 +50,7 @@ def test_a_port_that_does_not_say_why_is_wrong(
     assert "left without a reason" in capsys.readouterr().out
 
 
-def test_other_results_are_found() -> None:
+def test_different_results_are_found() -> None:
     a = {"y": np.array([1.0, np.nan], np.float32)}
     assert _differs(a, {"y": a["y"].copy()}, exact=True) == ""
     assert "numbers" in _differs(a, {"y": a["y"] + 1}, exact=True)

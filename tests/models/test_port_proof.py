@@ -45,7 +45,7 @@ def _refusing(folder: Path, words: str) -> None:
     assert sorted(os.listdir(folder)) == ["model.onnx", "ported.onnx"]
 
 
-def test_planning_drops_a_rewrite_of_another_meaning(
+def test_planning_drops_a_rewrite_that_differs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _wrong_pass(monkeypatch, COLUMN)
@@ -54,7 +54,7 @@ def test_planning_drops_a_rewrite_of_another_meaning(
     assert not report.ok
 
 
-def test_computing_finds_what_planning_did_not(
+def test_computing_finds_errors_that_planning_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _wrong_pass(monkeypatch, COLUMN)
@@ -62,9 +62,7 @@ def test_computing_finds_what_planning_did_not(
     _refusing(tmp_path, "'site'.*another result")
 
 
-def test_the_written_file_is_computed_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_written_file_is_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _wrong_pass(monkeypatch, COLUMN)
     monkeypatch.setattr(program, "_check_meaning", lambda *_: None)
     monkeypatch.setattr(search, "compute", lambda *_: 25)
@@ -86,7 +84,7 @@ def test_constants_of_the_written_file_are_compared(
     _refusing(tmp_path, "other numbers|something else")
 
 
-def test_the_written_file_is_audited_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_written_file_is_audited_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from zerostride.models.formats.onnx import editor as onnx_editor
 
     def nothing(self: Any, task: Any, constants: Any) -> None:
@@ -96,7 +94,7 @@ def test_the_written_file_is_audited_again(tmp_path: Path, monkeypatch: pytest.M
     _refusing(tmp_path, "after writing.*different")
 
 
-def test_a_node_that_is_lost_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_node_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from zerostride.models.formats.onnx import editor as onnx_editor
 
     def renamed(self: Any, task: Any, constants: Any) -> None:
@@ -106,7 +104,7 @@ def test_a_node_that_is_lost_is_found_out(tmp_path: Path, monkeypatch: pytest.Mo
     _refusing(tmp_path, "not found again")
 
 
-def test_a_pass_that_breaks_its_promise_is_stopped(
+def test_pass_that_breaks_its_promise_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = passes.Pass("liar", "", lambda *_: True, lambda *_: iter([COLUMN]), lambda *_: False)
@@ -114,7 +112,7 @@ def test_a_pass_that_breaks_its_promise_is_stopped(
     _refusing(tmp_path, "'site'.*promise")
 
 
-def test_an_editor_that_cannot_say_a_rewrite_gets_the_next(
+def test_editor_that_refuses_a_rewrite_gets_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from zerostride.models.formats.onnx import editor as onnx_editor
@@ -136,7 +134,7 @@ def test_an_editor_that_cannot_say_a_rewrite_gets_the_next(
 # Files.
 
 
-def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -144,7 +142,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
     _refusing(tmp_path, "No space left")
 
 
-def test_the_model_itself_may_be_the_output(tmp_path: Path) -> None:
+def test_model_itself_may_be_the_output(tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
     file.write_bytes(one("Add", {"x": (5, 5)}, {"c": (5,)}).SerializeToString())
     file.chmod(0o640)
@@ -169,7 +167,7 @@ def test_the_model_itself_may_be_the_output(tmp_path: Path) -> None:
         ("nul\0.onnx", "null|NUL|embedded"),
     ],
 )
-def test_places_where_no_model_goes(tmp_path: Path, name: str, words: str) -> None:
+def test_invalid_output_places_are_refused(tmp_path: Path, name: str, words: str) -> None:
     file = tmp_path / "model.onnx"
     file.write_bytes(one("Add", {"x": (5, 5)}, {"c": (5,)}).SerializeToString())
     (tmp_path / "folder.onnx").mkdir()
@@ -187,7 +185,7 @@ def _with_data(folder: Path) -> Path:
     return file
 
 
-def test_external_data_go_along(tmp_path: Path) -> None:
+def test_external_data_is_copied(tmp_path: Path) -> None:
     file = _with_data(tmp_path)
     other = tmp_path / "other"
     other.mkdir()
@@ -200,7 +198,7 @@ def test_external_data_go_along(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["model.onnx", "other", "w.bin"]
 
 
-def test_data_that_are_missing_stay_so(tmp_path: Path) -> None:
+def test_missing_data_stays_missing(tmp_path: Path) -> None:
     file = _with_data(tmp_path)
     (tmp_path / "w.bin").unlink()
     report = zs.port(file, "ncnn", tmp_path / "o.onnx")
@@ -209,7 +207,7 @@ def test_data_that_are_missing_stay_so(tmp_path: Path) -> None:
     assert tuple(made.dims) == (1, 5)
 
 
-def test_external_data_take_nobodys_place(tmp_path: Path) -> None:
+def test_external_data_never_overwrites_a_file(tmp_path: Path) -> None:
     file = _with_data(tmp_path)
     other = tmp_path / "other"
     other.mkdir()
@@ -220,7 +218,7 @@ def test_external_data_take_nobodys_place(tmp_path: Path) -> None:
     assert (other / "w.bin").read_text() == "mine"
 
 
-def test_external_data_are_taken_away_again(
+def test_external_data_is_removed_after_a_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = _with_data(tmp_path)
@@ -239,7 +237,7 @@ def test_external_data_are_taken_away_again(
 # What is asked, and how it is answered.
 
 
-def test_a_dry_run_writes_nothing_and_says_the_same(tmp_path: Path) -> None:
+def test_dry_run_writes_nothing_and_reports_the_same(tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
     nodes = [small.node("Add", "x c", "t", name="a"), small.node("Mul", "t v", name="b")]
     model = model_of(nodes, {"x": (5, 5), "v": (5,)}, {"c": (5,)})
@@ -258,7 +256,7 @@ def test_a_dry_run_writes_nothing_and_says_the_same(tmp_path: Path) -> None:
     assert "<html" in real.to_html().lower()
 
 
-def test_unknown_engines_and_converters(tmp_path: Path) -> None:
+def test_unknown_engines_and_converters_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
     file.write_bytes(one("Add", {"x": (5, 5)}, {"c": (5,)}).SerializeToString())
     with pytest.raises(zs.BroadcastError, match="no engine"):
@@ -270,7 +268,7 @@ def test_unknown_engines_and_converters(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_progress_ends_where_it_said(tmp_path: Path, dry_run: bool) -> None:
+def test_progress_reaches_its_total(tmp_path: Path, dry_run: bool) -> None:
     file = tmp_path / "model.onnx"
     nodes = [small.node("Add", "x c", "t", name="a"), small.node("Mul", "t v", name="b")]
     model = model_of(nodes, {"x": (5, 5), "v": (5,)}, {"c": (5,)})
@@ -283,7 +281,7 @@ def test_progress_ends_where_it_said(tmp_path: Path, dry_run: bool) -> None:
     assert seen[-1][0] == seen[-1][1]
 
 
-def test_the_modules_of_the_proof_are_what_the_tests_think() -> None:
+def test_modules_of_the_proof_exist() -> None:
     """Names that the tests above replace are used by the code that they test."""
     assert search.compute.__module__.endswith("port.numbers")
     assert run.check_findings is replay.check_findings

@@ -68,7 +68,7 @@ def drawn(rng: random.Random) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_port_always_answers(seed: int, tmp_path: Path) -> None:
+def test_port_always_returns_a_report(seed: int, tmp_path: Path) -> None:
     rng = random.Random(seed)
     file, goal = tmp_path / "m.onnx", tmp_path / "out.onnx"
     file.write_bytes(drawn(rng).SerializeToString())
@@ -81,7 +81,7 @@ def test_a_port_always_answers(seed: int, tmp_path: Path) -> None:
             assert said or finding.verdict is Verdict.SAME, (target, finding)
 
 
-def test_a_rewrite_that_the_whole_model_does_not_bear_is_left(tmp_path: Path) -> None:
+def test_rewrite_that_breaks_the_whole_model_is_left(tmp_path: Path) -> None:
     # Written out, the slope may be longer than the data: PRelu itself does not take that.
     nodes = [small.node("PRelu", "x v", "t", name="n"), small.node("Relu", "t")]
     model = model_of(nodes, {"x": (5, None, 3, 3, None), "v": (None,)})

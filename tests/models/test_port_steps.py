@@ -60,7 +60,7 @@ def blocks(folder: Path, count: int, size: Any) -> Path:
 
 
 @pytest.mark.parametrize("size", [(1, 5), (5,)])
-def test_a_port_takes_few_times_the_steps_of_its_audit(tmp_path: Path, size: Any) -> None:
+def test_port_takes_few_times_the_steps_of_its_audit(tmp_path: Path, size: Any) -> None:
     file, goal = blocks(tmp_path, 40, size), tmp_path / "out.onnx"
     zs.port(file, "ncnn", goal, batch_axis=0)  # what is imported or cached once
     audit = calls(lambda: zs.audit(file, "ncnn", batch_axis=0))
@@ -69,7 +69,7 @@ def test_a_port_takes_few_times_the_steps_of_its_audit(tmp_path: Path, size: Any
 
 
 @pytest.mark.parametrize("size", [(1, 5), (5,)])
-def test_steps_grow_with_the_model(tmp_path: Path, size: Any) -> None:
+def test_steps_are_linear_in_the_model(tmp_path: Path, size: Any) -> None:
     goal = tmp_path / "out.onnx"
     few, many = (blocks(tmp_path, count, size) for count in (20, 80))
     zs.port(many, "ncnn", goal, batch_axis=0)
@@ -77,7 +77,9 @@ def test_steps_grow_with_the_model(tmp_path: Path, size: Any) -> None:
     assert steps[1] < 6 * steps[0]
 
 
-def test_what_stays_is_not_audited_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_nodes_are_not_audited_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: Counter[str] = Counter()
     judge, resolved = Judge.__call__, audited.resolved
 
@@ -104,7 +106,7 @@ def test_what_stays_is_not_audited_again(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("size", [5, "N"])
-def test_of_rewrites_that_do_not_do_no_fix_is_looked_for(
+def test_failed_rewrites_need_no_fix(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: Any
 ) -> None:
     asked: Counter[str] = Counter()
@@ -135,7 +137,7 @@ def test_of_rewrites_that_do_not_do_no_fix_is_looked_for(
         assert asked == alone, target
 
 
-def test_a_file_is_opened_few_times_however_many_rewrites_it_refuses(
+def test_file_is_opened_few_times_for_many_refused_rewrites(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = 0
@@ -162,7 +164,7 @@ def test_a_file_is_opened_few_times_however_many_rewrites_it_refuses(
     assert counts[0] == counts[1] <= 2
 
 
-def test_no_sizes_to_compute_with_is_said_of_the_node(
+def test_node_without_sizes_to_compute_with_has_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(numbers, "values_for", lambda *_: None)

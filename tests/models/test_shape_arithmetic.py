@@ -31,7 +31,7 @@ def names(said: Any) -> list[str]:
     return [finding.node for finding in said.findings if finding.verdict != "same"]
 
 
-def test_what_only_a_reshape_reads_is_counted() -> None:
+def test_shape_arithmetic_is_only_counted() -> None:
     said = report(*SIZES, small.node("Reshape", "x t", "y", name="reshape"), **NUMBERS)
     assert [(f.node, f.reason) for f in said.findings] == [("mul", "folded")]
     assert [note for note in said.notes if note.startswith("1 broadcast computes sizes")]
@@ -39,7 +39,7 @@ def test_what_only_a_reshape_reads_is_counted() -> None:
 
 
 @pytest.mark.parametrize("reader", ["Cast", "output"])
-def test_what_data_read_is_judged(reader: str) -> None:
+def test_arithmetic_read_by_data_is_judged(reader: str) -> None:
     reshape = small.node("Reshape", "x t", "r", name="reshape")
     last = [small.node("Cast", "m", "y", name="cast", to=1)] if reader == "Cast" else []
     outputs = ("y", "r") if reader == "Cast" else ("m", "r")
@@ -55,7 +55,7 @@ def test_sizes_in_data_are_judged() -> None:
     assert finding.reason == "same_plan"
 
 
-def test_a_matrix_is_no_shape() -> None:
+def test_matrix_is_no_shape() -> None:
     wide = small.node("Mul", "n grid", "m", name="mul")
     tile = small.node("Reshape", "m flat", "f", name="flatten")
     last = small.node("Reshape", "x f", "y", name="reshape")
@@ -63,14 +63,14 @@ def test_a_matrix_is_no_shape() -> None:
     assert names(said) == ["mul"]
 
 
-def test_arithmetic_that_does_not_work_is_no_arithmetic() -> None:
+def test_failing_arithmetic_is_judged() -> None:
     wrong = small.node("Add", "s two", "m", name="add")
     last = small.node("Reshape", "x m", "y", name="reshape")
     said = report(SIZES[0], wrong, last, two=[2, 2])
     assert [(f.node, f.reason) for f in said.findings] == [("add", "invalid_source")]
 
 
-def test_a_port_leaves_it_alone(tmp_path: Any) -> None:
+def test_port_leaves_shape_arithmetic(tmp_path: Any) -> None:
     nodes = (*SIZES, small.node("Reshape", "x t", "y", name="reshape"))
     constants = {name: np.asarray(value) for name, value in NUMBERS.items()}
     file = tmp_path / "m.onnx"

@@ -37,7 +37,7 @@ def add(tmp_path: Path) -> Path:
     )
 
 
-def test_shapes_and_needs(add: Path) -> None:
+def test_sizes_and_needs_are_inferred(add: Path) -> None:
     found = zs.shapes(add)
     assert found.ok
     assert found.shapes["x"] == ("N", 3)
@@ -49,7 +49,7 @@ def test_shapes_and_needs(add: Path) -> None:
     assert [t.role for t in found.tensors] == ["input", "input", "", "output"]
 
 
-def test_sizes_and_facts(add: Path) -> None:
+def test_given_sizes_and_facts_are_used(add: Path) -> None:
     assert zs.shapes(add, sizes={"N": 4}).shapes["y"] == (4, 3)
     assert zs.shapes(add, sizes={"N": 4, "M": 1}).shapes["y"] == (4, 3)
     assert zs.shapes(add, facts="M == N").needs == ()
@@ -61,7 +61,7 @@ def test_sizes_and_facts(add: Path) -> None:
     assert failed.failures[0].node_path == "first"
 
 
-def test_what_it_writes_is_what_it_says(add: Path, tmp_path: Path) -> None:
+def test_written_shapes_are_the_reported_ones(add: Path, tmp_path: Path) -> None:
     output = tmp_path / "shaped.onnx"
     zs.shapes(add, facts="M == 1", output=output)
     written = onnx.load(output)
@@ -79,7 +79,7 @@ def test_what_it_writes_is_what_it_says(add: Path, tmp_path: Path) -> None:
     assert written == onnx.load(add)
 
 
-def test_nothing_is_written_over_a_contradiction(tmp_path: Path) -> None:
+def test_contradiction_is_not_written(tmp_path: Path) -> None:
     file = saved(tmp_path, small.node("Relu", "x", name="culprit"), inputs={"x": (2, 3)})
     model = onnx.load(file)
     model.graph.output[0].CopyFrom(
@@ -96,7 +96,7 @@ def test_nothing_is_written_over_a_contradiction(tmp_path: Path) -> None:
     assert "culprit" in str(found.failures[0])
 
 
-def test_external_weights_stay_where_they_are(tmp_path: Path) -> None:
+def test_external_weights_stay_in_their_file(tmp_path: Path) -> None:
     file = saved(
         tmp_path, small.node("Add", "x w"), inputs={"x": ("N", 300)}, weights={"w": np.ones(300)}
     )
@@ -111,13 +111,13 @@ def test_external_weights_stay_where_they_are(tmp_path: Path) -> None:
     assert onnx.load(tmp_path / "out.onnx").graph.initializer[0].name == "w"
 
 
-def test_an_output_that_cannot_be_written_is_a_line(add: Path, tmp_path: Path) -> None:
+def test_output_that_cannot_be_written_is_one_line(add: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="nowhere"):
         zs.shapes(add, output=tmp_path / "nowhere" / "out.onnx")
 
 
 @pytest.mark.parametrize("name", ["transformer_dynamic", "unet_dynamic_script"])
-def test_exported_models_are_known_throughout(name: str) -> None:
+def test_exported_models_have_known_shapes_throughout(name: str) -> None:
     found = zs.shapes(EXAMPLES / f"{name}.onnx")
     assert found.ok
     for tensor in found.tensors:
@@ -143,7 +143,7 @@ def test_only_regular_files_are_replaced(add: Path, tmp_path: Path) -> None:
     assert onnx.load(target).graph.value_info[0].name == "a"
 
 
-def test_names_in_the_file_mix_up_no_sizes(tmp_path: Path) -> None:
+def test_equal_names_in_the_file_do_not_mix_sizes(tmp_path: Path) -> None:
     file = saved(
         tmp_path,
         small.node("Concat", "x x", "w", axis=0, name="twice"),
@@ -155,12 +155,12 @@ def test_names_in_the_file_mix_up_no_sizes(tmp_path: Path) -> None:
     assert zs.shapes(tmp_path / "out.onnx").needs == ()
 
 
-def test_facts_that_contradict_one_another(add: Path) -> None:
+def test_contradicting_facts_are_an_error(add: Path) -> None:
     with pytest.raises(ModelError, match="holds for no sizes"):
         zs.shapes(add, facts=["N == 2", "N == 3"])
 
 
-def test_numbers_that_floats_round_and_integers_lose_are_not_followed(tmp_path: Path) -> None:
+def test_rounded_or_wrapped_numbers_are_not_followed(tmp_path: Path) -> None:
     """floor(N / 49 * 49) is not N in floats, nor N * 2**29 / 2**29 in 32 bits."""
     for wide, middle in (
         (np.float32(49), ("Div", "Mul", "Floor")),
@@ -197,7 +197,7 @@ def command(*arguments: str) -> tuple[int, str]:
     return int(status), result.output
 
 
-def test_the_command_shows_sizes_and_needs(add: Path) -> None:
+def test_command_prints_sizes_and_needs(add: Path) -> None:
     status, out = command(str(add))
     assert status == 0
     assert "(bcast(M, N), 3)" in out
@@ -210,7 +210,7 @@ def test_the_command_shows_sizes_and_needs(add: Path) -> None:
     assert "needs" not in out
 
 
-def test_the_command_speaks_json_and_writes(add: Path, tmp_path: Path) -> None:
+def test_command_prints_json_and_writes(add: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.onnx"
     status, out = command(str(add), "--json", "-o", str(output))
     assert status == 0

@@ -27,7 +27,7 @@ def made(op: str, *shapes: Any, version: int = 21, **attributes: Any) -> Any:
     return find_site(Node("n", op, "", version, inputs, (Value("y", None),), attributes))
 
 
-def test_every_op_whose_document_speaks_of_broadcasting_has_a_row() -> None:
+def test_every_op_whose_document_mentions_broadcasting_has_a_row() -> None:
     spoken = set()
     for schema in onnx.defs.get_all_schemas_with_history():
         words = [schema.doc or "", *(entry.description for entry in schema.inputs)]
@@ -53,7 +53,7 @@ def test_every_opset_has_its_rule(version: int) -> None:
     assert largest.verdict == ("same" if version >= 8 else "refused")
 
 
-def test_a_legacy_axis_without_broadcast_means_nothing() -> None:
+def test_legacy_axis_without_broadcast_has_no_effect() -> None:
     assert made("Add", (2, 3), (2, 3), version=6, axis=1).attributes["axis"] is None
 
 
@@ -73,7 +73,7 @@ def test_a_legacy_axis_without_broadcast_means_nothing() -> None:
         ("Einsum", [(2, 3)], False),
     ],
 )
-def test_sites_by_inputs(op: str, shapes: list[Any], site: bool) -> None:
+def test_inputs_decide_whether_a_node_is_a_site(op: str, shapes: list[Any], site: bool) -> None:
     assert (made(op, *shapes) is not None) == site
 
 
@@ -87,13 +87,11 @@ def test_sites_by_inputs(op: str, shapes: list[Any], site: bool) -> None:
         ("...ij,...jk->...ik", [(2, 3, 4), (2, 4, 5)], True),
     ],
 )
-def test_einsum_is_a_site_where_it_may_stretch(
-    equation: str, shapes: list[Any], site: bool
-) -> None:
+def test_einsum_is_a_site_if_it_may_stretch(equation: str, shapes: list[Any], site: bool) -> None:
     assert (made("Einsum", *shapes, equation=equation) is not None) == site
 
 
-def test_kinds() -> None:
+def test_ops_have_their_kind() -> None:
     assert made("GroupNormalization", (1, 4), (2,), (2,), version=18).kind is Kind.NOT_MODELLED
     assert made("GroupNormalization", (1, 4), (4,), (4,), version=21).kind is Kind.CHANNEL
     assert made("QuantizeLinear", (2, 3), (2, 1), block_size=3).kind is Kind.NOT_MODELLED
@@ -123,7 +121,7 @@ SHAPES = [(), (1,), (3,), (2, 3), (2, 1), (1, 3), (2, 1, 3), (2, 2, 3), (4, 1, 1
 
 
 @pytest.mark.parametrize("op", ["Add", "Mul", "Max", "Greater"])
-def test_element_wise_plans_are_what_the_evaluator_computes(op: str) -> None:
+def test_element_wise_plans_match_the_evaluator(op: str) -> None:
     function = {"Add": np.add, "Mul": np.multiply, "Max": np.maximum, "Greater": np.greater}[op]
     for shapes in itertools.product(SHAPES, repeat=2):
         rng = np.random.default_rng(0)
@@ -133,7 +131,7 @@ def test_element_wise_plans_are_what_the_evaluator_computes(op: str) -> None:
         np.testing.assert_array_equal(function(*plan.views(*arrays)), wanted)
 
 
-def test_expand_goes_both_ways() -> None:
+def test_expand_stretches_both_ways() -> None:
     for data, target in itertools.product(SHAPES, repeat=2):
         node = Node(
             "n",
@@ -149,7 +147,7 @@ def test_expand_goes_both_ways() -> None:
         np.testing.assert_array_equal(plan.views(array)[0], wanted)
 
 
-def test_gemm_c() -> None:
+def test_gemms_addend_matches_the_evaluator() -> None:
     a, b = np.ones((2, 4), np.float32), np.ones((4, 3), np.float32)
     for shape in [(), (1,), (3,), (1, 3), (2, 1), (2, 3), (1, 1)]:
         c = np.arange(int(np.prod(shape)), dtype=np.float32).reshape(shape)
@@ -162,7 +160,7 @@ def test_gemm_c() -> None:
     assert flipped.operands[0].shape == (2, 3)
 
 
-def test_normalisations_and_quantisation() -> None:
+def test_normalisations_and_quantisation_match_the_evaluator() -> None:
     data = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     vector = np.array([1.0, 2.0, 3.0], np.float32)
     site = made("BatchNormalization", (2, 3, 4), *[(3,)] * 4)
@@ -178,7 +176,7 @@ def test_normalisations_and_quantisation() -> None:
     assert site.plan(((2, 3, 4), (4,))).aligned[1] == (1, 1, 4)
 
 
-def test_prelu_slopes_by_opset() -> None:
+def test_prelu_slopes_depend_on_the_opset() -> None:
     assert made("PRelu", (2, 3, 3), (3,), version=6).plan(((2, 3, 3), (3,))).aligned[1] == (1, 3, 1)
     assert made("PRelu", (2, 3, 3), (3,), version=9).plan(((2, 3, 3), (3,))).aligned[1] == (1, 1, 3)
     assert made("PRelu", (2, 3, 3), (1,), version=6).plan(((2, 3, 3), (1,))).aligned[1] == (1, 1, 1)

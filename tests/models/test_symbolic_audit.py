@@ -59,7 +59,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("x", "y", "verdict", "reason", "when"), CASES)
-def test_where_ncnn_differs(x: Any, y: Any, verdict: str, reason: str, when: str | None) -> None:
+def test_ncnn_differs_under_the_stated_condition(
+    x: Any, y: Any, verdict: str, reason: str, when: str | None
+) -> None:
     finding = judged("Add", x, y)
     assert (finding.verdict, finding.reason) == (verdict, reason)
     if when is not None:
@@ -67,7 +69,7 @@ def test_where_ncnn_differs(x: Any, y: Any, verdict: str, reason: str, when: str
     assert (finding.witness is None) == (verdict == "same")
 
 
-def test_a_witness_has_numbers_that_part_the_two() -> None:
+def test_witness_has_numbers_for_which_the_plans_differ() -> None:
     finding = judged("Add", ("H", "W"), ("W",))
     assert finding.values == {"H": 2, "W": 2}
     witness = finding.witness
@@ -112,7 +114,7 @@ def test_verdicts_hold_for_every_assignment(target: str) -> None:
     assert False in seen
 
 
-def test_a_fix_holds_for_all_sizes() -> None:
+def test_fix_holds_for_all_sizes() -> None:
     finding = judged("Add", ("H", "W"), ("W",))
     fix = finding.fix
     assert fix is not None
@@ -128,21 +130,21 @@ def test_a_fix_holds_for_all_sizes() -> None:
     assert merged.merged_axes == ((0,), (1,), (2, 3), (4,))
 
 
-def test_facts_and_sizes_are_heeded() -> None:
+def test_given_facts_and_sizes_are_used() -> None:
     assert judged("Add", ("H", "W"), ("W",), facts=Condition.parse("H < W")).verdict == "same"
     assert judged("Add", ("N", 5), (5,), facts=Condition.parse("N % 8 == 0")).verdict == "same"
     assert judged("Add", ("H", "W"), ("W",), sizes={"H": 3, "W": 3}).verdict == "different"
     assert judged("Add", ("H", "W"), ("W",), sizes={"H": 3}).values == {"W": 3}
 
 
-def test_tensors_without_elements_are_a_note() -> None:
+def test_empty_tensors_give_a_note() -> None:
     finding = judged("Add", ("N", 3), ("N", 3))
     assert finding.verdict is Verdict.SAME
     assert any("N=0" in note for note in finding.notes)
     assert judged("Add", ("N", 3), ("N", 3), target="torch").notes == ()
 
 
-def test_what_the_model_needs_is_known_further_on() -> None:
+def test_needs_of_earlier_nodes_are_known_later() -> None:
     x, y = Value("x", ("N", 4)), Value("y", ("M", 4))
     first, result = Value("first", None), Value("result", None)
     z = Value("z", ("M",), constant=False)
@@ -164,7 +166,7 @@ def test_what_the_model_needs_is_known_further_on() -> None:
     ("size", "said"),
     [("batch", None), ("N", None), ("unk__7", "a batch"), (None, "a batch"), ("frames", "data")],
 )
-def test_an_open_batch_is_said_once(size: Any, said: str | None) -> None:
+def test_open_batch_is_noted_once(size: Any, said: str | None) -> None:
     """A name that says batch is a batch; one that says nothing is, and the report says so."""
     made = graph("Add", (size, 5, 5), (5,), constants=1)
     report = audit_graph(made, find_engine("ncnn"))
@@ -179,30 +181,30 @@ def test_an_open_batch_is_said_once(size: Any, said: str | None) -> None:
     assert named.findings[0].verdict == "different"
 
 
-def test_a_trap_at_a_size_of_the_batch_is_none() -> None:
+def test_trap_at_a_batch_size_is_no_finding() -> None:
     made = graph("Add", ("batch", 7), (7,), constants=1)
     assert audit_graph(made, find_engine("ncnn")).ok
     (trap,) = audit_graph(made, find_engine("ncnn"), ModelOptions("none", -1)).findings
     assert "batch == 7" in str(trap.when)
 
 
-def test_pnnx_puts_ones_in_whatever_the_sizes_are() -> None:
+def test_pnnx_inserts_ones_for_all_sizes() -> None:
     assert judged("Add", ("H", "W"), ("W",), via="pnnx").verdict == "same"
 
 
-def test_more_than_two_operands_are_not_guessed() -> None:
+def test_more_than_two_operands_are_unknown() -> None:
     finding = judged("Sum", ("H", "W"), ("W",), ("W",))
     assert (finding.verdict, finding.reason) == ("unknown", "unknown_shape")
 
 
-def test_openvino_compiles_prelu_before_it_knows_the_sizes() -> None:
+def test_openvino_compiles_prelu_before_its_sizes_are_known() -> None:
     finding = judged("PRelu", ("N", "C", "W"), ("W",), target="openvino")
     assert str(finding.when) == "W != 1"
     static = judged("PRelu", ("N", 3, "W"), (4,), target="openvino")
     assert static.verdict != "different"
 
 
-def test_reports_of_symbols_are_readable_and_json() -> None:
+def test_reports_of_symbols_have_text_and_json() -> None:
     report = audit_graph(graph("Add", ("H", "W"), ("W",)), find_engine("ncnn"))
     text, page, data = str(report), report.to_html(), report.to_json()
     assert "H == W and W != 1" in text
@@ -211,13 +213,13 @@ def test_reports_of_symbols_are_readable_and_json() -> None:
     assert '"values": {' in data
 
 
-def test_a_file_with_symbols(tmp_path: Any) -> None:
+def test_file_with_symbols_is_audited(tmp_path: Any) -> None:
     finding = small.site("Add", {"x": ("H", "W")}, {"c": (7,)}, target="ncnn")
     assert finding.verdict == "same_here"
     assert "H == 7" in str(finding.when)
 
 
-def test_what_is_refused_for_all_sizes_needs_no_sizes() -> None:
+def test_refusal_for_all_sizes_needs_no_solver() -> None:
     """Whether the facts hold anywhere is beyond what is decided; that ranks differ is not."""
     facts = as_condition("N*N*N + M*M*M + 1 == K*K*K*1000 + 77")
     assert satisfiable(facts) is Answer.UNKNOWN

@@ -90,7 +90,7 @@ def test_a_rank_limit_is_named_and_axes_are_merged(target: str, most: int, shape
 
 
 @pytest.mark.parametrize("target", ["coreml", "tensorflow", "litert-gpu"])
-def test_where_no_merge_fits_it_is_said(target: str) -> None:
+def test_impossible_merge_is_reported(target: str) -> None:
     finding = judged(target, (2, 1, 2, 1, 2, 1), (1, 3, 1, 3, 1, 3))
     assert (finding.verdict, finding.reason) == ("refused", "rank_limit")
     assert finding.fix is None
@@ -104,7 +104,7 @@ def test_axes_of_three_operands_merge() -> None:
     check_fix(finding, shapes)
 
 
-def test_axes_of_sizes_that_are_not_known_merge() -> None:
+def test_axes_of_open_sizes_merge() -> None:
     fix = judged("coreml", ("N", 3, 4, 5, 6, 7), ("N", 1, 1, 5, 6, 7)).fix
     assert fix is not None
     assert fix.merged_axes == ((0,), (1,), (2,), (3,), (4, 5))
@@ -112,14 +112,14 @@ def test_axes_of_sizes_that_are_not_known_merge() -> None:
     assert judged("coreml", ("N", "M", 4, 5, 6, 7), ("N", "M", 1, 1, 6, 7)).fix is not None
 
 
-def test_openvino_carries_thirty_two_axes() -> None:
+def test_openvino_supports_thirty_two_axes() -> None:
     shapes = (2,) * 3 + (1,) * 30, (2,)
     finding = judged("openvino", *shapes)
     assert "the most it carries is 32" in finding.message
     check_fix(finding, shapes)
 
 
-def test_litert_carries_what_its_documents_do_not() -> None:
+def test_litert_supports_more_than_its_documents() -> None:
     """tensorflow#14924: TensorFlow refuses the pair, LiteRT's CPU kernels have 8 axes."""
     pair = (10, 6, 6, 4, 4, 1), (10, 1, 6, 1, 4, 5)
     assert judged("tensorflow", *pair).verdict == "refused"
@@ -138,7 +138,7 @@ def test_litert_carries_what_its_documents_do_not() -> None:
 
 
 @pytest.mark.parametrize("target", ["tensorrt", "tosa"])
-def test_the_operand_of_lower_rank_is_reshaped(target: str) -> None:
+def test_operand_of_lower_rank_is_reshaped(target: str) -> None:
     for shapes in (((2, 3, 4), (3, 4)), ((3, 4), (2, 3, 4)), ((2, 3), ())):
         finding = judged(target, *shapes)
         assert (finding.verdict, finding.reason) == ("refused", "rank")
@@ -162,7 +162,7 @@ def test_stablehlo_gets_explicit_broadcasts() -> None:
         assert "broadcast b to" in finding.fix.describe(finding.names)
 
 
-def test_litert_gpu_knows_constants_from_what_comes_at_run_time() -> None:
+def test_litert_gpu_treats_constants_and_inputs_differently() -> None:
     """LiteRT#8980."""
     wrong = judged("litert-gpu", (20, 128, 128), (1, 1, 128, 128))
     assert wrong.verdict == "different"
@@ -174,14 +174,14 @@ def test_litert_gpu_knows_constants_from_what_comes_at_run_time() -> None:
     assert both.verdict == "different"
 
 
-def test_a_swap_is_proposed_only_where_the_op_has_one() -> None:
+def test_exchange_is_proposed_only_for_reversible_ops() -> None:
     for op, swaps in (("Add", True), ("Less", True), ("Sub", False), ("Pow", False)):
         finding = judged("litert-gpu", (2, 1, 4), (2, 3, 4), op=op)
         assert finding.verdict == "different"
         assert (finding.fix is not None) == swaps
 
 
-def test_expand_is_judged_where_something_is_known_of_it() -> None:
+def test_expand_is_judged_where_the_engine_is_documented() -> None:
     def expand(target: str) -> Finding:
         inputs = {"data": (3, 1)}
         weights = {"shape": np.array([2, 3, 4])}
@@ -194,7 +194,7 @@ def test_expand_is_judged_where_something_is_known_of_it() -> None:
     assert (expand("tensorrt").verdict, expand("tensorrt").reason) == ("refused", "rank")
 
 
-def test_a_report_says_what_was_only_read() -> None:
+def test_report_marks_facts_that_were_only_read() -> None:
     content = small.model([small.node("Add", "a b")], {"a": (2, 3), "b": (2, 3)})
     for target, row in ENGINES.items():
         said = [note for note in small.audit(content, target).notes if "not run" in note]
@@ -202,7 +202,7 @@ def test_a_report_says_what_was_only_read() -> None:
         assert all(row.source in note for note in said)
 
 
-def test_what_was_not_read_is_unknown() -> None:
+def test_undocumented_op_is_unknown() -> None:
     finding = judged("litert-gpu", (2, 3), (3,), op="BitwiseAnd")
     assert (finding.verdict, finding.reason) == ("unknown", "not_measured")
 
@@ -231,7 +231,7 @@ COMPOUNDS = [
 
 
 @pytest.mark.parametrize(("target", "op", "shapes", "verdict"), COMPOUNDS)
-def test_compounds_that_were_read(target: str, op: str, shapes: Any, verdict: str) -> None:
+def test_documented_compounds_are_judged(target: str, op: str, shapes: Any, verdict: str) -> None:
     assert judged(target, *shapes, op=op).verdict == verdict
 
 
@@ -246,7 +246,7 @@ def test_compounds_that_were_read(target: str, op: str, shapes: Any, verdict: st
         ("litert-gpu", "refused"),
     ],
 )
-def test_a_batch_normalisation_that_was_read(target: str, verdict: str) -> None:
+def test_documented_batch_normalisation_is_judged(target: str, verdict: str) -> None:
     weights = dict.fromkeys(("s", "b", "m", "v"), (3,))
     finding = small.site(
         "BatchNormalization", {"x": (1, 3, 4, 4)}, weights, target=target, options=ENGINE_ALONE
@@ -274,7 +274,7 @@ BY_DTYPE = [
 
 
 @pytest.mark.parametrize(("target", "op", "dtype", "verdict", "reason"), BY_DTYPE)
-def test_a_dtype_that_goes_wrong_is_no_same(
+def test_wrong_dtype_is_not_same(
     target: str, op: str, dtype: str, verdict: str, reason: str
 ) -> None:
     for shapes in (((2, 3), (2, 3)), (("N", 3), ("N", 3))):
@@ -289,7 +289,7 @@ def test_a_dtype_that_goes_wrong_is_no_same(
     ("op", "dtype", "words"),
     [("Mul", "uint8", "AVX-512"), ("Sub", "int8", "-127"), ("Greater", "float", "")],
 )
-def test_processors_are_told_apart_where_it_is_worth_it(op: str, dtype: str, words: str) -> None:
+def test_processors_are_distinguished_where_it_matters(op: str, dtype: str, words: str) -> None:
     """A product of bytes may be 0 there; of a comparison only the engine's row says it."""
     out = "bool" if op == "Greater" else dtype
     finding = typed("openvino", op, dtype, (2, 3), (3,), out=out)
@@ -297,7 +297,7 @@ def test_processors_are_told_apart_where_it_is_worth_it(op: str, dtype: str, wor
     assert (finding.verdict == "same") == (not words)
 
 
-def test_the_limits_of_a_dtype_and_a_rank_together() -> None:
+def test_limits_of_dtype_and_rank_combine() -> None:
     deep = (2,) * 9, (2,)
     assert typed("litert", "Add", "float", *deep).verdict == "same"
     finding = typed("litert", "Add", "int32", *deep)
@@ -306,7 +306,7 @@ def test_the_limits_of_a_dtype_and_a_rank_together() -> None:
     assert typed("litert", "Add", "int32", ("N", *(2,) * 8), (2,)).verdict != "same"
 
 
-def test_findings_that_differ_in_dtype_alone_are_judged_apart() -> None:
+def test_findings_that_differ_only_in_dtype_are_judged_separately() -> None:
     values = [("a", TensorProto.FLOAT), ("b", TensorProto.INT64)]
     inputs = [helper.make_tensor_value_info(name, kind, (2, 3)) for name, kind in values]
     nodes = [helper.make_node("Add", [n, n], [f"{n}2"], name=n) for n, _ in values]
@@ -317,7 +317,7 @@ def test_findings_that_differ_in_dtype_alone_are_judged_apart() -> None:
     assert [f.verdict for f in small.audit(model, "mnn").findings] == ["same", "same_here"]
 
 
-def test_supports_says_what_the_audit_says() -> None:
+def test_supports_agrees_with_the_audit() -> None:
     for target, op, dtype, _, _ in BY_DTYPE:
         name = {"double": "float64"}.get(dtype, dtype)
         said = zs.supports(target, op, name, [(2, 3), (2, 3)])
@@ -325,7 +325,7 @@ def test_supports_says_what_the_audit_says() -> None:
         assert said.reason in typed(target, op, dtype, (2, 3), (2, 3)).message
 
 
-def test_numbers_that_are_known_to_fit_are_the_same_in_a_narrower_dtype() -> None:
+def test_numbers_within_a_narrower_dtype_are_the_same() -> None:
     for number, verdict in ((7, "same"), (1 << 40, "same_here")):
         constants = [
             helper.make_tensor(name, TensorProto.INT64, (1,), [number]) for name in ("a", "b")
@@ -369,7 +369,7 @@ def test_tables_of_constants_are_computed(factor: int, verdict: str) -> None:
 
 
 @pytest.mark.parametrize("op", ["Max", "Min", "Sum", "Mean"])
-def test_mnn_stretches_nothing_where_three_operands_are_one_op(op: str) -> None:
+def test_mnn_stretches_nothing_in_ops_of_three_operands(op: str) -> None:
     assert judged("mnn", (2, 3), (2, 3), (2, 3), op=op).verdict == "same"
     finding = judged("mnn", (2, 3), (3,), (1,), op=op)
     assert (finding.verdict, finding.reason) == ("different", "silent")
@@ -377,19 +377,19 @@ def test_mnn_stretches_nothing_where_three_operands_are_one_op(op: str) -> None:
     assert judged("mnn", (2, 3), (3,), op=op).verdict == of_two
 
 
-def test_mnn_leaves_the_third_operand_of_a_selection_short() -> None:
+def test_mnn_does_not_stretch_the_third_operand_of_a_selection() -> None:
     assert judged("mnn", (2, 3), (2, 3), (), op="Where").verdict == "same"
     finding = judged("mnn", (2, 3), (2, 3), (3,), op="Where")
     assert (finding.verdict, finding.reason) == ("different", "silent")
 
 
-def test_ncnn_means_another_remainder() -> None:
+def test_ncnn_has_another_remainder() -> None:
     finding = judged("ncnn", (2, 3), (2, 1), op="Mod")
     assert (finding.verdict, finding.reason) == ("different", "other_values")
     assert judged("openvino", (2, 3), (2, 1), op="Mod").verdict == "same"
 
 
-def test_an_attribute_says_which_op_it_is() -> None:
+def test_attribute_decides_the_op() -> None:
     """Mod with fmod=1 is C's fmod, which engines with a remainder need not have."""
     shapes = {"a": (2, 3), "b": (2, 3)}
     said = {
@@ -406,7 +406,7 @@ def test_an_attribute_says_which_op_it_is() -> None:
     assert "fmod" in said[1, "litert"].message
 
 
-def test_mnn_multiplies_matrices_of_reals_only() -> None:
+def test_mnn_multiplies_only_real_matrices() -> None:
     """Run: the converter takes matrices of integers, and every product is 0."""
     for dtype, verdict in (("int32", "different"), ("int64", "different"), ("float", "same")):
         finding = typed("mnn", "MatMul", dtype, (5, 2, 3), (3, 4))
@@ -419,7 +419,7 @@ def test_mnn_multiplies_matrices_of_reals_only() -> None:
     assert typed("mnn", "MatMul", "double", (5, 2, 3), (3, 4)).verdict == "same"
 
 
-def test_a_clip_has_no_more_axes_than_its_engine() -> None:
+def test_clip_has_the_engines_limit_of_axes() -> None:
     bounds = {"lo": np.float32(1), "hi": np.float32(3)}
     shapes = {(2,) * 4: "same", ("N", 3): "same", (2,) * 7: "refused", (2, 0): "different"}
     for shape, verdict in shapes.items():
@@ -427,7 +427,7 @@ def test_a_clip_has_no_more_axes_than_its_engine() -> None:
         assert finding.verdict == verdict
 
 
-def test_nodes_that_differ_in_their_numbers_alone_are_judged_apart() -> None:
+def test_nodes_that_differ_only_in_numbers_are_judged_separately() -> None:
     """In MNN's int32 seven times seven is the same, and 2^40 times 2^40 is not."""
     numbers = {"small": 7, "large": 1 << 40}
     constants = [helper.make_tensor(k, TensorProto.INT64, (1,), [v]) for k, v in numbers.items()]
@@ -461,14 +461,14 @@ PRODUCTS: list[tuple[str, dict[str, Any], dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("op", "inputs", "weights", "verdict", "words"), PRODUCTS)
-def test_products_on_litert_gpu(
+def test_products_on_litert_gpu_are_judged(
     op: str, inputs: dict[str, Any], weights: dict[str, Any], verdict: str, words: str
 ) -> None:
     finding = small.site(op, inputs, weights, target="litert-gpu")
     assert (str(finding.verdict), words in finding.message) == (verdict, True), finding.message
 
 
-def test_a_constant_first_factor_is_refused_on_litert_gpu() -> None:
+def test_constant_first_factor_is_refused_on_litert_gpu() -> None:
     (finding,) = small.audit(
         small.model([small.node("MatMul", "w x")], {"x": (1, 4, 5)}, {"w": (3, 4)}), "litert-gpu"
     ).findings
@@ -484,7 +484,7 @@ INTEGERS = [
 
 
 @pytest.mark.parametrize(("dtype", "data", "weights", "point", "verdict"), INTEGERS)
-def test_integer_convolutions_on_tosa(
+def test_integer_convolutions_on_tosa_are_judged(
     dtype: str, data: Shape, weights: Shape, point: Shape, verdict: str
 ) -> None:
     kind = getattr(TensorProto, dtype.upper())

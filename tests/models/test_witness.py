@@ -46,7 +46,7 @@ def recomputed(witness: Witness, source: Any, target: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("op", ["add", "multiply", "maximum", "bitwise_and", "where", "nonsense"])
-def test_it_shows_the_difference(op: str) -> None:
+def test_witness_shows_the_difference(op: str) -> None:
     shown = 0
     for rank in (2, 3):
         for a in itertools.product((1, 2, 5), repeat=rank):
@@ -82,12 +82,12 @@ def test_renamed_sizes_keep_every_plan() -> None:
                 assert before.stretched == after.stretched
 
 
-def test_smallest() -> None:
+def test_smallest_reduces_sizes_and_keeps_patterns() -> None:
     assert smallest([(64, 128, 1, 0), (128,)]) == ((2, 3, 1, 0), (3,))
     assert smallest([()]) == ((),)
 
 
-def test_a_target_that_goes_wrong_or_refuses() -> None:
+def test_failing_or_refusing_target_has_a_witness() -> None:
     silent = find_witness(((7, 9), (7, 8, 9)), planner(rule="none"), NCNN, "add")
     assert silent is None  # the source has no meaning
     wrong = find_witness(((7, 9), (1, 7, 9)), NUMPY, NCNN, "add")
@@ -98,7 +98,7 @@ def test_a_target_that_goes_wrong_or_refuses() -> None:
     assert str(refused.target).startswith("refused")
 
 
-def test_three_operands() -> None:
+def test_three_operands_have_a_witness() -> None:
     def target(shapes: Any) -> Plan:
         plan = zs.plan(*shapes)
         mapping = (*plan.axes_mapping[:2], (0,))
@@ -109,7 +109,7 @@ def test_three_operands() -> None:
     assert recomputed(witness, NUMPY, target) == (witness.source, witness.target)
 
 
-def test_a_large_result_is_not_computed() -> None:
+def test_large_result_is_not_computed() -> None:
     rank = 17  # sizes are as small as they can be; 2 ** 17 elements are still too many
     shapes = ((2,) * rank, (2,) * rank)
     flipped = planner(rule="numpy")
@@ -117,7 +117,7 @@ def test_a_large_result_is_not_computed() -> None:
     assert find_witness(shapes, flipped, flipped, "add") is None
 
 
-def test_in_words() -> None:
+def test_witness_is_printed_as_a_sentence() -> None:
     witness = Witness(((2, 2), (2,)), "add", (0, 1), 6.0, 5.0)
     assert str(witness) == (
         "add of (2, 2) and (2,) counted from 0: result[0, 1] is 6.0 in the model, 5.0 on the target"
@@ -125,7 +125,7 @@ def test_in_words() -> None:
     assert "the result is [2]" in str(Witness(((2,),), "add", (), [2], [3]))
 
 
-def test_symbols_are_numbered_as_they_come_whatever_they_are_called() -> None:
+def test_symbols_are_numbered_in_order_of_appearance() -> None:
     names = [f"n{k}" for k in range(20)]
     made = set()
     for a, b in itertools.pairwise(names):
