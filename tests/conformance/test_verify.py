@@ -95,7 +95,7 @@ def test_a_shape_that_differs_is_an_outcome(tmp_path: Path) -> None:
     assert report.checks[1].outcome is Outcome.AGREES
 
 
-def test_a_crash_in_the_middle_of_a_model_is_one_outcome(tmp_path: Path) -> None:
+def test_crash_inside_a_model_affects_one_node(tmp_path: Path) -> None:
     """OpenVINO dies of a Broadcast of no elements; the nodes after it have their answers."""
     pytest.importorskip("openvino", reason="it is OpenVINO's fault")
     kind, node = onnx.TensorProto.FLOAT, onnx.helper.make_node
