@@ -81,7 +81,7 @@ def as_onnx(graph: Graph) -> Any:
             names[id(value)] = f"v{len(names)}"
             if value.constant and id(value) not in produced:
                 array = value.data()
-                if array.dtype == np.int64 and value.name:
+                if array.dtype == np.int64 and "~" not in value.name:
                     array = array.astype(np.int32)  # the file's; MNN computes with int32
                 constants.append(onnx.numpy_helper.from_array(array, names[id(value)]))
         return names[id(value)]

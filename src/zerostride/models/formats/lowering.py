@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from operator import methodcaller
 from types import MappingProxyType
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -298,62 +299,59 @@ Function: TypeAlias = Callable[[Writer], None]
 Row: TypeAlias = "Function[Writer] | str"
 
 
-class Attribute(Generic[Writer]):
-    """An attribute of an ONNX node that is read from the format's node."""
-
-    __slots__ = ("read",)
-
-    def __init__(self, read: Callable[[Writer], Any]) -> None:
-        self.read = read
+#: What a row reads from the format's node.
+Getter: TypeAlias = Callable[[Any], Any]
 
 
-def whole(key: str | int, default: int | None = None) -> Attribute[NodeWriter]:
+def whole(key: str | int, default: int | None = None) -> Getter:
     """The format's attribute `key`, a whole number."""
-    return Attribute(lambda w: w.whole(key, default))
+    return methodcaller("whole", key, default)
 
 
-def real(key: str | int, default: float | None = None) -> Attribute[NodeWriter]:
+def real(key: str | int, default: float | None = None) -> Getter:
     """The format's attribute `key`, a real number."""
-    return Attribute(lambda w: w.real(key, default))
+    return methodcaller("real", key, default)
 
 
-def flag(key: str | int) -> Attribute[NodeWriter]:
+def flag(key: str | int) -> Getter:
     """The format's attribute `key`, a truth value, as 0 or 1."""
-    return Attribute(lambda w: int(w.flag(key)))
+    return lambda w: int(w.flag(key))
 
 
-def choice(key: str | int, words: Mapping[Any, Any], default: Any = None) -> Attribute[NodeWriter]:
+def one(position: int) -> Getter:
+    """The only number of a constant operand."""
+    return methodcaller("one", position)
+
+
+def if_given(position: int) -> Getter:
+    """An operand that may be left out."""
+    return methodcaller("optional", position)
+
+
+def choice(key: str | int, words: Mapping[str, Any], default: str = "") -> Getter:
     """What `words` says for the format's attribute `key`; no equivalent for another word."""
 
     def read(w: NodeWriter) -> Any:
-        word = w.node.attributes.get(str(key), default)
-        word = word.lower() if isinstance(word, str) else word
+        word = w.text(key, default)
         if word not in words:
             raise NoEquivalent
         return words[word]
 
-    return Attribute(read)
-
-
-def one(position: int) -> Attribute[NodeWriter]:
-    """The only number of a constant operand."""
-    return Attribute(lambda w: w.one(position))
+    return read
 
 
 #: Stands for all operands in `becomes`.
 EVERY = -1
-#: An operand: its position, or what makes it.
-OperandRow: TypeAlias = "int | Callable[[Writer], Value | None]"
 
 
-def becomes(op: str, *operands: OperandRow[Any], **attributes: Any) -> Function[Any]:
+def becomes(op: str, *operands: int | Getter, **attributes: Any) -> Function[Any]:
     """A row: one ONNX op.
 
     Args:
         op: the ONNX op.
         operands: positions of required operands (EVERY: all), or functions that make operands; the
             first operand by default.
-        attributes: numbers and words, or :class:`Attribute`.
+        attributes: numbers and words, or functions that read them.
     """
 
     def write(w: Any) -> None:
@@ -363,18 +361,10 @@ def becomes(op: str, *operands: OperandRow[Any], **attributes: Any) -> Function[
                 values += w.inputs()
             else:
                 values.append(w.input(operand) if isinstance(operand, int) else operand(w))
-        given = {
-            name: value.read(w) if isinstance(value, Attribute) else value
-            for name, value in attributes.items()
-        }
+        given = {key: item(w) if callable(item) else item for key, item in attributes.items()}
         w.last(op, *values, **given)
 
     return write
-
-
-def if_given(position: int) -> Callable[[NodeWriter], Value | None]:
-    """An operand that may be left out."""
-    return lambda w: w.optional(position)
 
 
 def checked(check: Callable[[Any], None], row: Row[Any]) -> Function[Any]:

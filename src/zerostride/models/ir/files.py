@@ -1,4 +1,4 @@
-"""Read an untrusted model file: it must be a regular file, bounded and not empty."""
+"""Read untrusted model files: regular files, bounded and not empty, and sections of weights."""
 
 from __future__ import annotations
 
@@ -38,3 +38,26 @@ def content(file: Path, what: str, most: int, beyond: str) -> bytes:
         raise
     except ValueError as error:  # a NUL in the name
         raise ModelError(f"{file}: {error}") from None
+
+
+def section(file: Path, start: int, count: int, what: str) -> bytes:
+    """Bytes of a file that was checked before: weights, which are read when they are needed.
+
+    Args:
+        file: its path.
+        start: the first byte.
+        count: the number of bytes.
+        what: the name of the bytes for messages.
+
+    Raises:
+        ModelError: the file has gone, or is too short.
+    """
+    try:
+        with file.open("rb") as data:
+            data.seek(start)
+            raw = data.read(count)
+    except OSError as error:
+        raise ModelError(f"{file}: {error.strerror or error}") from None
+    if len(raw) < count:
+        raise ModelError(f"{file}: too short for {what}")
+    return raw

@@ -65,6 +65,13 @@ class Value:
             return numbers.reshape([int(size) for size in self.shape or () if size is not None])
         raise ModelError(f"{self.name!r} is no constant of the file")
 
+    def with_numbers(self, numbers: Array) -> Value:
+        """The constant with its few numbers: `content` of whole ones, `reals` of floats."""
+        flat = numbers.ravel().tolist()
+        if numbers.dtype.kind == "f":
+            return replace(self, reals=tuple(map(float, flat)))
+        return replace(self, content=tuple(map(int, flat)))
+
     @property
     def known(self) -> bool:
         """Whether every size is a number."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from ....errors import ModelError
 from ....sizes import MAX_RANK
+from ...ir.files import section
 from ...ir.graph import Array, Value
 from ..onnx.tensors import MAX_CONTENT
 from .buffer import Malformed, Table, Vector
@@ -77,14 +78,8 @@ class Source:
             raise self._error("the file has no numbers")
         beside = weights_beside(self.file)
         size = math.prod(self.shape) * np.dtype(self.dtype).itemsize
-        try:
-            with beside.open("rb") as data:
-                if beside.stat().st_size < self.offset + size:
-                    raise self._error(f"{beside.name} ends before them")
-                data.seek(self.offset)
-                return np.frombuffer(data.read(size), np.dtype(self.dtype).newbyteorder("<"))
-        except OSError as error:
-            raise self._error(f"{beside.name}: {error.strerror or error}") from None
+        raw = section(beside, self.offset, size, f"constant {self.name!r} of shape {self.shape}")
+        return np.frombuffer(raw, np.dtype(self.dtype).newbyteorder("<"))
 
     def _error(self, words: str) -> ModelError:
         return ModelError(f"{self.file}: constant {self.name!r} of shape {self.shape}: {words}")
@@ -135,13 +130,9 @@ def constant(
     if numbers is None or count > MAX_CONTENT or numbers.count > 8 * MAX_CONTENT or why:
         return value
     try:
-        flat = source().ravel().tolist()
+        return value.with_numbers(source())
     except ModelError:
         return value  # the error is raised when the numbers are read
-    if dtype.startswith(("int", "uint")):
-        content = tuple(int(number) for number in flat)
-        return Value(name, shape, True, content, dtype=dtype, source=source)
-    return Value(name, shape, True, reals=tuple(map(float, flat)), dtype=dtype, source=source)
 
 
 def sizes(numbers: tuple[int, ...], name: str) -> tuple[int, ...]:

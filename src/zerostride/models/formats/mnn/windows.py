@@ -73,18 +73,15 @@ def _layer_norm(w: OpWriter) -> None:
 
 def _product(w: OpWriter) -> None:
     """A product, with operands transposed first if its flags are set."""
-    flips = ("transposeA", "adjX"), ("transposeB", "adjY")
     parts = []
-    for position, names in enumerate(flips):
+    for position, names in enumerate((("transposeA", "adjX"), ("transposeB", "adjY"))):
         value = w.input(position)
-        if any(w.node.attributes.get(name) for name in names):
+        if any(map(w.flag, names)):
             # Works for every rank, which is unknown for some tensors.
             value = w.op("Einsum", value, equation="...ij->...ji")
         parts.append(value)
-    bias = w.optional(2)
-    if bias is None:
-        return w.last("MatMul", *parts)
-    return w.last("Add", w.op("MatMul", *parts), bias)
+    product, bias = w.op("MatMul", *parts), w.optional(2)
+    w.finish(product if bias is None else w.op("Add", product, bias))
 
 
 # Windows.
@@ -97,7 +94,7 @@ def _padding(w: OpWriter, kind: str) -> dict[str, Any]:
     if kind == "VALID":
         return {"pads": (0, 0, 0, 0)}
     pads = w.listed("pads")
-    if not w.node.attributes.get("has_pads"):
+    if not w.flag("has_pads"):
         y, x = w.whole("padY", 0), w.whole("padX", 0)
         return {"pads": (y, x, y, x)}
     if len(pads) < 4:
@@ -105,30 +102,29 @@ def _padding(w: OpWriter, kind: str) -> dict[str, Any]:
     return {"pads": tuple(pads[:4])}
 
 
-def _steps(w: OpWriter) -> None:
-    """NoEquivalent for strides or windows below 1."""
-    names = ("kernelY", "kernelX", "strideY", "strideX")
-    if any(w.node.attributes.get(name, 0) < 1 for name in names):
+def _window(w: OpWriter, padding: str) -> dict[str, Any]:
+    """Window, strides and pads, which must be at least 1."""
+    pairs = {"kernel_shape": "kernel", "strides": "stride"}
+    window = {name: (w.whole(f"{key}Y"), w.whole(f"{key}X")) for name, key in pairs.items()}
+    if min(map(min, window.values())) < 1:
         raise NoEquivalent
+    return {**window, **_padding(w, padding)}
+
+
+def _filters(w: OpWriter, padding: str) -> dict[str, Any]:
+    """The window of a convolution, with dilations and groups."""
+    dilations = (w.whole("dilateY"), w.whole("dilateX"))
+    return {**_window(w, padding), "dilations": dilations, "group": w.whole("group")}
 
 
 def _convolution(w: OpWriter) -> None:
     w.is_image()
-    _steps(w)
-    parameters = w.node.attributes
-    rank = w.rank()
-    if "kernelY" not in parameters or rank not in (3, 4):
+    rank, attributes = w.rank(), _filters(w, w.text("padMode").upper())
+    if rank not in (3, 4):
         raise NoEquivalent
     data, weights, bias = w.input(), w.input(1), w.optional(2)
     if rank == 3:  # one column
         data = w.op("Unsqueeze", data, w.ints(3))
-    attributes = {
-        "kernel_shape": (parameters["kernelY"], parameters["kernelX"]),
-        "strides": (parameters["strideY"], parameters["strideX"]),
-        "dilations": (parameters["dilateY"], parameters["dilateX"]),
-        "group": parameters["group"],
-        **_padding(w, str(parameters["padMode"])),
-    }
     if weights.shape is None or len(weights.shape) != 4:
         raise NoEquivalent
     result = w.op("Conv", data, weights, bias, **attributes)
@@ -144,67 +140,53 @@ def _rectified(w: OpWriter, value: Value) -> None:
     return w.last("Relu" if w.flag("relu") else "Identity", value)
 
 
-def _deconvolution(w: OpWriter) -> None:
+def _plane(w: OpWriter) -> None:
+    """Refuses data that are known to have other axes than a batch of images."""
     w.is_image()
-    _steps(w)
-    parameters = w.node.attributes
-    if "kernelY" not in parameters or w.optional(3) is not None:
-        raise NoEquivalent
     if w.input().shape is not None and w.rank() != 4:
         raise NoEquivalent
-    if (
-        parameters.get("hasOutputShape")
-        or parameters.get("has_outPads")
-        or parameters["padMode"] != "CAFFE"
-    ):
+
+
+def _deconvolution(w: OpWriter) -> None:
+    _plane(w)
+    cut = w.flag("hasOutputShape") or w.flag("has_outPads") or w.optional(3) is not None
+    if cut or w.text("padMode") != "caffe":
         raise NoEquivalent
-    attributes = {
-        "kernel_shape": (parameters["kernelY"], parameters["kernelX"]),
-        "strides": (parameters["strideY"], parameters["strideX"]),
-        "dilations": (parameters["dilateY"], parameters["dilateX"]),
-        "group": parameters["group"],
-        **_padding(w, "CAFFE"),
-    }
     operands = w.input(), w.input(1), w.optional(2)
-    return _rectified(w, w.op("ConvTranspose", *operands, **attributes))
+    return _rectified(w, w.op("ConvTranspose", *operands, **_filters(w, "CAFFE")))
 
 
 def _pool(w: OpWriter) -> None:
     """Pools without ceil padding at the end, where MNN and ONNX count differently."""
-    w.is_image()
+    _plane(w)
     parameters = w.node.attributes
     if len(w.node.outputs) != 1 or "kernelX" not in parameters:
         raise NoEquivalent
-    if w.input().shape is not None and w.rank() != 4:
-        raise NoEquivalent
-    largest = parameters.get("type") == 0
-    if parameters.get("isGlobal"):
-        return w.last("GlobalMaxPool" if largest else "GlobalAveragePool", w.input())
-    _steps(w)
-    attributes = {
-        "kernel_shape": (parameters["kernelY"], parameters["kernelX"]),
-        "strides": (parameters["strideY"], parameters["strideX"]),
-        "ceil_mode": int(
-            parameters.get("ceilModel", True) and parameters.get("padType") == "CAFFE"
-        ),
-        **_padding(w, str(parameters.get("padType"))),
-    }
-    if largest:
+    if w.flag("isGlobal"):
+        return _global_pool(w)
+    padding = str(parameters.get("padType"))
+    ceil = bool(parameters.get("ceilModel", True)) and padding == "CAFFE"
+    attributes = {**_window(w, padding), "ceil_mode": int(ceil)}
+    if parameters.get("type") == 0:
         return w.last("MaxPool", w.input(), **attributes)
     padded = any(attributes.get("pads", (1,)))
     # If a file leaves it open, MNN's result depends on the kernel that runs.
-    if attributes["ceil_mode"] or (padded and parameters.get("countType") not in (1, 2)):
+    if ceil or (padded and parameters.get("countType") not in (1, 2)):
         raise NoEquivalent
     counted = int(parameters.get("countType") == 1)
     return w.last("AveragePool", w.input(), count_include_pad=counted, **attributes)
 
 
+def _global_pool(w: OpWriter) -> None:
+    largest = w.node.attributes.get("type") == 0
+    w.last("GlobalMaxPool" if largest else "GlobalAveragePool", w.input())
+
+
 def _pool3d(w: OpWriter) -> None:
     w.is_image()
-    if not w.node.attributes.get("isGlobal"):
+    if not w.flag("isGlobal"):
         raise NoEquivalent
-    largest = w.node.attributes.get("type") == 0
-    return w.last("GlobalMaxPool" if largest else "GlobalAveragePool", w.input())
+    _global_pool(w)
 
 
 #: CoordinateTransformationMode: the values that ONNX also has.
@@ -214,10 +196,7 @@ _COORDINATES = {1: "align_corners", 2: "half_pixel", 3: "pytorch_half_pixel", 4:
 def _resize(w: OpWriter) -> None:
     """ONNX's form: all sizes, or all scales, as an operand."""
     w.is_image()
-    kind, where = (
-        w.node.attributes.get("resizeType"),
-        _COORDINATES.get(w.whole("ctm", 0)),
-    )
+    kind, where = w.node.attributes.get("resizeType"), _COORDINATES.get(w.whole("ctm", 0))
     size = w.input(1)
     if size.shape is not None and size.shape not in ((None,), (4,)):
         raise NoEquivalent

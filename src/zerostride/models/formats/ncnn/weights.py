@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ....errors import ModelError
+from ...ir.files import section
 from ...ir.graph import Array
 from .layers import FUNCTIONS, LAYERS, loads_of
 from .loads import Load
@@ -200,14 +200,8 @@ def load(stored: Stored, path: Path) -> Array:
         ModelError: the file has gone, or is shorter than it was.
     """
     start = stored.start + (4 if stored.load.marked else 0)
-    try:
-        with path.open("rb") as file:
-            file.seek(start)
-            raw = file.read(stored.end - start)
-    except OSError as error:
-        raise ModelError(f"{path}: {error.strerror or error}") from None
-    if len(raw) < stored.end - start:
-        raise ModelError(f"{path}: too short for {stored.load.name} of {stored.load.shape}")
+    what = f"{stored.load.name} of {stored.load.shape}"
+    raw = section(path, start, stored.end - start, what)
     count, shape = stored.load.count, stored.load.shape
     if stored.mark == _HALF:
         return np.frombuffer(raw, "<f2", count).astype(np.float32).reshape(shape)

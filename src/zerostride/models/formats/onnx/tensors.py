@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from ....errors import ModelError
+from ...ir.files import section
 from ...ir.graph import Array, Value
 from .onnx_validation import text
 
@@ -66,12 +67,10 @@ class Tensors:
         kinds = {tensor.data_type} if 0 <= count <= MAX_CONTENT else set()
         try:
             if kinds & {onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.BOOL}:
-                flat = onnx.numpy_helper.to_array(tensor).flat
-                return replace(value, content=tuple(int(item) for item in flat))
+                return value.with_numbers(onnx.numpy_helper.to_array(tensor))
             scales = len(shape) < 2 and count <= MAX_REALS
             if scales and kinds & {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE}:
-                flat = onnx.numpy_helper.to_array(tensor).flat
-                return replace(value, reals=tuple(float(item) for item in flat))
+                return value.with_numbers(onnx.numpy_helper.to_array(tensor))
         except (ValueError, TypeError):
             self.notes.append(f"constant {name!r} has not as many numbers as {shape}")
         return value
@@ -166,12 +165,10 @@ def _external(tensor: onnx.TensorProto, file: Path, name: str) -> Array:
         start, length = int(entries.get("offset") or 0), int(entries.get("length") or -1)
         if not where.is_file():
             raise ModelError(f"{file}: the data of {name!r} is missing: {location!r}")
-        with where.open("rb") as data:
-            rest = where.stat().st_size - start
-            if start < 0 or length > rest:
-                raise ModelError(f"{where}: too short for {name!r}")
-            data.seek(start)
-            raw = data.read(rest if length < 0 else length)
+        rest = where.stat().st_size - start
+        if start < 0 or rest < 0:
+            raise ModelError(f"{where}: too short for {name!r}")
+        raw = section(where, start, rest if length < 0 else length, repr(name))
     except OSError as error:
         raise ModelError(f"{where}: {error.strerror or error}") from None
     inner = onnx.TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=raw)

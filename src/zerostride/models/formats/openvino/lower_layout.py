@@ -10,7 +10,6 @@ from ..lowering import (
     ELEMENT_TYPES,
     EVERY,
     FAR,
-    Attribute,
     NoEquivalent,
     becomes,
     checked,
@@ -267,9 +266,7 @@ _REDUCTIONS = "Sum Mean Max Min Prod L1 L2 LogicalAnd LogicalOr"
 #: Op to row.
 ROWS = table(
     {
-        "Convert": becomes(
-            "Cast", to=Attribute(lambda w: _type_number(w.text("destination_type")))
-        ),
+        "Convert": becomes("Cast", to=lambda w: _type_number(w.text("destination_type"))),
         "ConvertLike": becomes("CastLike", 0, 1),
         "ShapeOf": _shape_of,
         "Reshape": _reshape,
@@ -305,7 +302,7 @@ ROWS = table(
             _is_image,
             becomes("SpaceToDepth", mode=choice("mode", {"blocks_first": None}), **_BLOCKS),
         ),
-        "Einsum": becomes("Einsum", EVERY, equation=Attribute(_equation)),
+        "Einsum": becomes("Einsum", EVERY, equation=_equation),
     },
     {f"Reduce{name}": _reduce for name in _REDUCTIONS.split()},
 )

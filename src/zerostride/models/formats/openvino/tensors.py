@@ -19,6 +19,7 @@ import numpy as np
 
 from ....errors import ModelError, printable
 from ....sizes import MAX_ELEMENTS
+from ...ir.files import section
 from ...ir.graph import Array, Value
 from .markup import Layer, integer, refuse
 
@@ -183,11 +184,7 @@ class Weights:
         data = self._open.read(needed)
         if len(data) < needed:
             refuse(self.file, f"{layer.shown}: the .bin became shorter while it was read")
-        numbers = _numbers(data, kind.dtype)
-        if numbers.dtype.kind == "f":
-            reals = tuple(float(number) for number in numbers)
-            return replace(value, reals=reals, source=source)
-        return replace(value, content=tuple(int(number) for number in numbers), source=source)
+        return replace(value, source=source).with_numbers(_numbers(data, kind.dtype))
 
 
 def _refused(where: str, text: str) -> Array:
@@ -201,15 +198,7 @@ def load(path: Path, offset: int, shape: tuple[int, ...], dtype: str, where: str
         ModelError: the .bin was removed or truncated after the file was read.
     """
     needed = math.prod(shape) * np.dtype(dtype).itemsize
-    try:
-        with path.open("rb") as weights:
-            weights.seek(offset)
-            data = weights.read(needed)
-    except OSError as error:
-        raise ModelError(f"{where}: {path}: {error.strerror or error}") from None
-    if len(data) < needed:
-        raise ModelError(f"{where}: {path} is too short")
-    return _numbers(data, dtype).reshape(shape)
+    return _numbers(section(path, offset, needed, where), dtype).reshape(shape)
 
 
 def _numbers(data: bytes, dtype: str) -> Array:
