@@ -231,7 +231,7 @@ def test_external_constants_are_read_only_from_beside_the_model(read: Read, tmp_
     assert constant is not None
     np.testing.assert_array_equal(constant.data(), [[1, 2], [3, 4]])
     beside.write_bytes(b"short")
-    with pytest.raises(ModelError, match="ends before them"):
+    with pytest.raises(ModelError, match="too short for constant"):
         constant.data()
 
 
