@@ -69,7 +69,7 @@ def test_every_tensor_of_a_file(engine: str, tmp_path: Path) -> None:
     product = X * weights
     meant = {"product": product, "sum": product + X, "negated": -(product + X)}
     try:
-        with running(engine, 60) as process:
+        with running(engine, 60, memory=1 << 31) as process:
             file = file_for(engine, tmp_path)
             every = tensors(process, file, {"x": X}, list(meant))
             last = tensors(process, file, {"x": X}, ["result"], outputs=True)

@@ -68,7 +68,7 @@ def answer(runner: Runner, task: Task, arrays: Sequence[Array]) -> tuple[dict[st
 
 
 def _without_result(error: Exception, runner: Runner, task: Task) -> dict[str, str]:
-    message = _first_line(error)
+    message = _last_line(error)
     if isinstance(error, Absent):
         return {"answer": "absent", "message": str(error)}
     # Of a call by name all refusals are known; of a model's computation they are not.
@@ -79,9 +79,18 @@ def _without_result(error: Exception, runner: Runner, task: Task) -> dict[str, s
     return {"answer": "refused", "message": message}
 
 
-def _first_line(error: BaseException) -> str:
+#: Characters of a long message that are kept, from its beginning and from its end.
+_BEGINNING, _END = 80, 115
+
+
+def _last_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[-1][:200]}" if lines else type(error).__name__
+    if not lines:
+        return type(error).__name__
+    line = lines[-1]
+    if len(line) > _BEGINNING + _END + 5:
+        line = f"{line[:_BEGINNING]} ... {line[-_END:]}"
+    return f"{type(error).__name__}: {line}"
 
 
 if __name__ == "__main__":

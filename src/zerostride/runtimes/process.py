@@ -142,8 +142,9 @@ class Process:
             again: repeat a task that crashed in a new child. An earlier task may have corrupted
                 the memory of the first; the second answer counts.
         """
-        answer = self._once(task, arrays)
-        return self._once(task, arrays) if again and _crashed(answer) else answer
+        reply = self._once(task, arrays)
+        crashed = reply.kind is ReplyKind.CRASHED
+        return self._once(task, arrays) if again and crashed else reply
 
     def _once(self, task: Task, arrays: Sequence[Array]) -> Reply:
         headers, payload = pack(arrays)
@@ -194,10 +195,6 @@ def _descriptor(stream: IO[bytes] | None) -> int:
     return stream.fileno()
 
 
-def _crashed(answer: Reply) -> bool:
-    return answer.kind is ReplyKind.CRASHED
-
-
 #: Idle processes for the next verification, by engine and interpreter; None: none are kept.
 _waiting: dict[tuple[str, str], Process] | None = None
 
@@ -220,7 +217,11 @@ def engines_kept() -> Iterator[None]:
 
 @contextmanager
 def running(
-    engine: str, seconds: float, pythons: dict[str, str] | None = None
+    engine: str,
+    seconds: float,
+    pythons: dict[str, str] | None = None,
+    *,
+    memory: int | None = None,
 ) -> Iterator[Process]:
     """The engine, loaded in a child process; one that waits is used again.
 
@@ -228,15 +229,15 @@ def running(
         engine: a name of `runners.RUNNERS`.
         seconds: the limit of one answer.
         pythons: interpreters by engine, for engines that need an environment of their own.
+        memory: the limit of the child's memory, as of :class:`Process`.
 
     Raises:
         ZerostrideError: it is not installed, or its process does not start.
     """
     python = interpreter_for(engine, pythons)
     key = engine, python
-    process = _waiting.pop(key, None) if _waiting is not None else None
-    if process is None:
-        process = Process(engine, python)
+    waiting = _waiting if memory is None and _waiting is not None else {}
+    process = waiting.pop(key, None) or Process(engine, python, memory=memory)
     process.seconds = seconds
     try:
         if process.ended:
@@ -250,7 +251,7 @@ def running(
             f"(--python {engine}=..., ZEROSTRIDE_PYTHON_{engine.upper()})"
         ) from None
     finally:
-        if _waiting is None or process.ended or key in _waiting:
+        if waiting is not _waiting or process.ended or key in waiting:
             process.stop()
         else:
-            _waiting[key] = process
+            waiting[key] = process
