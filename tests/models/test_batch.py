@@ -305,6 +305,46 @@ def test_names_decide_which_open_sizes_count_samples(
     assert dropped is counts
 
 
+# "A number above 1 counts samples where it reaches, as axis 0, an op that is defined by samples."
+
+FIXED: list[tuple[str, list[Any], bool]] = [
+    ("a convolution", [CONV], True),
+    (
+        "a convolution after ops that keep axis 0",
+        [
+            small.node("ReduceMean", "x", "m", name="m", axes=[2, 3]),
+            small.node("Conv", "m k", "h", name="n"),
+        ],
+        True,
+    ),
+    ("nothing of the kind", [small.node("Relu", "x", "h", name="n")], False),
+    (
+        "a convolution that it is the width of",
+        [
+            small.node("Transpose", "x", "t", name="t", perm=[2, 1, 3, 0]),
+            small.node("Conv", "t k", "h", name="n"),
+        ],
+        False,
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "nodes", "counts"), FIXED, ids=[row[0] for row in FIXED])
+@pytest.mark.parametrize("via", [None, "pnnx"])
+def test_which_fixed_sizes_count_samples(
+    what: str, nodes: Any, counts: bool, via: str | None
+) -> None:
+    weights = {"k": (3, 3, 1, 1), "c": (3, 1, 1)}
+    content = small.model(
+        [*nodes, small.node("Add", "x c")], {"x": (2, 3, 4, 5)}, weights, opset=13
+    )
+    report = small.audit(content, "ncnn", via=via)
+    assert (operands(report)[0] == (3, 4, 5)) is counts
+    assert any("taken for a batch" in note for note in report.notes) is counts
+    kept = small.audit(content, "ncnn", via=via, batch_axis=-1)
+    assert operands(kept)[0] == (2, 3, 4, 5)
+
+
 # "Override."
 
 

@@ -372,7 +372,9 @@ A, B, C = (2, 3), (2, 3), (3,)
             1,
         ),
         ("Einsum", {"a": A, "b": B}, ["a", "b"], {"equation": "ij,ij->ij"}, 0),
-        ("Einsum", {"a": A, "b": B}, ["a", "b"], {"equation": "...j,...j->...j"}, 1),
+        ("Einsum", {"a": A, "b": B}, ["a", "b"], {"equation": "...j,...j->...j"}, 0),
+        ("Einsum", {"a": A, "b": C}, ["a", "b"], {"equation": "...j,...j->...j"}, 1),
+        ("Einsum", {"a": A, "b": C}, ["a", "b"], {"equation": "...j,j->...j"}, 0),
         ("Einsum", {"a": A}, ["a"], {"equation": "...j->...j"}, 0),
         ("Attention", dict.fromkeys("qkv", (1, 2, 3, 4)), ["q", "k", "v"], {"opset": 23}, 0),
         (

@@ -1,8 +1,9 @@
 """The batch axis, which ncnn's tensors do not have.
 
 ncnn's layers see one sample. A converter removes the batch axis from every value that descends from
-a graph input: axis 0, if its extent is 1 or counts samples and no op has moved it. This module
-follows that axis through the graph, and removes it from a site's shapes.
+a graph input: axis 0, if its extent is 1 or counts samples and no op has moved it. A number above
+1 counts samples where it reaches a convolution or the like. This module follows that axis through
+the graph, and removes it from a site's shapes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ...sizes.condition import ALWAYS, Condition, all_of
 from ...sizes.dim import Dim, Symbol, lone_symbol, plain
 from ..formats.onnx.sites import Kind, Operand, Site
 from ..ir.graph import Graph, Node, Value
-from .batch_sizes import BY_SAMPLE, Samples, outer_sizes, sizes_of_samples
+from .batch_sizes import BY_SAMPLE, Samples, fixed_note, outer_sizes, sizes_of_samples
 from .node_axes import new_axis
 
 #: Ops whose result depends on a tensor's shape or values but does not hold its samples.
@@ -115,7 +116,8 @@ def batch_axes(
     Args:
         graph: the model.
         override: the batch axis of every graph input, whatever its extent; a negative number for
-            no batch axis. None: axis 0 where its extent is 1 or counts samples.
+            no batch axis. None: axis 0 where its extent is 1 or counts samples, or where it
+            reaches an op that is defined by samples.
         engine: the engine that lacks the axis.
         via: a converter. pnnx takes every open axis 0 for a batch (load_onnx.cpp), and drops the
             batch where an op of the model is defined by samples.
@@ -126,13 +128,34 @@ def batch_axes(
         dropped=(override is None or override >= 0)
         and (via != "pnnx" or override is not None or knows_batch(graph)),
     )
+    fixed = []
     for value in graph.inputs:
         shape = value.shape or ()
         if len(shape) > axes.home and (override is not None or shape[axes.home] == 1):
             axes.put(value, axes.home)
+        elif override is None and _holds_samples(value, graph, axes):
+            fixed.append(value)
+    for value in fixed:
+        axes.put(value, 0)
+    axes.samples = replace(axes.samples, notes=(*axes.samples.notes, *fixed_note(fixed, engine)))
     for node in graph.nodes:
         follow(node, axes)
     return axes
+
+
+def _holds_samples(value: Value, graph: Graph, axes: BatchAxes) -> bool:
+    """Whether a number on axis 0 of an input reaches, as axis 0, an op defined by samples."""
+    shape = value.shape or ()
+    if len(shape) < 2 or not isinstance(shape[0], int) or not knows_batch(graph):
+        return False
+    trial = BatchAxes(axes)
+    trial.put(value, 0)
+    for node in graph.nodes:
+        data = node.inputs[0] if node.inputs else None
+        if node.op in BY_SAMPLE and trial.place(data) == 0 and axes.place(data) is None:
+            return True
+        follow(node, trial)
+    return False
 
 
 def knows_batch(graph: Graph) -> bool:

@@ -114,6 +114,16 @@ def _notes(outer: Mapping[Symbol, Value], symbols: Set[Symbol], engine: str) -> 
         )
 
 
+def fixed_note(values: Sequence[Value], engine: str) -> Iterator[str]:
+    """A note on inputs whose batch is a number above 1."""
+    if values:
+        names = [f"axis 0 of {value.name!r} ({(value.shape or ('?',))[0]})" for value in values]
+        yield (
+            f"{engine} holds no batch in its tensors; taken for a batch, and judged for one "
+            f"sample: {_listed(names)} (say otherwise: batch_axis, --batch-axis none)"
+        )
+
+
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
     return ", ".join(names[:2]) + more

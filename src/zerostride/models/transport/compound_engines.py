@@ -474,24 +474,6 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
     }
 )
 
-#: Ops of com.microsoft that OpenVINO's ONNX frontend carries as they are written.
-CONTRIB_OPENVINO = frozenset(
-    {
-        "BiasGelu",
-        "DynamicQuantizeLSTM",
-        "FastGelu",
-        "FusedGemm",
-        "FusedMatMul",
-        "MatMulIntegerToFloat",
-        "SimplifiedLayerNormalization",
-        "SkipLayerNormalization",
-        "SkipSimplifiedLayerNormalization",
-    }
-)
-
-#: Ops of com.microsoft that it does not read (2026.4.1, run).
-UNREAD_OPENVINO = frozenset({"QGemm"})
-
 #: Element-wise ops of more than two operands that are one op on the engine, not a chain of ops of
 #: two operands. MNN's converter stacks the operands and reduces the stack.
 _STACKED = _row(

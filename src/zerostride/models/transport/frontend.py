@@ -1,4 +1,4 @@
-"""Faults of what OpenVINO's ONNX frontend makes of a node, where its own op has none.
+"""What OpenVINO's ONNX frontend makes of a node, where its own op says nothing of it.
 
 OpenVINO 2026.4.1, run: tests/conformance/test_frontend.py.
 """
@@ -54,3 +54,21 @@ def _shifted(site: Site) -> str | None:
 FAULTS: Mapping[str, Callable[[Site], str | None]] = MappingProxyType(
     {"Expand": _rank_added, "BitShift": _shifted}
 )
+
+#: Ops of com.microsoft that OpenVINO's ONNX frontend carries as they are written.
+CONTRIB_OPENVINO = frozenset(
+    {
+        "BiasGelu",
+        "DynamicQuantizeLSTM",
+        "FastGelu",
+        "FusedGemm",
+        "FusedMatMul",
+        "MatMulIntegerToFloat",
+        "SimplifiedLayerNormalization",
+        "SkipLayerNormalization",
+        "SkipSimplifiedLayerNormalization",
+    }
+)
+
+#: Ops of com.microsoft that it does not read.
+UNREAD_OPENVINO = frozenset({"QGemm"})

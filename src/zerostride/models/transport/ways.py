@@ -20,8 +20,8 @@ from ...ops import find_op
 from ..formats.onnx.sites import Kind, Site
 from ..ir.graph import FileShape
 from .absent_ops import ABSENT, LISTED
-from .compound_engines import AS_WRITTEN, CARRIERS, CONTRIB_OPENVINO, MANY, UNREAD_OPENVINO
-from .frontend import frontend_fault
+from .compound_engines import AS_WRITTEN, CARRIERS, MANY
+from .frontend import CONTRIB_OPENVINO, UNREAD_OPENVINO, frontend_fault
 from .node_limits import NotJudged as NotJudged
 
 #: Kinds whose rule is a row of the engine table, where `compound_engines` has none.

@@ -331,9 +331,22 @@ def _einsum(node: Node) -> Site | None:
     """The document broadcasts only ellipses; NumPy and ONNX Runtime also stretch a letter's 1."""
     equation = str(node.attributes.get("equation", "")).replace(" ", "")
     operands = present_operands(node)
-    if len(operands) > 1 and ("..." in equation or _stretched_letters(equation, operands)):
+    if len(operands) > 1 and (
+        _stretched_ellipses(equation, operands) or _stretched_letters(equation, operands)
+    ):
         return unjudged(node, Kind.NOT_MODELLED)
     return None
+
+
+def _stretched_ellipses(equation: str, operands: Sequence[Operand]) -> bool:
+    """Whether the axes of two ellipses are not known to be the same."""
+    axes = set()
+    for term, part in zip(equation.split("->")[0].split(","), operands, strict=False):
+        before, ellipsis, after = term.partition("...")
+        if ellipsis:
+            end = len(part.shape or ()) - len(after)
+            axes.add(None if part.shape is None else part.shape[len(before) : end])
+    return len(axes) > 1
 
 
 def _stretched_letters(equation: str, operands: Sequence[Operand]) -> set[str]:
