@@ -14,7 +14,7 @@ are present, whatever the extents of its shapes.
    bounds, a Where, a BatchNormalization and a QuantizeLinear are one each.
 3. Inputs present. A variadic op or a Clip needs two inputs that are not empty; a Gemm its C; an
    Attention its mask; a LinearAttention its decay or beta; a ConvInteger the zero point of w; an
-   Einsum two operands and an ellipsis in its equation (the only broadcast in its document).
+   Einsum two operands with an ellipsis (the only broadcast in its document).
 4. MatMul broadcasts its batch axes, so it counts unless both ranks are known to be 2 or less
    (known: from initialisers, declared types, or `onnx.shape_inference`). That is a question
    about ranks, not extents: (1,4,4) times (4,4) is a site. MatMulInteger counts in the same way,
@@ -86,7 +86,7 @@ def batch_axes_or_zero_point(node: onnx.NodeProto, ranks: Mapping[str, int]) -> 
 
 def ellipsis(node: onnx.NodeProto, ranks: Mapping[str, int]) -> bool:
     equation = next((a.s.decode() for a in node.attribute if a.name == "equation"), "")
-    return "..." in equation and two_operands(node, ranks)
+    return sum("..." in term for term in equation.split("->")[0].split(",")) > 1
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ COUNTED: tuple[Group, ...] = (
         "contraction",
         ("Einsum",),
         ellipsis,
-        "two or more inputs and `...` in the equation",
+        "two or more terms of the equation have `...`",
         "the document broadcasts ellipses only; lettered axes have one extent each. (Runtimes also "
         "stretch a letter's 1, which no valid model asks for; an audit says unknown there)",
     ),

@@ -331,29 +331,20 @@ def _einsum(node: Node) -> Site | None:
     """The document broadcasts only ellipses; NumPy and ONNX Runtime also stretch a letter's 1."""
     equation = str(node.attributes.get("equation", "")).replace(" ", "")
     operands = present_operands(node)
-    if len(operands) > 1 and (
-        _stretched_ellipses(equation, operands) or _stretched_letters(equation, operands)
-    ):
+    ellipses = sum("..." in term for term in equation.split("->")[0].split(","))
+    if len(operands) > 1 and (ellipses > 1 or _stretched_letters(equation, operands)):
         return unjudged(node, Kind.NOT_MODELLED)
     return None
-
-
-def _stretched_ellipses(equation: str, operands: Sequence[Operand]) -> bool:
-    """Whether the axes of two ellipses are not known to be the same."""
-    axes = set()
-    for term, part in zip(equation.split("->")[0].split(","), operands, strict=False):
-        before, ellipsis, after = term.partition("...")
-        if ellipsis:
-            end = len(part.shape or ()) - len(after)
-            axes.add(None if part.shape is None else part.shape[len(before) : end])
-    return len(axes) > 1
 
 
 def _stretched_letters(equation: str, operands: Sequence[Operand]) -> set[str]:
     """The letters of an Einsum that are 1 in one operand and known to be more in another."""
     sizes: dict[str, set[Any]] = {}
     for term, part in zip(equation.split("->")[0].split(","), operands, strict=False):
-        for letter, size in zip(term, part.shape or (), strict=False):
+        before, _, after = term.partition("...")
+        pairs = [*zip(before, part.shape or (), strict=False)]
+        pairs += zip(after[::-1], (part.shape or ())[::-1], strict=False)
+        for letter, size in pairs:
             sizes.setdefault(letter, set()).add(size)
     return {
         letter
