@@ -37,7 +37,7 @@ def emulated(program: str, *arguments: str) -> list[str]:
     return run([*command, *arguments], PATIENCE)
 
 
-def test_neon_alone() -> None:
+def test_emulated_kernels_are_neon() -> None:
     assert emulated("test_kernels", "--list") == ["neon"]
 
 
@@ -48,22 +48,22 @@ def test_kernels_agree_with_scalar_code_and_with_this_processor() -> None:
     assert arm == exact(run([here / "test_kernels", "baseline"], PATIENCE))
 
 
-def test_nests() -> None:
+def test_nests_agree_in_emulation() -> None:
     emulated("test_nest_main", "11", "400")
 
 
-def test_fused_programs() -> None:
+def test_fused_programs_agree_in_emulation() -> None:
     emulated("test_fused_main", "11", "200")
 
 
-def test_programs_with_folds() -> None:
+def test_reductions_agree_in_emulation() -> None:
     emulated("test_reduce_main", "11", "150")
 
 
-def test_launching() -> None:
+def test_launching_works_in_emulation() -> None:
     emulated("test_launch_main")
 
 
-def test_the_pool() -> None:
+def test_pool_works_in_emulation() -> None:
     # The emulator forks with locks of its own held by other threads, and the child waits for them.
     emulated("test_harness", "1", "no-forks")

@@ -22,7 +22,7 @@ def add_of_its_own():
     return native.bind(ADD, zs.add.__wrapped__)
 
 
-def test_attributes_met_while_others_are_looked_up_are_not_mixed_up():
+def test_attributes_are_not_mixed_up_by_calls_during_their_lookup():
     """Looking them up is Python: a thread, or this one, may call the function meanwhile."""
     matrix, row, column = np.zeros((2, 3)), np.arange(3.0), np.arange(2.0)
 
@@ -39,7 +39,7 @@ def test_attributes_met_while_others_are_looked_up_are_not_mixed_up():
         np.testing.assert_array_equal(function(matrix, row, rule="pdpd", axis=1), matrix + row)
 
 
-def test_attributes_without_end_take_no_memory():
+def test_unbounded_numbers_of_attributes_take_bounded_memory():
     function = add_of_its_own()
     for axis in range(2, 2000):
         with pytest.raises(zs.BroadcastError, match=f"axis={axis}"):
@@ -51,7 +51,7 @@ def test_attributes_without_end_take_no_memory():
 
 @pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**64, 2**1023], ids=lambda n: f"{n:.0e}")
 @pytest.mark.parametrize("name", ["exp", "swish", "sqrt", "sigmoid"])
-def test_integers_beyond_64_bits_are_what_the_reference_takes_them_for(name, number, monkeypatch):
+def test_integers_beyond_64_bits_match_the_reference(name, number, monkeypatch):
     def outcome():
         try:
             return getattr(zs, name).__wrapped__(number)
@@ -67,7 +67,7 @@ def test_integers_beyond_64_bits_are_what_the_reference_takes_them_for(name, num
     assert actual == direct == outcome()
 
 
-def test_integers_beyond_64_bits_meet_floats():
+def test_integers_beyond_64_bits_combine_with_floats():
     x = np.ones(2, np.float32)
     np.testing.assert_array_equal(zs.add(x, 2**70), x + np.float32(2.0**70))
 

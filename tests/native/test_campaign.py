@@ -30,7 +30,7 @@ pytestmark = needs_native
 SAMPLE = 8_000
 
 
-def test_sample():
+def test_sample_has_no_differences():
     result = campaign.judge_all(calls(0, SAMPLE, seed=1))
     shown = "\n\n".join(f"# case {d.case}: {d.text}\n{d.code}" for d in result.differences)
     assert result.cases == SAMPLE
@@ -38,7 +38,7 @@ def test_sample():
     assert result.handed_over < 0.6 * SAMPLE  # or it would be the reference against itself
 
 
-def test_every_instruction_set(capsys):
+def test_command_judges_every_instruction_set(capsys):
     assert main(["native", "--isa", "all", "--cases", "1500", "--seed", "2", "--json"]) == 0
     results = json.loads(capsys.readouterr().out)
     assert [result["isa"] for result in results] == native._native.available_isas()
@@ -46,12 +46,12 @@ def test_every_instruction_set(capsys):
         assert sum(tally["cases"] for tally in result["tallies"].values()) == 1500
 
 
-def test_unknown_instruction_set(capsys):
+def test_unknown_instruction_set_is_refused(capsys):
     assert main(["native", "--isa", "mmx"]) == 2
     assert "no instruction set 'mmx' here; there are " in capsys.readouterr().err
 
 
-def test_without_the_engine():
+def test_command_without_the_engine_reports_it():
     code = "import sys; from campaigns.__main__ import main; sys.exit(main(['native']))"
     process = start(code, ZEROSTRIDE_BACKEND="reference")
     _, err = process.communicate(timeout=60)
@@ -94,7 +94,7 @@ def test_every_op_and_dtype_is_drawn(sample):
         (0.02, lambda call, view: call.op != "cast" and "dtype" in call.options),
     ],
 )
-def test_what_is_drawn(sample, share, what):
+def test_shares_of_drawn_features_are_large_enough(sample, share, what):
     seen = sum(
         any(what(call, view) for view in call.operands if isinstance(view, View)) for call in sample
     )
@@ -105,7 +105,7 @@ def _axes(view: View) -> list[tuple[int, int]]:
     return list(zip(view.shape, view.strides, strict=True))
 
 
-def test_a_case_needs_none_before_it():
+def test_case_does_not_depend_on_earlier_cases():
     assert list(calls(1003, 5, seed=9)) == list(calls(0, 1008, seed=9))[1003:]
     assert list(calls(0, 5, seed=9)) != list(calls(0, 5, seed=8))
 
@@ -187,7 +187,7 @@ PLANTED = {
 
 
 @pytest.mark.parametrize("planted", PLANTED)
-def test_a_planted_error_is_found(planted):
+def test_planted_error_is_found(planted):
     cases = ((k, call) for k, call in calls(0, 6000, seed=3) if call.op == "add")
     with np.errstate(all="ignore"):
         result = campaign.judge_all(cases, lambda op: PLANTED[planted])
@@ -196,7 +196,7 @@ def test_a_planted_error_is_found(planted):
     assert "np.ndarray" in result.differences[0].code or "zs.add" in result.differences[0].code
 
 
-def test_a_difference_is_shrunk_to_code_that_runs():
+def test_difference_is_shrunk_to_code_that_runs():
     def wrong(a: Any, b: Any, **options: Any) -> Any:
         result = zs.add(a, b, **options)
         if isinstance(result, np.ndarray) and result.ndim >= 2 and result.size:
@@ -221,7 +221,7 @@ def test_a_difference_is_shrunk_to_code_that_runs():
 
 
 @pytest.mark.parametrize("k", range(12))
-def test_source_makes_the_same_call(k):
+def test_printed_source_makes_the_same_call(k):
     ((_, call),) = calls(1000 + k, 1, seed=6)
     text = source(call).rsplit("print(repr(", 1)
     assert text[1].endswith("))")
@@ -234,14 +234,14 @@ def test_source_makes_the_same_call(k):
             assert names[name].strides == operand.strides
 
 
-def test_both_refuse():
+def test_refusal_by_both_is_no_difference():
     call = DrawnCall("add", (), (Number(1), Number(2)), None, {"rule": "pdpd", "axis": 9})
     verdict = judge(call, zs.add)
     assert verdict.refused
     assert not verdict.difference
 
 
-def test_ulps():
+def test_ulps_count_steps_between_floats():
     one = np.array([1.0, -1.0, 0.0, np.inf], np.float32)
     other = np.nextafter(one, np.float32(-5))
     assert ulps(one, other).tolist() == [1, 1, 1, 1]
@@ -251,7 +251,7 @@ def test_ulps():
     assert ulps(np.array([largest]), np.array([-largest]))[0] > 2**63
 
 
-def test_a_crash_is_told(tmp_path: Path):
+def test_crash_is_reported_with_its_case(tmp_path: Path):
     mark = tmp_path / "mark"
     mark.write_bytes((777).to_bytes(8, "little"))
     process = subprocess.Popen(
@@ -267,7 +267,7 @@ def test_a_crash_is_told(tmp_path: Path):
     assert result.differences[0].code == source(call)
 
 
-def test_parts_add_up(capsys):
+def test_parts_add_up_to_the_whole_run(capsys):
     numbers = ["native", "--cases", "2200", "--first", "100", "--json"]
     assert main([*numbers, "--jobs", "2", "--threads", "1"]) == 0
     assert main(numbers) == 0
@@ -277,7 +277,7 @@ def test_parts_add_up(capsys):
     assert sum(tally["cases"] for tally in one[0]["tallies"].values()) == 2200
 
 
-def test_shrinking_keeps_what_it_cannot_shorten():
+def test_shrinking_keeps_calls_that_it_cannot_shorten():
     ((_, call),) = calls(5, 1, seed=0)
     from campaigns.native.shrink import shrink
 

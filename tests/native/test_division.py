@@ -54,7 +54,7 @@ def in_a_program(x: np.ndarray, d: np.generic) -> Any:
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("divide", [divided, in_a_program])
-def test_quotients_are_the_processor_s(divide: Callable[..., Any], dtype: type) -> None:
+def test_quotients_match_the_processors(divide: Callable[..., Any], dtype: type) -> None:
     with np.errstate(all="ignore"):
         x = dividends(dtype)
         for rows in (x, x[:1000], np.abs(x[20000:])):

@@ -47,19 +47,19 @@ def stretched(*shape: int, dtype: str = "float64") -> np.ndarray:
         (lambda: zs.where(stretched(1 << 60, dtype="bool"), 1, 2.0), (1 << 60,), "bytes"),
     ],
 )
-def test_a_result_too_large(make, shape, size):
+def test_result_beyond_memory_is_refused(make, shape, size):
     with pytest.raises(MemoryError) as error:
         make()
     assert str(shape) in str(error.value)
     assert size in str(error.value)
 
 
-def test_more_elements_than_can_be_counted():
+def test_more_elements_than_64_bits_count_are_refused():
     with pytest.raises(zs.BroadcastError, match="more elements than a 64-bit index can count"):
         zs.add(stretched(1 << 40, 1, 1), stretched(1, 1 << 30, 3))
 
 
-def test_no_elements_need_no_memory():
+def test_empty_results_need_no_memory():
     assert zs.add(stretched(0, 1 << 40), stretched(1 << 40)).shape == (0, 1 << 40)
 
 
@@ -81,7 +81,7 @@ CALLS = {
 @pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="AddressSanitizer keeps what is freed")
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from Linux's /proc")
 @pytest.mark.parametrize("call", CALLS)
-def test_peak_is_inputs_and_output_and_a_mebibyte(call):
+def test_peak_is_inputs_output_and_a_mebibyte(call):
     out = run(
         f"""
         def ones(shape, dtype):

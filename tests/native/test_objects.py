@@ -68,23 +68,23 @@ def compile_text(folder: Path, text: str) -> Path:
     return made
 
 
-def test_what_is_of_the_namespace_passes(check: ModuleType, tmp_path: Path) -> None:
+def test_symbols_of_the_namespace_are_accepted(check: ModuleType, tmp_path: Path) -> None:
     assert check.shared("avx2", [compile_text(tmp_path, OWN)]) == []
 
 
-def test_another_set_s_namespace_is_not_its_own(check: ModuleType, tmp_path: Path) -> None:
+def test_symbols_of_another_sets_namespace_are_refused(check: ModuleType, tmp_path: Path) -> None:
     assert len(check.shared("avx512", [compile_text(tmp_path, OWN)])) >= 3
 
 
 @pytest.mark.parametrize("text", [STANDARD, INLINE, TEMPLATE], ids=["std", "inline", "template"])
-def test_what_is_shared_is_found(check: ModuleType, tmp_path: Path, text: str) -> None:
+def test_shareable_symbols_are_found(check: ModuleType, tmp_path: Path, text: str) -> None:
     faults = check.shared("avx2", [compile_text(tmp_path, text)])
     assert len(faults) == 1
     assert "max" in faults[0] or "shared" in faults[0]
 
 
 @pytest.mark.parametrize(("how", "count"), [("noinline", 1), ("always_inline", 0)])
-def test_what_a_loop_calls_is_found(
+def test_calls_inside_loops_are_found(
     check: ModuleType, tmp_path: Path, how: str, count: int
 ) -> None:
     made = compile_text(tmp_path, FUNCTOR.replace("HOW", how))
@@ -92,7 +92,7 @@ def test_what_a_loop_calls_is_found(
 
 
 @pytest.mark.builds
-def test_the_engine_s_objects(check: ModuleType, tmp_path: Path) -> None:
+def test_engines_objects_pass_the_checks(check: ModuleType, tmp_path: Path) -> None:
     """Without optimisation nothing is inlined, so every inline function that is called shows."""
     name = "baseline" if platform.machine() not in ("aarch64", "arm64") else "neon"
     configure = ["cmake", "-S", ROOT, "-B", tmp_path, "-DCMAKE_BUILD_TYPE=Debug"]

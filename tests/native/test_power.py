@@ -13,7 +13,7 @@ ONES = [2.0, 3.0, -2.0, -3.0, 0.5, -0.5, 1e9, -0.0, 1.0, -1.0, 150.0, np.inf, -n
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("special", [False, True])
-def test_one_element_is_a_row_of_it(dtype: type, special: bool) -> None:
+def test_one_element_has_the_result_of_its_row(dtype: type, special: bool) -> None:
     row = np.random.default_rng(1).uniform(0.1, 9, 1000).astype(dtype)
     row[::3] *= -1
     if special:
@@ -25,7 +25,7 @@ def test_one_element_is_a_row_of_it(dtype: type, special: bool) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_special_powers_are_numpy_s(dtype: type) -> None:
+def test_special_powers_match_numpy(dtype: type) -> None:
     x, y = (grid.ravel() for grid in np.meshgrid(*[np.array(SPECIAL + ONES, dtype)] * 2))
     with np.errstate(all="ignore"):
         expected = np.power(x.astype(np.longdouble), y).astype(dtype)

@@ -59,7 +59,7 @@ def _together(count: int, work) -> None:
         raise failures[0]
 
 
-def test_32_threads_on_shared_and_private_arrays():
+def test_thirty_two_threads_compute_on_shared_and_private_arrays():
     native.set_num_threads(4)
     rng = np.random.default_rng(0)
     shared = rng.standard_normal((600, 500)).astype(np.float32)
@@ -78,7 +78,7 @@ def test_32_threads_on_shared_and_private_arrays():
     _together(32, work)
 
 
-def test_generated_calls_in_many_threads():
+def test_generated_calls_are_right_in_many_threads():
     native.set_num_threads(3)
 
     def work(k: int) -> None:
@@ -89,7 +89,7 @@ def test_generated_calls_in_many_threads():
     _together(8, work)
 
 
-def test_set_num_threads_meanwhile():
+def test_set_num_threads_is_safe_during_calls():
     a = np.arange(LARGE, dtype=np.int64).reshape(-1, 100)
     counts = itertools.cycle((1, 7, 2, 16, 3))
 
@@ -122,7 +122,7 @@ def test_number_of_threads_of_another_type(count):
         native.set_num_threads(count)
 
 
-def test_the_lock_is_released():
+def test_calls_release_the_lock():
     """Another thread makes progress while one computes."""
     x, y = np.full((600, 1), 1e308), np.linspace(1e-300, 2e-300, 100)
     native.set_num_threads(1)
@@ -149,7 +149,7 @@ def test_the_lock_is_released():
 
 
 @POSIX
-def test_fork_after_use():
+def test_fork_after_use_starts_new_workers():
     """A child has no workers; it starts its own, and so does its child."""
     out = run(
         """
@@ -172,7 +172,7 @@ def test_fork_after_use():
 
 
 @POSIX
-def test_fork_while_others_compute():
+def test_fork_while_others_compute_works():
     out = run(
         """
         import os, signal, threading, warnings
@@ -201,7 +201,7 @@ def test_fork_while_others_compute():
 
 
 @POSIX
-def test_multiprocessing_fork():
+def test_multiprocessing_fork_works():
     out = run(
         """
         import multiprocessing, warnings
@@ -221,7 +221,7 @@ def test_multiprocessing_fork():
 
 
 @POSIX
-def test_ctrl_c_within_a_second():
+def test_ctrl_c_ends_a_call_within_a_second():
     """Of three tries, since a machine may be busy; computing goes on afterwards."""
     waits = []
     for _ in range(3):
@@ -297,7 +297,7 @@ import time; time.sleep(0.2)""",
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_the_process_ends(end):
+def test_process_can_end_during_a_call(end):
     begun = time.perf_counter()
     head = "zs.set_num_threads(4)\na = np.arange(300_000.0)\nzs.add(a, a)\n" + SLOW.format(n=200)
     run(head + ENDS[end], timeout=30)
@@ -327,7 +327,7 @@ def _digest() -> str:
     return digest.hexdigest()
 
 
-def test_the_reference_gives_the_same_results():
+def test_reference_backend_gives_the_same_results():
     out = run(
         f"""
         import sys
@@ -341,14 +341,14 @@ def test_the_reference_gives_the_same_results():
     assert out == f"reference {_digest()}\n"
 
 
-def test_a_backend_that_there_is_not():
+def test_unknown_backend_warns():
     process = start("zs.backend()", ZEROSTRIDE_BACKEND="fortran")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "ZEROSTRIDE_BACKEND is 'fortran'; it is native, reference or unset" in err
 
 
-def test_an_instruction_set_that_there_is_not():
+def test_unknown_instruction_set_warns():
     process = start(
         "from zerostride.compute import native; print(native.backend(), zs.add(1, 2))",
         ZEROSTRIDE_ISA="mmx",
@@ -359,20 +359,20 @@ def test_an_instruction_set_that_there_is_not():
 
 
 @pytest.mark.parametrize("isa", native._native.available_isas() if native._IN_USE else [])
-def test_each_instruction_set_can_be_had(isa):
+def test_each_instruction_set_can_be_selected(isa):
     code = "from zerostride.compute import native; print(native.backend(), zs.exp(0.0))"
     assert run(code, ZEROSTRIDE_ISA=isa) == f"native {isa} 1.0\n"
     assert run(code, ZEROSTRIDE_ISA=isa.upper()) == f"native {isa} 1.0\n"
 
 
 @pytest.mark.parametrize(("asked", "had"), [("1", "1"), ("3", "3"), ("64", "64")])
-def test_threads_from_the_environment(asked, had):
+def test_environment_sets_the_number_of_threads(asked, had):
     code = "print(zs.get_num_threads())"
     assert run(code, ZEROSTRIDE_NUM_THREADS=asked) == f"{had}\n"
 
 
 @pytest.mark.parametrize("asked", ["0", "-2", "many", "2.5", "3x", "5000", "9" * 5000, "٣"])
-def test_threads_that_are_no_number(asked):
+def test_non_numeric_number_of_threads_warns(asked):
     code = "from zerostride.compute import native; print(native.get_num_threads() >= 1)"
     process = start(code, ZEROSTRIDE_NUM_THREADS=asked)
     out, err = process.communicate(timeout=60)
@@ -381,7 +381,7 @@ def test_threads_that_are_no_number(asked):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sched_setaffinity is Linux's")
-def test_no_more_threads_than_processors():
+def test_default_threads_do_not_exceed_processors():
     code = """
     import os
     one = min(os.sched_getaffinity(0))
@@ -412,5 +412,5 @@ assert os.waitpid(child, 0)[1] == 0
 @POSIX
 @pytest.mark.parametrize("delay", [0, 1, 3, 10, 30])
 @pytest.mark.parametrize("jit", ["eager", "0"])
-def test_a_fork_during_another_thread_s_first_fused_call(delay: int, jit: str) -> None:
+def test_fork_during_another_threads_first_fused_call_works(delay: int, jit: str) -> None:
     run(FIRST_CALL.format(delay=delay), ZEROSTRIDE_JIT=jit)

@@ -37,21 +37,21 @@ def test_kernels_agree_with_scalar_code_and_with_each_other() -> None:
         assert other == sums[0], f"{name} differs from {names[0]}"
 
 
-def test_nests() -> None:
+def test_nests_agree() -> None:
     run([HERE / "test_nest_main", "7", "6000"], PATIENCE)
 
 
-def test_fused_programs() -> None:
+def test_fused_programs_agree() -> None:
     run([HERE / "test_fused_main", "7", "2000"], PATIENCE)
 
 
-def test_programs_with_folds() -> None:
+def test_reductions_agree() -> None:
     run([HERE / "test_reduce_main", "7", "1200"], PATIENCE)
 
 
-def test_launching() -> None:
+def test_launching_works() -> None:
     run([HERE / "test_launch_main"], PATIENCE)
 
 
-def test_the_pool() -> None:
+def test_pool_works() -> None:
     run([HERE / "test_harness"], PATIENCE)

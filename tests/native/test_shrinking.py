@@ -106,29 +106,29 @@ def agree(call: DrawnCall) -> None:
 
 @EXAMPLES
 @given(elementwise(BINARY, 2))
-def test_two_operands(call):
+def test_two_operands_match_the_reference(call):
     agree(call)
 
 
 @EXAMPLES
 @given(elementwise(UNARY, 1))
-def test_one_operand(call):
+def test_one_operand_matches_the_reference(call):
     agree(call)
 
 
 @EXAMPLES
 @given(elementwise(["where"], 3))
-def test_three_operands(call):
+def test_three_operands_match_the_reference(call):
     agree(call)
 
 
 @EXAMPLES
 @given(st.integers(0, 2**32))
-def test_what_the_campaign_draws(seed):
+def test_drawn_calls_match_the_reference(seed):
     agree(draw(random.Random(seed)))
 
 
-def test_it_would_fail():
+def test_comparison_can_fail():
     @settings(max_examples=500, derandomize=True, database=None, deadline=None)
     @given(elementwise(["add"], 2))
     def wrong(call: DrawnCall) -> None:

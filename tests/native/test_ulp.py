@@ -55,7 +55,7 @@ def test_errors_are_within_their_limits(libraries: dict[str, Functions], name: s
     vmath_library.emulator() is None or SETS == ["neon"],
     reason="needs g++-aarch64-linux-gnu and qemu-user-static, elsewhere than on Arm",
 )
-def test_errors_on_arm(tmp_path: Path) -> None:
+def test_errors_on_arm_are_within_their_limits(tmp_path: Path) -> None:
     assert too_far(vmath_library.Emulated(tmp_path), 300) == []
 
 
@@ -75,7 +75,7 @@ def test_sets_with_fma_give_the_same_bits(libraries: dict[str, Functions]) -> No
 
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("function", ["sin", "cos", "tan"])
-def test_an_angle_does_not_depend_on_its_neighbours(
+def test_angle_does_not_depend_on_its_neighbours(
     libraries: dict[str, Functions], function: str, name: str
 ) -> None:
     functions = libraries[name]
@@ -88,7 +88,7 @@ def test_an_angle_does_not_depend_on_its_neighbours(
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_a_power_does_not_depend_on_its_neighbours(
+def test_power_does_not_depend_on_its_neighbours(
     libraries: dict[str, Functions], name: str
 ) -> None:
     functions = libraries[name]
@@ -127,7 +127,7 @@ def test_logarithms_of_powers_are_exact(libraries: dict[str, Functions], name: s
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_a_row_may_be_computed_in_its_place(libraries: dict[str, Functions], name: str) -> None:
+def test_row_may_be_computed_in_place(libraries: dict[str, Functions], name: str) -> None:
     functions = libraries[name]
     for function in accuracy.LIMITS:
         for dtype in DTYPES:
@@ -138,7 +138,7 @@ def test_a_row_may_be_computed_in_its_place(libraries: dict[str, Functions], nam
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_judge_sees_what_is_wrong(libraries: dict[str, Functions], dtype: type) -> None:
+def test_judge_finds_wrong_values(libraries: dict[str, Functions], dtype: type) -> None:
     functions = libraries[SETS[0]]
 
     def error(x: float, got: float) -> float:
@@ -157,7 +157,7 @@ def test_the_judge_sees_what_is_wrong(libraries: dict[str, Functions], dtype: ty
     assert error(np.inf, float(np.finfo(dtype).max)) == np.inf
 
 
-def test_the_document_is_within_the_limits() -> None:
+def test_document_is_within_the_limits() -> None:
     text = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \|(.*)\|$", text, re.MULTILINE)
     assert [name for name, _ in rows] == list(accuracy.LIMITS)

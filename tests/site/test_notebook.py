@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOK = ROOT / "examples" / "tour.ipynb"
 
 
-def test_it_is_stored_without_outputs() -> None:
+def test_notebook_is_stored_without_outputs() -> None:
     cells = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     assert code
@@ -21,7 +21,7 @@ def test_it_is_stored_without_outputs() -> None:
 
 # The kernel's own libraries warn of what is to come in theirs.
 @pytest.mark.filterwarnings("default")
-def test_it_runs_and_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebook_runs_and_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnx", reason="the notebook audits a model")
     nbformat = pytest.importorskip("nbformat", reason="notebooks are read with nbformat")
     nbclient = pytest.importorskip("nbclient", reason="notebooks are run with nbclient")

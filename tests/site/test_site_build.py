@@ -24,7 +24,7 @@ def build(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_site_is_built(tmp_path: Path) -> None:
+def test_site_is_built(tmp_path: Path) -> None:
     done = build(str(tmp_path))
     assert done.returncode == 0, done.stderr
     html = tmp_path / "html"
@@ -48,7 +48,7 @@ def test_the_site_is_built(tmp_path: Path) -> None:
         ('# Page\n\n<script src="https://cdn.example.org/x.js"></script>\n', "another site"),
     ],
 )
-def test_a_broken_link_fails_the_build(text: str, said: str, tmp_path: Path) -> None:
+def test_broken_link_fails_the_build(text: str, said: str, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; import build\n"
         "sources, html = map(Path, sys.argv[1:])\n"

@@ -66,19 +66,19 @@ def site_modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_of_pages_lead_somewhere(page: Path) -> None:
+def test_links_of_pages_have_targets(page: Path) -> None:
     assert broken(page) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_blocks_of_pages_end(page: Path) -> None:
+def test_code_blocks_of_pages_are_closed(page: Path) -> None:
     text = page.read_text("utf-8")
     assert "```" not in FENCED.sub("", text)
     assert not any(re.search(r"\n```\w", block[0]) for block in FENCED.finditer(text))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_headings_of_pages_go_down_by_one(page: Path) -> None:
+def test_headings_of_pages_descend_by_one_level(page: Path) -> None:
     text = FENCED.sub("", page.read_text("utf-8"))
     levels = [len(marks) for marks in re.findall(r"^(#+) ", text, re.MULTILINE)]
     assert page.name == "NOTES.md" or levels[:1] == [1]
@@ -86,7 +86,7 @@ def test_headings_of_pages_go_down_by_one(page: Path) -> None:
     assert all(below <= above + 1 for above, below in pairwise(levels))
 
 
-def test_pages_of_the_site_link_as_the_repository_does(tmp_path: Path) -> None:
+def test_site_pages_keep_the_repositorys_links(tmp_path: Path) -> None:
     stage = import_module("stage")
     known = {"tour.md", "rules.md", "rules/pdpd.md", "howto/index.md", "examples/index.md"}
     lines = {
@@ -108,7 +108,7 @@ def test_pages_of_the_site_link_as_the_repository_does(tmp_path: Path) -> None:
     assert (tmp_path / "LICENSE").is_file()
 
 
-def test_a_broken_link_is_found(tmp_path: Path) -> None:
+def test_broken_link_is_found(tmp_path: Path) -> None:
     (tmp_path / "there.md").write_text("# A title, *so*\n")
     page = tmp_path / "page.md"
     page.write_text(
@@ -134,7 +134,7 @@ def test_every_rule_and_engine_has_a_page_with_a_drawing_and_a_source() -> None:
             assert re.sub(r"`[^`]*`", "", row.text)[:40] in page
 
 
-def test_what_an_engine_does_in_silence_stands_with_its_wrong_answers() -> None:
+def test_silent_divergences_are_listed_with_wrong_results() -> None:
     pages = import_module("tables").pages()
     for engine, text, silent in (
         ("ncnn", "sizes that do not combine are not refused", True),
@@ -152,7 +152,7 @@ def test_what_an_engine_does_in_silence_stands_with_its_wrong_answers() -> None:
         assert (text in rest) is not silent, text
 
 
-def test_pages_say_what_the_planner_says() -> None:
+def test_engine_pages_agree_with_the_planner() -> None:
     """(5,5) and (5,) are where ncnn parts from NumPy."""
     pages = import_module("tables").pages()
     row = next(line for line in pages["engines/ncnn.md"].splitlines() if "`(5,5) + (5,)`" in line)
@@ -161,7 +161,7 @@ def test_pages_say_what_the_planner_says() -> None:
     assert row.endswith("| same |")
 
 
-def test_drawings_take_their_colours_from_the_site() -> None:
+def test_drawings_use_the_sites_colours() -> None:
     drawings = import_module("drawings")
     assert "<style" not in drawings.inline(zs.plan((2, 3), (3,)).svg())
     css = drawings.stylesheet()
@@ -171,7 +171,7 @@ def test_drawings_take_their_colours_from_the_site() -> None:
         assert re.search(rf"(^|\}}|\n)\.zs-{word}\{{", css)
 
 
-def test_every_public_name_stands_on_one_page_of_the_reference() -> None:
+def test_every_public_name_is_on_one_page_of_the_reference() -> None:
     reference = import_module("reference")
     text = "\n".join(
         page
@@ -192,7 +192,7 @@ def test_every_page_of_the_repository_is_in_the_navigation() -> None:
 
 
 @pytest.mark.parametrize("module", ["nav", "stage", "drawings", "tables", "tabular"])
-def test_docstrings_show_what_happens(module: str) -> None:
+def test_docstring_examples_pass(module: str) -> None:
     result = doctest.testmod(import_module(module))
     assert result.attempted
     assert not result.failed
@@ -239,13 +239,13 @@ def test_links_of_a_built_site_are_checked(link: str, right: bool, tmp_path: Pat
         '<img src="https://example.org/x.png">',
     ],
 )
-def test_a_built_site_loads_nothing_from_elsewhere(tag: str, tmp_path: Path) -> None:
+def test_built_site_loads_no_other_sites(tag: str, tmp_path: Path) -> None:
     (tmp_path / "index.html").write_text(tag)
     (fault,) = import_module("links").faults(tmp_path)
     assert fault.endswith("is loaded from another site")
 
 
-def test_a_folder_that_is_not_ours_is_not_emptied(tmp_path: Path) -> None:
+def test_foreign_folder_is_not_emptied(tmp_path: Path) -> None:
     stage = import_module("stage")
     (tmp_path / "thesis.txt").write_text("years of work")
     with pytest.raises(SystemExit, match="was not made by docs/site"):

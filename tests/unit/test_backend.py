@@ -36,7 +36,7 @@ def summed() -> Any:
     return model(nodes, [info("x", ["N", 3])], [info("y", None)], [weight])
 
 
-def test_it_is_a_backend_of_onnx() -> None:
+def test_backend_implements_onnxs_interface() -> None:
     assert issubclass(backend.Backend, onnx.backend.base.Backend)
     prepared = backend.prepare(summed())
     assert isinstance(prepared, onnx.backend.base.BackendRep)
@@ -45,13 +45,13 @@ def test_it_is_a_backend_of_onnx() -> None:
 
 @pytest.mark.parametrize("given", [[np.ones((2, 3), "f")], {"x": np.ones((2, 3), "f")},
                                    np.ones((2, 3), "f"), [[[1, 1, 1], [1, 1, 1]]]])  # fmt: skip
-def test_inputs_in_order_by_name_or_alone(given: Any) -> None:
+def test_inputs_may_be_in_order_by_name_or_single(given: Any) -> None:
     (made,) = backend.run_model(summed(), given)
     assert made.tolist() == [[2, 3, 4], [2, 3, 4]]
     assert made.dtype == np.float32
 
 
-def test_a_prepared_model_runs_again_and_its_results_are_the_callers() -> None:
+def test_prepared_model_can_run_again_and_returns_new_arrays() -> None:
     prepared = backend.prepare(summed())
     (first,) = prepared.run([np.zeros((1, 3), "f")])
     first[:] = 9
@@ -59,7 +59,7 @@ def test_a_prepared_model_runs_again_and_its_results_are_the_callers() -> None:
     assert second.tolist() == [[1, 2, 3]] * 2
 
 
-def test_models_as_messages_bytes_and_paths(tmp_path: Path) -> None:
+def test_models_may_be_messages_bytes_or_paths(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(summed().SerializeToString())
     x = np.zeros((1, 3), "f")
@@ -70,7 +70,7 @@ def test_models_as_messages_bytes_and_paths(tmp_path: Path) -> None:
     assert untouched == summed()
 
 
-def test_nodes() -> None:
+def test_run_node_executes_nodes() -> None:
     x = np.arange(6, dtype="f").reshape(2, 3)
     (made,) = backend.run_node(helper.make_node("Softmax", ["x"], ["y"]), [x])
     np.testing.assert_allclose(made.sum(-1), 1, rtol=1e-6)
@@ -90,7 +90,7 @@ def test_nodes() -> None:
     assert places.dtype == np.int64
 
 
-def test_what_documents_write_out() -> None:
+def test_documented_decompositions_are_executed() -> None:
     scores, labels = np.float32([[1, 2, 3], [3, 2, 1]]), np.int64([2, 0])
     node = helper.make_node("SoftmaxCrossEntropyLoss", ["s", "l"], ["loss"], reduction="none")
     (made,) = backend.run_node(node, [scores, labels])
@@ -103,7 +103,7 @@ def test_what_documents_write_out() -> None:
     assert abs(made.mean((1, 2, 3))).max() > 1e-3
 
 
-def test_devices() -> None:
+def test_only_cpu_devices_are_supported() -> None:
     assert backend.supports_device("CPU")
     assert backend.supports_device("CPU:0")
     assert not backend.supports_device("CUDA")
@@ -114,7 +114,7 @@ def test_devices() -> None:
             function(summed(), "CUDA")
 
 
-def test_everything_that_is_refused_is_named() -> None:
+def test_all_refused_ops_are_named() -> None:
     nodes = [
         helper.make_node("GridSample", ["x", "x"], ["a"], name="warp"),
         helper.make_node("MaxPool", ["a"], ["b", "i"], name="pool", kernel_shape=[1, 1]),
@@ -161,12 +161,12 @@ def test_everything_that_is_refused_is_named() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said(call: Any, words: str) -> None:
+def test_wrong_calls_are_refused_with_the_reason(call: Any, words: str) -> None:
     with pytest.raises(ZerostrideError, match=words):
         call()
 
 
-def test_data_elsewhere_need_a_path(tmp_path: Path) -> None:
+def test_external_data_needs_a_path(tmp_path: Path) -> None:
     content = summed()
     tensor = content.graph.initializer[0]
     (tmp_path / "w.bin").write_bytes(tensor.raw_data)
@@ -180,7 +180,7 @@ def test_data_elsewhere_need_a_path(tmp_path: Path) -> None:
         backend.prepare(content)
 
 
-def test_data_elsewhere_in_a_function_are_not_read(tmp_path: Path, monkeypatch: Any) -> None:
+def test_external_data_in_a_function_is_not_read(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "secret.bin").write_bytes(bytes(12))
     tensor = helper.make_tensor("c", TensorProto.FLOAT, [3], [0, 0, 0])
@@ -199,12 +199,12 @@ def test_data_elsewhere_in_a_function_are_not_read(tmp_path: Path, monkeypatch: 
         backend.prepare(model)
 
 
-def test_options_are_not_taken() -> None:
+def test_unknown_options_are_refused() -> None:
     assert backend.is_compatible(summed())
     assert not backend.is_compatible(summed(), fast=True)
 
 
-def test_malformed_nodes_are_not_written_out() -> None:
+def test_malformed_nodes_are_not_decomposed() -> None:
     """The package's functions take a node's word for it; a node that lies is refused."""
     for node in (
         helper.make_node("Attention", ["x"], ["y"]),
@@ -225,5 +225,5 @@ def test_malformed_nodes_are_not_written_out() -> None:
         "import zerostride as zs, sys; zs.backend(); assert 'onnx' not in sys.modules",
     ],
 )
-def test_the_module_and_the_function_are_one(code: str) -> None:
+def test_module_and_function_are_one_object(code: str) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -24,7 +24,7 @@ def fingerprint(report: Report, **changes: Any) -> str:
     return entry_of(finding, report).fingerprint
 
 
-def test_a_fingerprint_is_of_what_a_finding_means() -> None:
+def test_fingerprint_depends_on_the_findings_meaning() -> None:
     report = audited(WRONG)
     here = fingerprint(report)
     assert len(here) == 16
@@ -61,7 +61,7 @@ def test_another_axis_of_the_models_rule_is_another_finding() -> None:
     assert first != second
 
 
-def test_a_fingerprint_stays_when_other_nodes_come_and_go() -> None:
+def test_fingerprint_is_independent_of_other_nodes() -> None:
     alone = audited(WRONG)
     (finding,) = [one for one in audited(FINE, *ROWS[3:], WRONG).findings if one.node == "wrong"]
     assert entry_of(finding, alone) == entry_of(alone.findings[0], alone)
@@ -79,7 +79,7 @@ def fresh(report: Report) -> list[Finding]:
     return list(report.fresh)
 
 
-def test_only_what_is_new_counts() -> None:
+def test_only_new_findings_count() -> None:
     report = audited(WRONG, FINE)
     known = Baseline({}).updated([report])
     (same,) = judged(known, report)
@@ -93,7 +93,7 @@ def test_only_what_is_new_counts() -> None:
     assert answer.baseline.stale == ()
 
 
-def test_as_many_are_known_as_there_were() -> None:
+def test_equal_entries_accept_as_many_findings() -> None:
     twice = audited(("Add_1", *WRONG[1:]), ("Add_2", *WRONG[1:]))
     known = Baseline({}).updated([twice])
     assert list(known.entries.values()) == [2]
@@ -106,7 +106,7 @@ def test_as_many_are_known_as_there_were() -> None:
     assert "(1 times)" not in answer.baseline.stale[0]
 
 
-def test_what_is_gone_is_named_where_its_model_was_looked_at() -> None:
+def test_stale_entry_is_named_if_its_model_was_audited() -> None:
     a, b = audited(WRONG, path="x/a.onnx"), audited(WRONG, path="b.onnx")
     known = Baseline({}).updated([a, b])
     fixed = audited(FINE, path="y/a.onnx")
@@ -124,7 +124,7 @@ def test_what_is_gone_is_named_where_its_model_was_looked_at() -> None:
     assert answer.baseline.stale == ()
 
 
-def test_writing_again_keeps_other_models_and_targets() -> None:
+def test_update_keeps_other_models_and_targets() -> None:
     a, b = audited(WRONG, path="a.onnx"), audited(WRONG, path="b.onnx")
     known = Baseline({}).updated([a, b])
     updated = known.updated([audited(FINE, path="a.onnx")])
@@ -134,7 +134,7 @@ def test_writing_again_keeps_other_models_and_targets() -> None:
     assert len(other.entries) == 2  # TensorFlow means the same
 
 
-def test_a_file_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_written_baseline_can_be_read_back(tmp_path: Path) -> None:
     hostile = audited(("\ud800 \u2028 \x00 \"'<", *WRONG[1:]), path="\ud800.onnx")
     known = Baseline({}).updated([audit_report(), hostile])
     path = tmp_path / "known.json"
@@ -181,7 +181,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("kind", BAD)
-def test_a_bad_file_is_one_clear_line(kind: str, tmp_path: Path) -> None:
+def test_invalid_file_is_one_line(kind: str, tmp_path: Path) -> None:
     content, said = BAD[kind]
     if isinstance(content, list):
         content = json.dumps({"baseline": 1, "findings": content})
@@ -195,14 +195,14 @@ def test_a_bad_file_is_one_clear_line(kind: str, tmp_path: Path) -> None:
     assert str(caught.value).isprintable()
 
 
-def test_no_file_is_one_clear_line(tmp_path: Path) -> None:
+def test_missing_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(ZerostrideError, match=r"nope\.json: there is no such baseline yet"):
         read_baseline(tmp_path / "nope.json")
     with pytest.raises(ZerostrideError, match="directory"):
         read_baseline(tmp_path)
 
 
-def test_a_fingerprint_in_the_file_is_not_believed(tmp_path: Path) -> None:
+def test_fingerprint_in_the_file_is_not_trusted(tmp_path: Path) -> None:
     path = tmp_path / "known.json"
     path.write_text(json.dumps({"baseline": 1, "findings": [{**ROW, "fingerprint": "0" * 16}]}))
     (entry,) = read_baseline(path).entries

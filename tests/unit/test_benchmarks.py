@@ -66,7 +66,7 @@ def peer(name: str, function: Any) -> Peer:
     return Peer(name, "numpy", prepare, "")
 
 
-def test_two_rows_with_the_light_peers() -> None:
+def test_two_rows_run_with_the_light_peers() -> None:
     for row in rows_named("small,tiny_new"):
         result = compare.run_row(row, LIGHT, 1, ROUNDS)
         assert not result.left_out
@@ -78,7 +78,7 @@ def test_two_rows_with_the_light_peers() -> None:
         assert result.rounds == 3
 
 
-def test_a_share_of_the_limit_is_measured_where_bytes_count() -> None:
+def test_share_of_the_limit_is_measured_where_bytes_count() -> None:
     (row,) = rows_named("same_32k")
     result = compare.run_row(row, LIGHT, 1, ROUNDS)
     assert result.limit is not None
@@ -86,7 +86,7 @@ def test_a_share_of_the_limit_is_measured_where_bytes_count() -> None:
     assert result.timings["numpy"].share is not None
 
 
-def test_without_a_compiler_the_limit_is_measured_by_copies(
+def test_missing_compiler_measures_the_limit_by_copies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(stream, "library", lambda: None)
@@ -97,7 +97,7 @@ def test_without_a_compiler_the_limit_is_measured_by_copies(
     assert "np.copyto" in stream.how()
 
 
-def test_a_wrong_peer_is_marked_and_not_timed() -> None:
+def test_wrong_peer_is_marked_and_not_timed() -> None:
     def off_by_one(a: Any, b: Any, out: Any) -> Any:
         return np.add(a, b + 1, out=out)
 
@@ -113,7 +113,7 @@ def test_a_wrong_peer_is_marked_and_not_timed() -> None:
     assert "WRONG, not timed" in text
 
 
-def test_what_a_library_refuses_is_left_out_with_its_words() -> None:
+def test_refused_row_is_left_out_with_the_librarys_message() -> None:
     def unable(task: Task) -> Prepared:
         raise LeftOut("no strides")
 
@@ -127,7 +127,7 @@ def test_what_a_library_refuses_is_left_out_with_its_words() -> None:
 
 
 @pytest.mark.parametrize("change", ["shape", "dtype", "value", "nan"])
-def test_unequal_sees(change: str) -> None:
+def test_unequal_finds_each_kind_of_change(change: str) -> None:
     expected = np.arange(6, dtype=np.float32).reshape(2, 3)
     got = expected.copy()
     assert unequal(got, expected) is None
@@ -140,7 +140,7 @@ def test_unequal_sees(change: str) -> None:
     assert unequal(got, expected)
 
 
-def test_a_call_in_place_is_checked_on_its_own_operands() -> None:
+def test_in_place_call_is_checked_on_its_own_operands() -> None:
     (row,) = rows_named("by_3_in_place")
     task = make_task(row, 1)
     for one in LIGHT:
@@ -166,7 +166,7 @@ def test_rows_and_peers_are_chosen_by_pattern() -> None:
         peer_table.choose("nobody")
 
 
-def test_rows_beyond_the_cache_are() -> None:
+def test_rows_beyond_the_cache_exceed_it() -> None:
     for cache in (1 << 20, 260 << 20):
         for row in choose("beyond*", cache):
             elements = [int(np.prod(operand.shape)) for operand in row.operands]
@@ -183,7 +183,7 @@ def test_ratios_are_of_pairs() -> None:
     assert timing == Timing(seconds=2.0, ratio=2.0, quartile=1.5, share=0.25)
 
 
-def test_the_aims_tell_reached_from_short() -> None:
+def test_goals_are_reached_or_short() -> None:
     own = Timing(1.0, 1.0, 1.0, 0.95)
     fast, slow = Timing(0.9, 0.9, 0.9, 0.99), Timing(2.0, 2.0, 1.9, 0.5)
     good = results_of((row_result("tiny", zerostride=own, numpy=slow),))
@@ -199,7 +199,7 @@ def test_the_aims_tell_reached_from_short() -> None:
     assert "row: 1.10 (0.90) of numpy" in goals.judge(bad)[0].short
 
 
-def test_turns_are_drawn_and_everybody_has_every_round() -> None:
+def test_order_is_drawn_and_every_peer_has_every_round() -> None:
     order: list[str] = []
 
     def recording(name: str) -> Any:
@@ -213,13 +213,13 @@ def test_turns_are_drawn_and_everybody_has_every_round() -> None:
     assert all(len(values) == 20 for values in times.values())
 
 
-def test_the_fastest_of_equal_ways_is_timed() -> None:
+def test_fastest_of_equal_ways_is_timed() -> None:
     slow = Call(sum, (range(200_000),))
     fast = Call(sum, (range(10),))
     assert sampler((slow, fast))() < sampler((slow,))()
 
 
-def test_the_command_writes_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_writes_json(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--rows", "tiny", "--peers", "numpy", "--rounds", "3", "--threads", "1", "--json"]
     assert compare.main(arguments) == 0
     data = json.loads(capsys.readouterr().out)
@@ -229,13 +229,13 @@ def test_the_command_writes_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert data["goals"]
 
 
-def test_a_wrong_name_is_an_error_of_usage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_name_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         compare.main(["--rows", "nothing"])
     assert "no row is called" in capsys.readouterr().err
 
 
-def test_scripts_are_reached_as_commands(
+def test_scripts_run_as_commands(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["benchmarks", "symbolic", "--help"])
@@ -245,14 +245,14 @@ def test_scripts_are_reached_as_commands(
     assert "symbolic" in capsys.readouterr().out
 
 
-def test_sizes_reach_from_one_element_to_the_largest() -> None:
+def test_sizes_range_from_one_element_to_the_largest() -> None:
     rows = scaling.size_rows(1e9)
     assert rows[0][0] == 12
     assert rows[-1][0] == pytest.approx(1e9, rel=0.01)
     assert len({row.name for _, row in rows}) == len(rows)
 
 
-def test_ranks_have_one_size_and_nothing_that_merges() -> None:
+def test_ranks_have_one_size_and_axes_that_do_not_merge() -> None:
     for rank, row in scaling.rank_rows():
         first, second = (operand.shape for operand in row.operands)
         assert len(first) == len(second) == rank
@@ -272,7 +272,7 @@ def test_scaling_measures_each_number_of_threads() -> None:
     assert all(point.seconds > 0 for point in points)
 
 
-def test_a_chart_is_xml_with_a_line_a_series() -> None:
+def test_chart_is_xml_with_a_line_per_series() -> None:
     lines = [
         Line("a <1>", "a", [(10.0, 1e-6), (100.0, 1e-5)]),
         Line("b", "b", [(10.0, 2e-6), (100.0, 1e-5)], dashed=True),
@@ -286,7 +286,7 @@ def test_a_chart_is_xml_with_a_line_a_series() -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is reset on Linux alone")
-def test_growth_sees_a_temporary() -> None:
+def test_memory_growth_includes_temporaries() -> None:
     # In a process of its own: what earlier tests have freed may still be resident in this one.
     code = """
 import numpy as np
@@ -299,7 +299,7 @@ print(memory.growth(lambda: (ones() + 1) * ones())[0] - memory.growth(ones)[0])
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is reset on Linux alone")
-def test_a_row_needs_little_beyond_its_result() -> None:
+def test_row_needs_little_memory_beyond_its_result() -> None:
     (row,) = rows_named("by_3")
     use = memory.in_child(row, 1)
     assert use.result == 3 << 22

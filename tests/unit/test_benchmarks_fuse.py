@@ -66,14 +66,14 @@ by_row = pytest.mark.parametrize("name", list(ROWS))
 
 
 @by_row
-def test_numpy_and_zerostride_compute_what_float64_computes(name: str) -> None:
+def test_numpy_and_zerostride_match_float64(name: str) -> None:
     task = make_task(ROWS[name], 1)
     for peer in LIGHT:
         assert difference(peer.prepare(task), task) is None, peer.name
 
 
 @by_row
-def test_loops_compute_the_same(name: str) -> None:
+def test_hand_written_loops_match(name: str) -> None:
     """As plain Python, whether or not Numba is there."""
     if loops.njit.__module__.startswith("numba") and name == "residual_rms_norm":
         pytest.skip("its parts are compiled, and compiling takes seconds")
@@ -88,7 +88,7 @@ def test_loops_compute_the_same(name: str) -> None:
 
 
 @by_row
-def test_a_row_that_is_wrong_is_found(name: str) -> None:
+def test_wrong_row_is_found(name: str) -> None:
     task = make_task(ROWS[name], 1)
     assert task.out is not None
     for spoil in (lambda x: x.flat[-1] + x.dtype.type(1), lambda x: x.flat[-1] * 0 + 3):
@@ -99,7 +99,7 @@ def test_a_row_that_is_wrong_is_found(name: str) -> None:
             assert difference(Prepared((call,)), task) is not None
 
 
-def test_the_table_is_what_was_asked_for() -> None:
+def test_table_has_the_required_rows() -> None:
     rows = choose("")
     assert len(rows) == len({row.name for row in rows}) == 16
     for row in rows:
@@ -110,7 +110,7 @@ def test_the_table_is_what_was_asked_for() -> None:
         choose("nothing")
 
 
-def test_buffers_are_reused_and_never_while_they_are_read() -> None:
+def test_buffers_are_reused_only_after_their_last_reader() -> None:
     x = np.linspace(-2, 2, 64, dtype=np.float32).reshape(8, 8)
 
     def function(xp: Any, x: Any) -> Any:
@@ -127,7 +127,7 @@ def test_buffers_are_reused_and_never_while_they_are_read() -> None:
         np.testing.assert_allclose(out, function(float32, x), rtol=1e-6)
 
 
-def test_a_task_that_nobody_is_judged_by_has_shape_and_dtype() -> None:
+def test_task_without_a_judge_has_shape_and_dtype() -> None:
     for row in ROWS.values():
         judged, bare = make_task(row, 1), make_task(row, 1, judged=False)
         assert bare.expected.shape == judged.expected.shape
@@ -135,7 +135,7 @@ def test_a_task_that_nobody_is_judged_by_has_shape_and_dtype() -> None:
         assert all(np.array_equal(a, b) for a, b in zip(bare.inputs, judged.inputs, strict=True))
 
 
-def test_one_row_with_the_light_peers() -> None:
+def test_one_row_runs_with_the_light_peers() -> None:
     result = compare.run_task(make_task(ROWS["affine"], 1), LIGHT, ROUNDS)
     assert not result.wrong
     assert not result.left_out
@@ -143,7 +143,7 @@ def test_one_row_with_the_light_peers() -> None:
     assert result.best == "numpy"
 
 
-def test_the_command_measures_all_parts_of_a_small_row(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_measures_all_parts_of_a_small_row(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--rows", "small_chain", "--peers", "numpy", "--rounds", "3", "--threads", "1"]
     parts = "hot,first,peak" if sys.platform.startswith("linux") else "hot,first"
     assert fuse.main([*arguments, "--quick", "--parts", parts, "--json"]) == 0
@@ -158,14 +158,14 @@ def test_the_command_measures_all_parts_of_a_small_row(capsys: pytest.CaptureFix
     assert {goal["text"][:5] for goal in data["goals"]} >= {"level", "geome", "a fir"}
 
 
-def test_wrong_words_are_errors_of_usage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_options_are_usage_errors(capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["--rows", "x"], ["--peers", "x"], ["--parts", "x"], ["--threads", "0"]):
         with pytest.raises(SystemExit):
             fuse.main(words)
         assert "error" in capsys.readouterr().err
 
 
-def test_the_list_names_rows_and_peers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_names_rows_and_peers(capsys: pytest.CaptureFixture[str]) -> None:
     assert fuse.main(["--list"]) == 0
     said = capsys.readouterr().out
     assert all(name in said for name in (*ROWS, *PEERS))
@@ -185,7 +185,7 @@ def use(first: int) -> Use:
     return Use("a", "a", "float32", 4, 4, first, 0, peak.ALLOWED)
 
 
-def test_the_aims_tell_reached_from_short() -> None:
+def test_goals_are_reached_or_short() -> None:
     own = Timing(1.0, 1.0, 1.0, 0.95)
     good = results_of(
         row_result("a", zerostride=own, numpy=Timing(2.0, 2.0, 1.9, 0.5)),
@@ -204,14 +204,14 @@ def test_the_aims_tell_reached_from_short() -> None:
     assert "a: 6.00 ms" in goals.judge(bad)[4].short
 
 
-def test_rows_that_compute_are_not_held_against_memory() -> None:
+def test_compute_bound_rows_are_not_compared_with_memory() -> None:
     idle = row_result("a", zerostride=Timing(1.0, 1.0, 1.0, 0.3), numpy=Timing(2.0, 2.0, 2.0, 0.2))
     assert not memory_bound(idle)
     assert memory_bound(row_result("a", numpy=Timing(1.0, 1.0, 1.0, 0.6)))
     assert all("limit" not in goal.text for goal in goals.judge(results_of(idle)))
 
 
-def test_the_page_says_what_is_missing() -> None:
+def test_page_names_missing_peers() -> None:
     row = dataclasses.replace(
         row_result("a", zerostride=Timing(1.0, 1.0, 1.0, 0.95)), left_out={"numpy": "no such op"}
     )
@@ -230,7 +230,7 @@ def test_the_page_says_what_is_missing() -> None:
     fused_printing.print_results(results)
 
 
-def test_the_pages_are_written(tmp_path: Path) -> None:
+def test_pages_are_written(tmp_path: Path) -> None:
     results = results_of(row_result("a", zerostride=Timing(1.0, 1.0, 1.0, 0.95)))
     (tmp_path / "FUSE_NOTES.md").write_text("Said by hand.", "utf-8")
     fused_printing.write(results, tmp_path)
@@ -238,7 +238,7 @@ def test_the_pages_are_written(tmp_path: Path) -> None:
     assert "Said by hand." in (tmp_path / "FUSE.md").read_text("utf-8")
 
 
-def test_a_child_that_fails_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_child_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*_: Any) -> Any:
         raise RuntimeError("it fell over")
 
@@ -249,7 +249,7 @@ def test_a_child_that_fails_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
         assert peak.in_child(ROWS["affine"], 1) == "it fell over"
 
 
-def test_a_tolerance_that_is_given_holds_of_what_cancels() -> None:
+def test_given_tolerance_applies_to_cancelling_results() -> None:
     right = np.array([1.0, 1e-9], np.float32)
     assert unequal(right + np.float32(1e-6), right) is not None
     assert unequal(right + np.float32(1e-6), right, 1e-5) is None
@@ -276,14 +276,14 @@ def test_exact_reductions_are_exact() -> None:
     assert abs(found - Fraction(math.log(2))) < Fraction(2) ** -52
 
 
-def test_long_products_are_cut_off_below_any_last_place() -> None:
+def test_long_products_are_truncated_below_the_last_place() -> None:
     values = np.full((1, 5000), 1.5)
     (found,) = exact.product(values)
     error = exact.relative_error(np.array([1.0]), [found / Fraction(3, 2) ** 5000])
     assert error < 2.0**-200
 
 
-def test_relative_errors_are_seen() -> None:
+def test_relative_errors_are_found() -> None:
     right = [Fraction(1), Fraction(3)]
     assert exact.relative_error(np.array([1.0, 3.0]), right) == 0
     assert exact.relative_error(np.array([1.0, 3.75]), right) == 0.25
@@ -292,7 +292,7 @@ def test_relative_errors_are_seen() -> None:
 
 
 @pytest.mark.parametrize("name", list(sums.REDUCTIONS))
-def test_errors_of_a_small_table(name: str) -> None:
+def test_errors_of_a_small_table_are_measured(name: str) -> None:
     for dtype in sums.ROUNDING:
         kind = sums.REDUCTIONS[name].data[0]
         found = sums.measure(name, dtype, kind, ["zerostride", "numpy"], size=24)
@@ -301,7 +301,7 @@ def test_errors_of_a_small_table(name: str) -> None:
         assert max(found.errors["zerostride"].values()) < 40, found
 
 
-def test_the_command_prints_the_table(
+def test_command_prints_the_table(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sums, "LIBRARIES", ("zerostride", "numpy"))

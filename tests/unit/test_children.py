@@ -67,12 +67,12 @@ def plant(folder: Path) -> Path:
     return mark
 
 
-def test_every_command_has_calls_here() -> None:
+def test_every_command_has_calls_in_this_test() -> None:
     assert set(CALLS) == set(cli.commands)
 
 
 @pytest.mark.parametrize("command", sorted(CALLS))
-def test_no_command_runs_what_lies_in_the_current_folder(command: str, tmp_path: Path) -> None:
+def test_no_command_runs_code_in_the_current_folder(command: str, tmp_path: Path) -> None:
     if command in ("audit", "port", "run", "shapes", "verify") and find_spec("onnx") is None:
         pytest.skip("the models are ONNX files")
     folder = tmp_path / "models"
@@ -92,7 +92,7 @@ def test_no_command_runs_what_lies_in_the_current_folder(command: str, tmp_path:
         assert not mark.exists(), f"{command} {words} ran {mark.read_text()}"
 
 
-def test_a_planted_module_runs_where_the_current_folder_is_on_the_path(tmp_path: Path) -> None:
+def test_planted_module_runs_if_the_current_folder_is_on_the_path(tmp_path: Path) -> None:
     folder = tmp_path / "models"
     folder.mkdir()
     mark = plant(folder)
@@ -100,7 +100,7 @@ def test_a_planted_module_runs_where_the_current_folder_is_on_the_path(tmp_path:
     assert mark.read_text(), "nothing planted ran"  # Python 3.13 imports linecache first
 
 
-def test_a_child_gets_no_current_folder_and_no_environment(
+def test_child_gets_no_current_folder_and_no_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", ["", ".", "beside", *sys.path, str(tmp_path)])
@@ -113,7 +113,7 @@ def test_a_child_gets_no_current_folder_and_no_environment(
     assert isolated
 
 
-def test_a_module_runs_as_with_m(tmp_path: Path) -> None:
+def test_module_runs_as_with_m(tmp_path: Path) -> None:
     done = subprocess.run(
         children.module("zerostride", "--version"), capture_output=True, text=True, cwd=tmp_path
     )
@@ -121,7 +121,7 @@ def test_a_module_runs_as_with_m(tmp_path: Path) -> None:
     assert not done.stderr
 
 
-def test_children_are_started_in_one_way() -> None:
+def test_all_children_are_started_by_one_function() -> None:
     """No other command line of Python, and no package that starts Pythons of its own."""
     for path, tree in sources().items():
         if path == Path(children.__file__):

@@ -45,7 +45,7 @@ def test_every_command_has_help(run: Run, name: str, flag: str) -> None:
             assert option.help, f"{name} {option.name} does not say what it does"
 
 
-def test_the_group_lists_every_command(run: Run) -> None:
+def test_group_lists_every_command(run: Run) -> None:
     answer = run("--help")
     assert answer.status == 0
     assert all(f"\n  {name} " in answer.out for name in COMMANDS)
@@ -53,7 +53,7 @@ def test_the_group_lists_every_command(run: Run) -> None:
     assert run("--version").out == f"zerostride, version {zs.__version__}\n"
 
 
-def test_without_a_command_there_is_help_and_status_2(run: Run) -> None:
+def test_missing_command_prints_help_with_status_2(run: Run) -> None:
     answer = run()
     assert answer.status == 2
     assert "Commands:" in answer.out + answer.err
@@ -77,13 +77,15 @@ SHAPES = {
 
 
 @pytest.mark.parametrize(("written", "shape"), SHAPES.items())
-def test_a_shape_may_be_written(run: Run, written: str, shape: tuple[int, ...]) -> None:
+def test_shapes_may_be_written_in_several_forms(
+    run: Run, written: str, shape: tuple[int, ...]
+) -> None:
     answer = run("explain", written, "--json")
     assert answer.status == 0
     assert json.loads(answer.out)["shape"] == list(shape)
 
 
-def test_a_shape_may_be_a_file_or_a_tensor(run: Run, tmp_path: Path) -> None:
+def test_shape_may_be_a_file_or_a_tensor(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="tensors are read from ONNX files")
     np.save(tmp_path / "a.npy", np.zeros((4, 1, 1)))
     answer = run("explain", tmp_path / "a.npy", f"{VISION}:stem_column", "--json")
@@ -91,14 +93,14 @@ def test_a_shape_may_be_a_file_or_a_tensor(run: Run, tmp_path: Path) -> None:
     assert json.loads(answer.out)["operands"] == [[4, 1, 1], [8]]
 
 
-def test_a_misspelt_tensor_is_answered_with_near_ones(run: Run) -> None:
+def test_misspelt_tensor_gets_near_names(run: Run) -> None:
     pytest.importorskip("onnx", reason="tensors are read from ONNX files")
     answer = run("explain", f"{VISION}:stem_colum")
     assert answer.status == 2
     assert "did you mean 'stem_column'" in answer.err
 
 
-def test_a_missing_choice_is_one_line(run: Run) -> None:
+def test_missing_option_value_is_one_line(run: Run) -> None:
     answer = run("audit", VISION)
     assert answer.status == 2
     assert answer.err.splitlines()[-1].startswith(
@@ -134,7 +136,7 @@ BAD_SHAPES = [
 
 
 @pytest.mark.parametrize("written", BAD_SHAPES, ids=range(len(BAD_SHAPES)))
-def test_what_is_no_shape_is_bad_input(run: Run, written: str) -> None:
+def test_invalid_shape_is_bad_input(run: Run, written: str) -> None:
     began = time.monotonic()
     answer = run("explain", written, "3")
     assert answer.status == 2
@@ -158,13 +160,13 @@ def test_what_is_no_shape_is_bad_input(run: Run, written: str) -> None:
         (["--", "--rule", "3"], 2),
     ],
 )
-def test_sizes_at_the_edge(run: Run, shapes: list[str], status: int) -> None:
+def test_extreme_sizes_are_handled(run: Run, shapes: list[str], status: int) -> None:
     answer = run("explain", *shapes)
     assert answer.status == status
     assert (answer.err == "") == (status == 0)
 
 
-def test_a_minus_sign_is_explained(run: Run) -> None:
+def test_leading_minus_is_explained(run: Run) -> None:
     assert "goes after --" in run("explain", "-1,2", "3").err
     assert "goes after --" not in run("explain", "--nope", "3").err
 
@@ -183,7 +185,7 @@ EXPLAIN = [
 
 
 @pytest.mark.parametrize("arguments", EXPLAIN, ids=lambda words: " ".join(words))
-def test_explain_with_every_option(run: Run, arguments: list[str]) -> None:
+def test_explain_accepts_every_option(run: Run, arguments: list[str]) -> None:
     answer = run("explain", *arguments)
     assert (answer.status, answer.err) == (0, "")
     data = json.loads(run("explain", *arguments, "--json").out)
@@ -194,7 +196,7 @@ def test_explain_with_every_option(run: Run, arguments: list[str]) -> None:
     assert ("code" in data) == ("--code" in arguments)
 
 
-def test_explain_without_the_batch(run: Run) -> None:
+def test_explain_removes_the_batch_axis(run: Run) -> None:
     """What the audit says of an add in a model, explain says of its shapes."""
     shapes = ("1,16,8,8", "16,1,1", "--engine", "ncnn")
     assert "--batch-axis 0" in run("explain", *shapes).out
@@ -225,16 +227,14 @@ def test_explain_without_the_batch(run: Run) -> None:
         ([], "SHAPES"),
     ],
 )
-def test_explain_says_what_was_wrong_with_the_call(
-    run: Run, arguments: list[str], said: str
-) -> None:
+def test_explain_reports_wrong_calls(run: Run, arguments: list[str], said: str) -> None:
     answer = run("explain", *arguments)
     assert answer.status in (1, 2)
     assert answer.out == ""
     assert said in answer.err
 
 
-def test_a_refusal_is_json_where_json_was_asked_for(run: Run) -> None:
+def test_refusal_is_json_with_option_json(run: Run) -> None:
     answer = run("explain", "2,3,4", "3", "--json")
     assert (answer.status, answer.err) == (1, "")
     data = json.loads(answer.out)
@@ -251,7 +251,7 @@ def test_a_refusal_is_json_where_json_was_asked_for(run: Run) -> None:
         assert json.loads(answer.out)["ok"] is False
 
 
-def test_compare_finds_what_goes_wrong_silently(run: Run) -> None:
+def test_compare_finds_silent_differences(run: Run) -> None:
     assert run("compare", "5,5", "5").status == 1
     assert run("compare", "3,5", "3,5").status == 0
     data = json.loads(run("compare", "5,5", "5", "--json").out)
@@ -262,7 +262,7 @@ def test_compare_finds_what_goes_wrong_silently(run: Run) -> None:
     assert run("compare", "5,5", "5", "--reference", "nope").status == 2
 
 
-def test_engines_lists_and_tells(run: Run) -> None:
+def test_engines_lists_and_describes(run: Run) -> None:
     assert run("engines").status in (0, 1)  # 1 if another release than the measured one is here
     data = json.loads(run("engines", "--json").out)
     assert [row["name"] for row in data] == list(ENGINES)
@@ -308,7 +308,7 @@ def test_completion_without_the_shell_is_one_line(
         ("zerostride compute logical_x", {"logical_xor"}),
     ],
 )
-def test_completion_completes(
+def test_completion_offers_candidates(
     run: Run, monkeypatch: pytest.MonkeyPatch, typed: str, offered: set[str]
 ) -> None:
     monkeypatch.setenv("_ZEROSTRIDE_COMPLETE", "bash_complete")
@@ -322,7 +322,7 @@ def test_completion_completes(
 # audit.
 
 
-def test_audit_of_a_model_that_means_the_same(run: Run) -> None:
+def test_audit_of_a_clean_model_has_status_0(run: Run) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     answer = run("audit", CLEAN, "--target", "ncnn")
     assert (answer.status, answer.err) == (0, "")
@@ -330,7 +330,7 @@ def test_audit_of_a_model_that_means_the_same(run: Run) -> None:
     assert run("audit", CLEAN, "--target", "ncnn", "--full").out.count("same") > 7
 
 
-def test_audit_with_every_option(run: Run) -> None:
+def test_audit_accepts_every_option(run: Run) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     plain = run("audit", VISION, "--target", "ncnn")
     assert plain.status == 1
@@ -350,7 +350,9 @@ def test_audit_with_every_option(run: Run) -> None:
     assert run("audit", "--target", "ncnn").status == 2
 
 
-def test_many_findings_are_a_table_and_say_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_audit_lists_many_findings_as_a_table_with_a_note(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     monkeypatch.setattr("zerostride.cli.audit.MOST_DETAILS", 3)
     answer = run("audit", VISION, "--target", "ncnn")
@@ -379,7 +381,7 @@ def test_tables_fit_a_terminal_of_80_columns(
     assert all(len(line.split()) >= 2 for line in table), "a word was broken over lines"
 
 
-def test_other_releases_of_every_engine_fit_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_with_other_releases_fit_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zerostride.cli.engines.installed", lambda _: "1.0.20271231")
     monkeypatch.setattr("zerostride.engines.versions.installed", lambda _: "1.0.20271231")
     monkeypatch.setenv("FORCE_COLOR", "1")
@@ -402,7 +404,7 @@ def test_other_releases_of_every_engine_fit_too(run: Run, monkeypatch: pytest.Mo
         ("audit", VISION, "--target", "ncnn"),
     ],
 )
-def test_another_numpy_is_noted_only_where_it_is_asked(
+def test_another_numpy_release_is_noted_only_where_it_matters(
     run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
 ) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
@@ -433,7 +435,7 @@ def test_audit_json_keeps_its_form(run: Run) -> None:
     assert sum(data["counts"].values()) == len(data["findings"])
 
 
-def test_one_bad_model_does_not_hide_the_others(run: Run, tmp_path: Path) -> None:
+def test_one_unreadable_model_does_not_hide_the_others(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     bad = tmp_path / "bad.onnx"
     bad.write_text("not a model")
@@ -456,7 +458,7 @@ def test_colours_follow_the_environment(run: Run, monkeypatch: pytest.MonkeyPatc
     assert "\x1b[" not in run("explain", "2,3", "3").out
 
 
-def test_a_fault_of_ours_is_one_line_and_can_be_seen(
+def test_internal_error_is_one_line_and_debug_shows_it(
     run: Run,
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -478,9 +480,7 @@ def test_a_fault_of_ours_is_one_line_and_can_be_seen(
     assert "Traceback" in capfd.readouterr().err
 
 
-def test_warnings_of_ours_are_a_line_without_a_place(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_warnings_are_one_line_without_a_place(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def warns(*_: Any, **__: Any) -> Any:
         import warnings
 
@@ -495,7 +495,7 @@ def test_warnings_of_ours_are_a_line_without_a_place(
     assert run("explain", "2", "2").err == "warning: another release\n"
 
 
-def test_a_reader_that_leaves_is_not_an_error() -> None:
+def test_closed_reader_is_not_an_error() -> None:
     child = start(["compare", "5,5", "5", "--json"], bufsize=0)
     assert child.stdout is not None
     assert child.stderr is not None
@@ -508,7 +508,7 @@ def test_a_reader_that_leaves_is_not_an_error() -> None:
     assert said == b""
 
 
-def test_an_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
+def test_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
     script = (
         "import os, signal, threading\n"
         # A job in the background inherits an ignored SIGINT, and Python then leaves it ignored.
@@ -525,7 +525,7 @@ def test_an_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
-def test_a_full_disk_is_one_line() -> None:
+def test_full_disk_is_one_line() -> None:
     with open("/dev/full", "wb") as full:
         child = start(["explain", "2,3", "3"], stdout=full)
         _, said = child.communicate(timeout=60)
@@ -534,7 +534,7 @@ def test_a_full_disk_is_one_line() -> None:
 
 
 @pytest.mark.parametrize("closed", [1, 2])
-def test_an_output_that_was_closed_is_no_fault(closed: int) -> None:
+def test_closed_output_is_not_an_internal_error(closed: int) -> None:
     arguments = ["explain", "2,3", "3" if closed == 1 else "4"]
     script = f"import os, sys; os.close({closed}); os.execv(sys.executable, sys.argv[1:])"
     done = subprocess.run(
@@ -546,14 +546,14 @@ def test_an_output_that_was_closed_is_no_fault(closed: int) -> None:
     assert (done.stdout, done.stderr) == (b"", b"")
 
 
-def test_an_output_without_the_arrow_shows_its_escape() -> None:
+def test_output_without_the_arrow_character_shows_its_escape() -> None:
     child = start(["explain", "2,3", "3"], env={"PYTHONIOENCODING": "latin-1", "NO_COLOR": "1"})
     out, said = child.communicate(timeout=60)
     assert (child.returncode, said) == (0, b"")
     assert rb"\u2192" in out
 
 
-def test_arguments_that_are_no_text_are_shown_escaped() -> None:
+def test_undecodable_arguments_are_shown_escaped() -> None:
     if os.name != "posix":
         pytest.skip("arguments are text on this system")
     child = subprocess.Popen(
@@ -567,7 +567,7 @@ def test_arguments_that_are_no_text_are_shown_escaped() -> None:
     assert re.search(rb"is not a shape", said)
 
 
-def test_a_size_beyond_all_is_a_wrong_call(run: Run) -> None:
+def test_huge_size_is_a_wrong_call(run: Run) -> None:
     audit = ("audit", "examples/clean.onnx", "--target", "numpy")
     answer = run(*audit, "--set", f"N={2**63}")
     assert answer.status == 2

@@ -21,7 +21,7 @@ def arrays(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "a.npy"), str(tmp_path / "b.npy")
 
 
-def test_compute_prints_writes_and_puts_out_json(
+def test_compute_prints_writes_and_gives_json(
     run: Run, arrays: tuple[str, str], tmp_path: Path
 ) -> None:
     expected = [[10, 11], [22, 23]]
@@ -42,7 +42,7 @@ def test_compute_prints_writes_and_puts_out_json(
     assert np.load(arrays[0]).tolist() == [[10, 21], [12, 23]]
 
 
-def test_json_has_names_for_numbers_that_it_lacks(run: Run, tmp_path: Path) -> None:
+def test_json_names_numbers_that_it_lacks(run: Run, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([0.0, 1.0, -1.0]))
     np.save(tmp_path / "b.npy", np.zeros(3))
     answer = run("compute", "divide", tmp_path / "a.npy", tmp_path / "b.npy", "--json")
@@ -67,7 +67,7 @@ KINDS = {
 
 @pytest.mark.parametrize("op", ["add", "divide", "pow", "bitwise_and", "less", "prelu", "atan2"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_compute_on_any_dtype_answers_or_says_why_not(
+def test_compute_supports_or_refuses_any_dtype(
     run: Run, tmp_path: Path, op: str, kind: str
 ) -> None:
     np.save(tmp_path / "a.npy", KINDS[kind])
@@ -111,7 +111,7 @@ NPY = {
 
 
 @pytest.mark.parametrize("name", NPY)
-def test_a_bad_array_file_is_one_line(run: Run, tmp_path: Path, name: str) -> None:
+def test_invalid_array_file_is_one_line(run: Run, tmp_path: Path, name: str) -> None:
     path = tmp_path / "bad.npy"
     path.write_bytes(NPY[name])
     for arguments in (("compute", "add", path, path), ("explain", path)):
@@ -122,7 +122,7 @@ def test_a_bad_array_file_is_one_line(run: Run, tmp_path: Path, name: str) -> No
     assert len(run("compute", "add", path, path).err.splitlines()) == 1
 
 
-def test_an_archive_a_folder_and_a_pipe_are_not_arrays(run: Run, tmp_path: Path) -> None:
+def test_archives_folders_and_pipes_are_not_arrays(run: Run, tmp_path: Path) -> None:
     np.savez(tmp_path / "z.npz", np.zeros(2))
     os.rename(tmp_path / "z.npz", tmp_path / "z.npy")
     (tmp_path / "folder.npy").mkdir()
@@ -148,7 +148,7 @@ def test_an_archive_a_folder_and_a_pipe_are_not_arrays(run: Run, tmp_path: Path)
         (["add"], "FILES"),
     ],
 )
-def test_compute_says_what_was_wrong_with_the_call(
+def test_compute_reports_wrong_calls(
     run: Run, arrays: tuple[str, str], arguments: list[str], said: str
 ) -> None:
     answer = run("compute", *[arrays[0] if word == "a" else word for word in arguments])
@@ -156,13 +156,13 @@ def test_compute_says_what_was_wrong_with_the_call(
     assert said in answer.err
 
 
-def test_shapes_that_do_not_combine_are_a_finding(run: Run, tmp_path: Path) -> None:
+def test_shapes_that_do_not_combine_have_status_1(run: Run, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros((2, 3)))
     np.save(tmp_path / "b.npy", np.zeros(4))
     assert run("compute", "add", tmp_path / "a.npy", tmp_path / "b.npy").status == 1
 
 
-def test_a_result_beyond_memory_is_refused_before_any_work(run: Run, tmp_path: Path) -> None:
+def test_result_beyond_memory_is_refused_before_any_work(run: Run, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros((10**7, 1), np.float32))
     np.save(tmp_path / "b.npy", np.zeros(10**7, np.float32))
     answer = run("compute", "add", tmp_path / "a.npy", tmp_path / "b.npy", "-o", tmp_path / "c.npy")
@@ -173,7 +173,7 @@ def test_a_result_beyond_memory_is_refused_before_any_work(run: Run, tmp_path: P
     assert not (tmp_path / "c.npy").exists()
 
 
-def test_json_of_a_million_numbers_belongs_in_a_file(run: Run, tmp_path: Path) -> None:
+def test_json_of_a_million_numbers_must_go_to_a_file(run: Run, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.zeros((1100, 1), np.int8))
     np.save(tmp_path / "b.npy", np.zeros(1100, np.int8))
     answer = run("compute", "add", tmp_path / "a.npy", tmp_path / "b.npy", "--json")
@@ -196,7 +196,7 @@ def targets(folder: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("kind", ["-o", "--svg"])
-def test_what_cannot_be_written_is_one_line_and_leaves_nothing(
+def test_failed_output_is_one_line_and_leaves_no_file(
     run: Run, arrays: tuple[str, str], tmp_path: Path, kind: str
 ) -> None:
     for name, target in targets(tmp_path).items():
@@ -209,13 +209,13 @@ def test_what_cannot_be_written_is_one_line_and_leaves_nothing(
     assert not Path(os.devnull).is_file(), "a device was replaced by a file"
 
 
-def test_a_name_that_just_fits_can_be_written(run: Run, tmp_path: Path) -> None:
+def test_longest_allowed_name_can_be_written(run: Run, tmp_path: Path) -> None:
     target = tmp_path / ("n" * 251 + ".svg")
     assert run("explain", "2", "2", "--svg", target).status == 0
     assert target.read_text("utf-8").startswith("<svg")
 
 
-def test_a_failed_write_leaves_the_old_file(
+def test_failed_write_leaves_the_old_file(
     run: Run, arrays: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(handle: Any, *_: Any, **__: Any) -> None:
@@ -232,7 +232,7 @@ def test_a_failed_write_leaves_the_old_file(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "b.npy", "c.npy"]
 
 
-def test_a_link_stays_a_link(run: Run, arrays: tuple[str, str], tmp_path: Path) -> None:
+def test_symbolic_link_stays_a_link(run: Run, arrays: tuple[str, str], tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link.npy").symlink_to(tmp_path / "real" / "c.npy")
     assert run("compute", "add", *arrays, "-o", tmp_path / "link.npy").status == 0
@@ -240,7 +240,7 @@ def test_a_link_stays_a_link(run: Run, arrays: tuple[str, str], tmp_path: Path) 
     assert np.load(tmp_path / "real" / "c.npy").shape == (2, 2)
 
 
-def test_compute_ops_of_one_array(run: Run, tmp_path: Path) -> None:
+def test_compute_applies_unary_ops(run: Run, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([-1.0, 2.5, np.nan], np.float32))
     file = str(tmp_path / "a.npy")
     answer = json.loads(run("compute", "LeakyRelu", file, "-p", "alpha=0.5", "--json").out)
@@ -268,7 +268,7 @@ def test_compute_ops_of_one_array(run: Run, tmp_path: Path) -> None:
         (("add",), "add takes 2 arrays, not 1"),
     ],
 )
-def test_wrong_calls_of_ops_of_one_array(
+def test_wrong_calls_of_unary_ops_are_reported(
     run: Run, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     np.save(tmp_path / "a.npy", np.ones(3, np.float32))

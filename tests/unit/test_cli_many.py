@@ -51,12 +51,12 @@ def names(found: list[str | Unread], folder: Path) -> list[str]:
 # What is found.
 
 
-def test_a_folder_is_searched(models: Path) -> None:
+def test_folder_is_searched(models: Path) -> None:
     found = names(find_models([str(models)]), models)
     assert found == ["a.ONNX", "z.onnx", "b/c.onnx", "b/deep/d.onnx"]
 
 
-def test_links_do_not_lead_out_of_a_folder(models: Path, tmp_path: Path) -> None:
+def test_links_out_of_a_folder_are_not_followed(models: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     shutil.copy(CLEAN, outside / "secret.onnx")
@@ -74,7 +74,7 @@ def test_links_do_not_lead_out_of_a_folder(models: Path, tmp_path: Path) -> None
     assert names(find_models([str(models / "link.onnx")]), models) == ["link.onnx"]
 
 
-def test_patterns_are_matched_when_no_shell_did(models: Path) -> None:
+def test_patterns_are_expanded(models: Path) -> None:
     def matches(pattern: str) -> list[str]:
         return names(find_models([str(models / pattern)]), models)
 
@@ -87,12 +87,12 @@ def test_patterns_are_matched_when_no_shell_did(models: Path) -> None:
     assert matches("odd[1].onnx") == ["odd[1].onnx"], "a file of that very name comes first"
 
 
-def test_a_model_is_found_once_and_in_the_order_of_words(models: Path) -> None:
+def test_model_is_listed_once_in_argument_order(models: Path) -> None:
     words = [str(models / "z.onnx"), str(models), str(models / "b" / ".." / "z.onnx")]
     assert names(find_models(words), models) == ["z.onnx", "a.ONNX", "b/c.onnx", "b/deep/d.onnx"]
 
 
-def test_a_search_that_finds_nothing_says_so(tmp_path: Path) -> None:
+def test_empty_search_is_reported(tmp_path: Path) -> None:
     for word in (str(tmp_path), str(tmp_path / "*.onnx")):
         (found,) = find_models([word])
         assert isinstance(found, Unread)
@@ -101,7 +101,7 @@ def test_a_search_that_finds_nothing_says_so(tmp_path: Path) -> None:
     assert isinstance(named, str), "the reader says what is wrong with a file"
 
 
-def test_files_of_other_programs_are_no_models_of_a_folder(
+def test_other_programs_files_in_a_folder_are_skipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -116,7 +116,7 @@ def test_files_of_other_programs_are_no_models_of_a_folder(
     assert len(find_models([str(tmp_path / "pom.xml")])) == 1
 
 
-def test_too_many_models_are_a_mistake(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_models_are_refused(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zerostride.models.formats.file_search.MOST_MODELS", 3)
     with pytest.raises(ZerostrideError, match="more than 3 models"):
         find_models([str(models)])
@@ -125,7 +125,7 @@ def test_too_many_models_are_a_mistake(models: Path, monkeypatch: pytest.MonkeyP
         find_models([str(models)])
 
 
-def test_a_folder_that_cannot_be_read_hides_nothing(
+def test_unreadable_folder_does_not_hide_models(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = os.scandir
@@ -142,7 +142,7 @@ def test_a_folder_that_cannot_be_read_hides_nothing(
     assert last.detail.endswith("deep: Permission denied")
 
 
-def test_what_is_single() -> None:
+def test_one_file_counts_as_single() -> None:
     assert is_single([str(CLEAN)])
     assert is_single(["nope.onnx"])
     assert not is_single([str(EXAMPLES)])
@@ -157,7 +157,7 @@ def documents(answers: list[Report | Unread]) -> list[dict[str, Any]]:
     return [answer.as_dict() for answer in answers]
 
 
-def test_answers_do_not_depend_on_processes(models: Path) -> None:
+def test_results_do_not_depend_on_processes(models: Path) -> None:
     shutil.copy(VISION, models / "vision.onnx")
     (models / "broken.onnx").write_bytes(b"nonsense")
     found = find_models([str(models), str(models / "nope.onnx"), str(models / "*.none")])
@@ -192,7 +192,7 @@ many.serve()
 """
 
 
-def test_a_worker_that_ends_takes_its_own_model_with_it(
+def test_crashed_worker_loses_only_its_own_model(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("crash.onnx", "exit.onnx", "noise.onnx"):
@@ -209,7 +209,7 @@ def test_a_worker_that_ends_takes_its_own_model_with_it(
     assert all(report.ok for report in good)
 
 
-def test_workers_that_cannot_start_are_an_answer(
+def test_workers_that_cannot_start_are_reported(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zerostride.models.audit.many._CHILD", "import nothing_of_that_name")
@@ -218,7 +218,7 @@ def test_workers_that_cannot_start_are_an_answer(
     assert all(isinstance(one, Unread) for one in answers)
 
 
-def test_a_script_needs_no_guard(models: Path, tmp_path: Path) -> None:
+def test_script_needs_no_main_guard(models: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "from zerostride.models.audit.many import audit_many\n"
@@ -231,7 +231,7 @@ def test_a_script_needs_no_guard(models: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(
     not list(Path("/proc/self/task").glob("*/children")), reason="/proc tells of children"
 )
-def test_an_interrupt_leaves_nobody_behind(models: Path) -> None:
+def test_interrupt_leaves_no_processes(models: Path) -> None:
     for k in range(200):  # far more than are done before the interrupt, however busy the machine
         shutil.copy(EXAMPLES / "transformer_dynamic_script.onnx", models / f"m{k}.onnx")
     process = start(
@@ -273,7 +273,7 @@ def alive(pid: int) -> bool:
 # The command line.
 
 
-def test_folders_patterns_and_files_in_one_report(run: Run, models: Path) -> None:
+def test_folders_patterns_and_files_share_one_report(run: Run, models: Path) -> None:
     answer = run("audit", models, VISION, "--target", "ncnn")
     assert answer.status == 1
     assert answer.err == ""
@@ -304,7 +304,7 @@ def test_json_is_a_list_unless_one_file_is_named(run: Run, models: Path) -> None
     assert error["ok"] is False
 
 
-def test_reports_are_written_by_the_ends_of_their_names(run: Run, tmp_path: Path) -> None:
+def test_report_format_follows_the_files_suffix(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     files = [tmp_path / f"report{end}" for end in (".html", ".json", ".md", ".txt")]
     wanted = [word for file in files for word in ("-o", file)]
@@ -335,7 +335,7 @@ def test_reports_are_written_by_the_ends_of_their_names(run: Run, tmp_path: Path
         (["--json", "--markdown"], "--json and --markdown are two forms"),
     ],
 )
-def test_bad_options_are_said_before_any_work(
+def test_wrong_options_are_reported_before_any_work(
     run: Run, words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -346,7 +346,7 @@ def test_bad_options_are_said_before_any_work(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_output_that_cannot_be_written_is_one_line(run: Run, tmp_path: Path) -> None:
+def test_output_that_cannot_be_written_is_one_line(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     (tmp_path / "folder.html").mkdir()
     answer = run("audit", CLEAN, "--target", "ncnn", "-o", tmp_path / "folder.html")
@@ -366,18 +366,18 @@ def test_an_output_that_cannot_be_written_is_one_line(run: Run, tmp_path: Path) 
         ("none", 0),
     ],
 )
-def test_what_fails(run: Run, verdicts: str, status: int) -> None:
+def test_fail_on_decides_the_status(run: Run, verdicts: str, status: int) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     assert run("audit", VISION, "--target", "ncnn", "--fail-on", verdicts).status == status
 
 
-def test_what_is_unknown_fails_if_asked(run: Run) -> None:
+def test_unknown_findings_fail_only_if_named(run: Run) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     model = str(EXAMPLES / "functions_and_subgraphs.onnx")
     assert run("audit", model, "--target", "tosa", "--fail-on", "unknown").status == 1
 
 
-def test_what_does_not_fail(run: Run) -> None:
+def test_same_here_findings_fail_only_if_named(run: Run) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     dynamic = EXAMPLES / "dynamic.onnx"  # nothing but same_here
     assert run("audit", dynamic, "--target", "ncnn", "--fail-on", "different,refused").status == 0
@@ -386,7 +386,7 @@ def test_what_does_not_fail(run: Run) -> None:
     assert bad.status == 2, "a model that cannot be read always fails"
 
 
-def test_a_baseline_on_the_command_line(run: Run, tmp_path: Path) -> None:
+def test_baseline_works_on_the_command_line(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     known = tmp_path / "known.json"
     bug = EXAMPLES / "bugs" / "ncnn-4930.onnx"
@@ -458,7 +458,7 @@ def hook() -> dict[str, Any]:
     return said
 
 
-def test_the_hook_runs_its_entry(run: Run) -> None:
+def test_hook_runs_its_entry(run: Run) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     words = [*shlex.split(hook()["entry"]), *hook()["args"]]
     assert words[0] == "zerostride"
@@ -467,7 +467,7 @@ def test_the_hook_runs_its_entry(run: Run) -> None:
     assert run(*words[1:], EXAMPLES / "dynamic.onnx").status == 0
 
 
-def test_the_hook_is_for_model_files() -> None:
+def test_hook_matches_model_files() -> None:
     said = hook()
     assert said["id"] == "zerostride-audit"
     assert said["language"] == "python"
@@ -490,7 +490,7 @@ def test_the_hook_is_for_model_files() -> None:
         assert f'"{dependency}"' in text, "not the extra's own"
 
 
-def test_a_pipe_closed_while_it_is_read_is_no_fault() -> None:
+def test_closed_pipe_is_no_error() -> None:
     # An interrupt stops the workers from another thread; a buffered reader then says ValueError.
     worker = _Worker()
 

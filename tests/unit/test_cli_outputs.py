@@ -66,13 +66,13 @@ def ended(folder: Path, *words: str, errors: bool = False) -> tuple[int, str]:
     return done.returncode, done.stderr or ""
 
 
-def test_every_command_has_a_call_here() -> None:
+def test_every_command_has_a_call_in_this_test() -> None:
     assert set(CALLS) == set(cli.commands)
 
 
 @pytest.mark.parametrize("command", sorted(CALLS))
 @pytest.mark.parametrize("form", [[], ["--json"], ["--help"]], ids=["text", "json", "help"])
-def test_a_full_output_is_one_line(command: str, form: list[str], folder: Path) -> None:
+def test_full_output_is_one_line(command: str, form: list[str], folder: Path) -> None:
     if command == "completion" and form == ["--json"]:
         pytest.skip("a script has no JSON")
     status, said = ended(folder, command, *CALLS[command], *form)
@@ -81,9 +81,7 @@ def test_a_full_output_is_one_line(command: str, form: list[str], folder: Path) 
 
 
 @pytest.mark.parametrize("words", [["audit", "no.onnx"], ["explain", "2,3", "4"], ["nothing"]])
-def test_a_refusal_that_cannot_be_put_out_is_one_all_the_same(
-    words: list[str], folder: Path
-) -> None:
+def test_refusal_that_cannot_be_printed_keeps_its_status(words: list[str], folder: Path) -> None:
     status, said = ended(folder, *words, "--json")
     assert status == 2
     assert said
@@ -92,6 +90,6 @@ def test_a_refusal_that_cannot_be_put_out_is_one_all_the_same(
 
 
 @pytest.mark.parametrize("command", sorted(WRITES))
-def test_a_full_file_is_one_line(command: str, folder: Path) -> None:
+def test_full_file_is_one_line(command: str, folder: Path) -> None:
     status, said = ended(folder, command, *WRITES[command])
     assert (status, said.count("\n")) == (2, 1), said

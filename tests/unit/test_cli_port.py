@@ -32,7 +32,7 @@ def model(tmp_path: Path) -> str:
     return str(file)
 
 
-def test_a_model_is_written(run: Run, model: str, tmp_path: Path) -> None:
+def test_port_writes_a_model(run: Run, model: str, tmp_path: Path) -> None:
     goal = tmp_path / "ported.onnx"
     answer = run("port", model, "--target", "ncnn", "-o", str(goal))
     assert (answer.status, answer.err) == (0, "")
@@ -44,7 +44,7 @@ def test_a_model_is_written(run: Run, model: str, tmp_path: Path) -> None:
     assert "nothing to change" in again.out
 
 
-def test_a_dry_run_shows_and_writes_nothing(run: Run, model: str, tmp_path: Path) -> None:
+def test_dry_run_prints_and_writes_nothing(run: Run, model: str, tmp_path: Path) -> None:
     answer = run("port", model, "--target", "ncnn", "--dry-run")
     assert answer.status == 0
     assert "nothing written" in answer.out
@@ -52,13 +52,13 @@ def test_a_dry_run_shows_and_writes_nothing(run: Run, model: str, tmp_path: Path
     assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
 
 
-def test_what_is_left_is_status_1(run: Run, model: str) -> None:
+def test_remaining_findings_give_status_1(run: Run, model: str) -> None:
     answer = run("port", model, "--target", "ncnn", "--dry-run", "--batch-axis", "1")
     assert answer.status == 1
     assert "not ported" in answer.out
 
 
-def test_json(run: Run, model: str) -> None:
+def test_port_prints_json(run: Run, model: str) -> None:
     answer = run("port", model, "--target", "ncnn", "--dry-run", "--json")
     report = json.loads(answer.out)
     assert report["command"] == "port"
@@ -79,7 +79,7 @@ def test_json(run: Run, model: str) -> None:
         (("--dry-run", "--set", "N=many"), "number"),
     ],
 )
-def test_bad_input_is_status_2(run: Run, model: str, words: tuple[str, ...], said: str) -> None:
+def test_bad_input_has_status_2(run: Run, model: str, words: tuple[str, ...], said: str) -> None:
     import re
 
     answer = run("port", model, "--target", "ncnn", *words)
@@ -88,7 +88,7 @@ def test_bad_input_is_status_2(run: Run, model: str, words: tuple[str, ...], sai
     assert "Traceback" not in answer.err
 
 
-def test_a_file_that_is_none(run: Run, tmp_path: Path) -> None:
+def test_invalid_file_is_reported(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
     file.write_bytes(b"nothing")
     answer = run("port", str(file), "--target", "ncnn", "--dry-run")

@@ -39,14 +39,14 @@ def x(tmp_path: Path) -> str:
     return str(tmp_path / "x.npy")
 
 
-def test_numbers_are_printed(run: Run, model: str, x: str) -> None:
+def test_run_prints_numbers(run: Run, model: str, x: str) -> None:
     answer = run("run", model, "--input", f"x={x}", "--input", "b=[1, 2, 3]")
     assert (answer.status, answer.err) == (0, "")
     assert "y  (2,3)  float32" in answer.out
     assert "[1., 3., 5.]" in answer.out
 
 
-def test_every_kind_of_input(run: Run, model: str, x: str, tmp_path: Path) -> None:
+def test_run_accepts_every_kind_of_input(run: Run, model: str, x: str, tmp_path: Path) -> None:
     expected = [[1, 3, 5], [4, 6, 8]]
     (tmp_path / "b.json").write_text("[1, 2, 3]")
     np.savez(tmp_path / "all.npz", x=np.load(x), b=np.array([1, 2, 3], np.float32))
@@ -64,7 +64,7 @@ def test_every_kind_of_input(run: Run, model: str, x: str, tmp_path: Path) -> No
         assert said["outputs"]["y"] == {"shape": [2, 3], "dtype": "float32", "data": expected}
 
 
-def test_outputs_are_written(run: Run, model: str, x: str, tmp_path: Path) -> None:
+def test_run_writes_outputs(run: Run, model: str, x: str, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     given = ["--input", f"x={x}", "--input", "b=[1,2,3]"]
     assert run("run", model, *given, "-o", str(folder)).status == 0
@@ -76,7 +76,7 @@ def test_outputs_are_written(run: Run, model: str, x: str, tmp_path: Path) -> No
     np.testing.assert_array_equal(np.load(tmp_path / "h.npy"), [[1, 3, 5], [4, 6, 8]])
 
 
-def test_inputs_are_made_up(run: Run, model: str) -> None:
+def test_run_makes_random_inputs(run: Run, model: str) -> None:
     first, again, other = (
         json.loads(run("run", model, "--random", seed, "--set", "N=4", "--json").out)["outputs"]
         for seed in ("0", "0", "1")
@@ -85,7 +85,7 @@ def test_inputs_are_made_up(run: Run, model: str) -> None:
     assert first["y"]["shape"] == [4, 3]
 
 
-def test_large_outputs_are_summed_up(run: Run, model: str) -> None:
+def test_large_outputs_are_summarised(run: Run, model: str) -> None:
     made = ["run", model, "--random", "0", "--set", "N=100"]
     assert "mean" in run(*made).out
     said = json.loads(run(*made, "--json").out)["outputs"]["y"]
@@ -128,7 +128,7 @@ def test_large_outputs_are_summed_up(run: Run, model: str) -> None:
         (["--random", "0", "--set", "N=9999999999999"], "bytes; at most"),
     ],
 )
-def test_what_is_wrong_is_said(run: Run, model: str, words: Any, said: str) -> None:
+def test_wrong_calls_are_reported(run: Run, model: str, words: Any, said: str) -> None:
     answer = run("run", model, *words)
     assert (answer.status, answer.out) == (2, "")
     assert said in answer.err
@@ -146,7 +146,7 @@ def test_pickles_and_bombs_are_refused(run: Run, model: str, tmp_path: Path) -> 
         assert file in answer.err
 
 
-def test_ops_that_are_not_executed_are_all_named(run: Run, tmp_path: Path) -> None:
+def test_all_unsupported_ops_are_named(run: Run, tmp_path: Path) -> None:
     info = onnx.helper.make_tensor_value_info
     nodes = [
         onnx.helper.make_node("TfIdfVectorizer", ["x"], ["h"], name="words"),

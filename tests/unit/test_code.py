@@ -41,25 +41,25 @@ NAMES = ["a", "b", "shape", "result", "aligned"]
 
 @settings(max_examples=100, deadline=None)
 @given(plan=any_plan(max_rank=6, largest=4), run=st.sampled_from([run_numpy, run_onnx]))
-def test_the_source_runs_and_broadcasts(plan: zs.Plan, run: Any) -> None:
+def test_source_runs_and_broadcasts(plan: zs.Plan, run: Any) -> None:
     found = run(plan, NAMES[: len(plan.operands)])
     for got, want in zip(found, expected(plan, inputs(plan)), strict=True):
         assert got.shape == plan.shape
         np.testing.assert_array_equal(got, want)
 
 
-def test_a_wrong_source_would_be_noticed() -> None:
+def test_comparison_finds_wrong_source() -> None:
     plan = zs.plan((2, 2), (2,), rule="paddle", axis=0)
     wrong = zs.plan((2, 2), (2,))
     assert not np.array_equal(run_numpy(wrong, ["a", "b"])[1], expected(plan, inputs(plan))[1])
 
 
-def test_reshapes_only_where_alignment_needs_it() -> None:
+def test_reshapes_appear_only_where_alignment_needs_them() -> None:
     assert "reshape" not in code(zs.plan((2, 3), (3,), ()), "numpy")
     assert "y.reshape(3, 1)" in code(zs.plan((3, 4), (3,), rule="pdpd", axis=0), "numpy")
 
 
-def test_plan_to_is_data() -> None:
+def test_plan_to_names_its_operand_data() -> None:
     plan = zs.plan_to((16,), (1, 16, 5), mode="explicit", axes_mapping=[1])
     assert plan.code("torch").splitlines()[-1] == (
         "data = torch.broadcast_to(data.reshape(1, 16, 1), (1, 16, 5))"
@@ -104,7 +104,7 @@ def test_unknown_targets_are_listed(target: Any) -> None:
         (["np", "b"], "is the module's name"),
     ],
 )
-def test_names_that_cannot_be_used(names: list[str], says: str) -> None:
+def test_unusable_names_are_refused(names: list[str], says: str) -> None:
     with pytest.raises(zs.BroadcastError, match=re.escape(says)):
         code(zs.plan((2,), (2,)), "numpy", names)
 
@@ -114,13 +114,13 @@ def test_names_that_cannot_be_used(names: list[str], says: str) -> None:
     "name",
     ["a b", "a\nimport os", 'a"', "a;b", "%a", "a>", "a/><b", "", "1a", "class", "a.b", "-->"],
 )
-def test_names_cannot_smuggle_anything_in(target: str, name: str) -> None:
+def test_names_cannot_inject_code(target: str, name: str) -> None:
     for plan in (zs.plan((2, 3), (3,)), zs.plan(("N", 3), (3,))):
         with pytest.raises(zs.BroadcastError, match="needs distinct identifiers"):
             code(plan, target, [name, "b"])
 
 
-def test_names_in_other_scripts() -> None:
+def test_names_in_other_scripts_are_accepted() -> None:
     plan = zs.plan((2, 3), (3,))
     for target in TARGETS:
         if target == "stablehlo":
@@ -130,7 +130,7 @@ def test_names_in_other_scripts() -> None:
             assert "größe" in code(plan, target, ["größe", "b"])
 
 
-def test_einops_patterns() -> None:
+def test_einops_patterns_have_one_letter_per_axis() -> None:
     def lines(*shapes: Any, **more: Any) -> list[str]:
         return code(zs.plan(*shapes, **more), "einops", ["x", "y"]).splitlines()[3:]
 
@@ -149,7 +149,7 @@ def test_einops_patterns() -> None:
     assert lines((), ()) == ['x = einops.repeat(x, "->")', 'y = einops.repeat(y, "->")']
 
 
-def test_einops_for_symbols_where_it_is_known_what_stretches() -> None:
+def test_einops_supports_symbols_with_known_stretches() -> None:
     lines = code(zs.plan(("N", 1, "H"), (3, "H"), facts="N >= 2"), "einops").splitlines()
     assert lines[-2:] == [
         'x = einops.repeat(x, "a 1 c -> a b c", a=N, b=3, c=H)',
@@ -176,7 +176,7 @@ def test_einops_for_symbols_where_it_is_known_what_stretches() -> None:
         zs.plan_to(("N",), ("M", 4, "K")),
     ],
 )
-def test_an_ir_is_whole(plan: zs.Plan) -> None:
+def test_ir_is_complete(plan: zs.Plan) -> None:
     """Edges join ports of one shape, constants have their bytes, and nothing is left over."""
     text = code(plan, "openvino-ir")
     net = ElementTree.fromstring(text)
@@ -209,7 +209,7 @@ def test_an_ir_is_whole(plan: zs.Plan) -> None:
     assert results == [f"{name}.broadcast" for name in names_of(plan)[:-1]]
 
 
-def test_stablehlo_drops_axes_and_leaves_what_fits() -> None:
+def test_stablehlo_drops_axes_and_keeps_fitting_operands() -> None:
     use = zs.plan((2,), (2,)).rule
     plan = Plan((2, 3), ((2, 1), (2, 3)), ((0, None), (0, 1)), use)
     lines = code(plan, "stablehlo", ["a", "b"]).splitlines()
@@ -233,7 +233,7 @@ def test_stablehlo_drops_axes_and_leaves_what_fits() -> None:
         ("ncnn", ((0, 3), (3,)), "crash"),
     ],
 )
-def test_what_a_target_does_not_carry(
+def test_plans_beyond_a_targets_limits_are_refused(
     target: str, shapes: tuple[tuple[int, ...], ...], reason: str
 ) -> None:
     with pytest.raises(zs.BroadcastError) as caught:
@@ -241,7 +241,7 @@ def test_what_a_target_does_not_carry(
     assert caught.value.reason == reason
 
 
-def test_ncnn_reshapes_as_its_rule_needs() -> None:
+def test_ncnn_source_reshapes_operands() -> None:
     assert code(zs.plan((5, 5), (5,)), "ncnn", ["a", "b"]).splitlines() == [
         "7767517",
         "4 4",
@@ -254,7 +254,7 @@ def test_ncnn_reshapes_as_its_rule_needs() -> None:
     assert "0=1" in code(zs.plan((2, 3), ()), "ncnn")
 
 
-def test_ncnn_says_what_it_cannot() -> None:
+def test_ncnn_refuses_plans_it_cannot_express() -> None:
     merged = zs.plan((2, 3, 4, 5, 6), (6,))
     with pytest.raises(zs.BroadcastError, match="at most 4 axes") as caught:
         code(merged, "ncnn")

@@ -56,21 +56,21 @@ def run_symbolic(
 
 @settings(max_examples=300, deadline=None)
 @given(plan=open_plan(), numbers=st.lists(st.integers(0, 4), min_size=8, max_size=8))
-def test_source_for_symbols_is_the_bound_plan(plan: zs.Plan, numbers: list[int]) -> None:
+def test_source_for_symbols_matches_the_bound_plan(plan: zs.Plan, numbers: list[int]) -> None:
     check_symbolic(plan, numbers, "numpy")
 
 
 @settings(max_examples=100, deadline=None)
 @example(plan=zs.plan(("N + 1",), ("N + 1",), rule="pdpd", axis=1), numbers=[0] * 8)
 @given(plan=open_plan(), numbers=st.lists(st.integers(0, 4), min_size=8, max_size=8))
-def test_source_for_symbols_in_einops(plan: zs.Plan, numbers: list[int]) -> None:
+def test_einops_source_for_symbols_runs(plan: zs.Plan, numbers: list[int]) -> None:
     pytest.importorskip("einops")
     check_symbolic(plan, numbers, "einops")
 
 
 @settings(max_examples=50, deadline=None)
 @given(plan=open_plan(), numbers=st.lists(st.integers(0, 4), min_size=8, max_size=8))
-def test_source_for_symbols_in_torch(plan: zs.Plan, numbers: list[int]) -> None:
+def test_torch_source_for_symbols_runs(plan: zs.Plan, numbers: list[int]) -> None:
     pytest.importorskip("torch")
     check_symbolic(plan, numbers, "torch")
 
@@ -139,14 +139,14 @@ def test_symbols_are_read_from_shapes() -> None:
     ]
 
 
-def test_an_expression_is_solved_where_it_is_linear() -> None:
+def test_linear_expression_is_solved_for_its_symbol() -> None:
     source = code(zs.plan(("2*N + 1", "N"), ("2*M",)), "numpy")
     assert "N = (x.shape[0] - 1) // 2" not in source  # it stands alone on the other axis
     assert 'assert x.shape[0] == 2*N + 1, "axis 0 of x is not 2*N + 1"' in source
     assert 'assert y.shape[0] % 2 == 0, "axis 0 of y is not 2*M"\nM = y.shape[0] // 2' in source
 
 
-def test_cases_are_an_if() -> None:
+def test_cases_become_an_if() -> None:
     lines = code(zs.plan(("H", "W"), ("W",), rule="ncnn"), "numpy").splitlines()
     assert lines[-8:] == [
         "if H == W:",
@@ -172,7 +172,9 @@ def test_cases_are_an_if() -> None:
         zs.plan((Dim(Symbol('a "b" \\\n')),), ("ａ",)),
     ],
 )
-def test_every_target_writes_source_for_symbols_or_says_to_bind(plan: zs.Plan, target: str) -> None:
+def test_every_target_writes_source_for_symbols_or_advises_to_bind(
+    plan: zs.Plan, target: str
+) -> None:
     text = source_or_advice(plan, target)
     if text is None:
         assert target not in ("numpy", "torch", "jax", "tensorflow", "paddle", "mnn")
@@ -183,7 +185,7 @@ def test_every_target_writes_source_for_symbols_or_says_to_bind(plan: zs.Plan, t
 
 
 @pytest.mark.parametrize("name", ["a --><x/>", "---", "-", "]]>", "&lt;<", "\x00\x1b", "é\u202e\n"])
-def test_symbols_cannot_smuggle_anything_in(name: str) -> None:
+def test_symbols_cannot_inject_code(name: str) -> None:
     plan = zs.plan((Dim(Symbol(name)), 3), (3,))
     for target in TARGETS:
         text = source_or_advice(plan, target)
@@ -194,13 +196,13 @@ def test_symbols_cannot_smuggle_anything_in(name: str) -> None:
             compile(text, target, "exec")
 
 
-def test_one_way_only_in_a_graph() -> None:
+def test_one_way_stretching_is_kept_in_a_graph() -> None:
     for target in ("onnx", "openvino", "openvino-ir"):
         with pytest.raises(zs.BroadcastError, match="a graph has one way only"):
             code(zs.plan(("H", "W"), ("W",), rule="ncnn"), target)
 
 
-def test_source_for_a_target_of_symbols() -> None:
+def test_source_for_a_symbolic_target_runs() -> None:
     plan = zs.plan_to(("N",), ("M", 4, "K"))
     data = np.arange(3.0)
     for target, fits in (((2, 4, 3), True), ((2, 5, 3), False), ((2, 4, 2), False)):
@@ -213,7 +215,7 @@ def test_source_for_a_target_of_symbols() -> None:
                 execute(code(plan, "numpy"), space)
 
 
-def test_what_is_given_is_asserted() -> None:
+def test_given_facts_are_asserted() -> None:
     source = code(zs.plan(("N", 3), ("M", 3), facts=["N >= 2", "K == 2*N"]), "numpy")
     assert 'assert N >= 2, "it was given that N >= 2"' in source
     assert "# given, and not told by the shapes: K == 2*N" in source
@@ -228,7 +230,7 @@ def test_what_is_given_is_asserted() -> None:
         zs.plan_to(("N",), ("M", 4, "K")),
     ],
 )
-def test_an_onnx_model_for_symbols(plan: zs.Plan) -> None:
+def test_onnx_model_for_symbols_runs(plan: zs.Plan) -> None:
     names = names_of(plan)[:-1]
     space: dict[str, Any] = {}
     execute(code(plan, "onnx"), space)
@@ -242,7 +244,7 @@ def test_an_onnx_model_for_symbols(plan: zs.Plan) -> None:
             np.testing.assert_array_equal(got, want, strict=True)
 
 
-def test_a_guard_as_source() -> None:
+def test_guard_is_available_as_source() -> None:
     source = guard_code(zs.plan(("N", 3), ("M", 3)), ["a", "b"])
     for shapes, holds in ((((4, 3), (1, 3)), True), (((4, 3), (2, 3)), False)):
         space = dict(zip("ab", map(np.zeros, shapes), strict=True))

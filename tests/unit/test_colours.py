@@ -54,7 +54,9 @@ def shown(environment: dict[str, str], terminal: bool) -> bytes:
         ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False),
     ],
 )
-def test_colours(environment: dict[str, str], terminal: bool, coloured: bool) -> None:
+def test_colours_follow_terminal_and_environment(
+    environment: dict[str, str], terminal: bool, coloured: bool
+) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     text = shown(environment, terminal)
     assert b"tiny_vision" in text

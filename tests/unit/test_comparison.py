@@ -20,7 +20,7 @@ def row(found: Comparison, kind: str, name: str, rule: str | None = None) -> Com
     return one
 
 
-def test_a_row_for_each_rule_and_each_rule_of_each_engine() -> None:
+def test_every_rule_and_every_engines_rule_has_a_row() -> None:
     found = zs.compare((2, 3), (3,))
     rules = [r.rule for r in found.rows if r.kind == "rule"]
     assert rules == [rule.name for rule in RULES.values() if not rule.to_target]
@@ -43,13 +43,13 @@ def test_a_row_for_each_rule_and_each_rule_of_each_engine() -> None:
         (((2, 3, 4), (4, 1, 1)), "refused"),
     ],
 )
-def test_verdicts_of_ncnn(shapes: tuple[tuple[int, ...], ...], verdict: str) -> None:
+def test_ncnn_row_has_the_verdict(shapes: tuple[tuple[int, ...], ...], verdict: str) -> None:
     one = row(zs.compare(*shapes), "engine", "ncnn")
     assert one.verdict == verdict
     assert one.silent == (verdict in ("different", "refused"))
 
 
-def test_a_silent_difference_is_marked() -> None:
+def test_silent_difference_is_marked() -> None:
     lines = str(zs.compare((5, 5), (5,))).splitlines()
     (marked,) = (line for line in lines if " ncnn  " in line and "engine" in line)
     assert marked.startswith("!  engine  ncnn")
@@ -67,13 +67,13 @@ def test_nonsense_is_not_called_a_refusal() -> None:
     assert line.startswith(" ")
 
 
-def test_a_size_trap_is_marked_and_told_once() -> None:
+def test_size_trap_is_marked_and_explained_once() -> None:
     text = str(zs.compare((3, 5), (5,)))
     assert "\n~  rule    ncnn" in text
     assert text.count("for example (5, 5) and (5,)") == 1
 
 
-def test_columns_line_up() -> None:
+def test_columns_are_aligned() -> None:
     lines = str(zs.compare((2, 3, 4, 5), (3, 4), axis=1)).splitlines()
     heading = lines[2]
     for word, cell in (("kind", "rule"), ("meaning", "refused")):
@@ -81,7 +81,7 @@ def test_columns_line_up() -> None:
         assert numpy.index(cell) == heading.index(word)
 
 
-def test_axis_goes_to_the_rules_that_have_one() -> None:
+def test_axis_is_passed_to_rules_that_have_one() -> None:
     found = zs.compare((2, 3, 4, 5), (3, 4), reference="pdpd", axis=1)
     assert found.reference.rule == "pdpd"
     same = {(r.name, r.rule) for r in found.rows if r.verdict == "same"}
@@ -95,14 +95,14 @@ def test_axis_goes_to_the_rules_that_have_one() -> None:
     assert row(found, "rule", "numpy").attributes == {}
 
 
-def test_an_engine_as_reference() -> None:
+def test_engine_may_be_the_reference() -> None:
     found = zs.compare((5, 5), (5,), reference="ncnn")
     assert row(found, "rule", "ncnn").verdict == "same"
     assert row(found, "rule", "numpy").verdict == "different"
     assert zs.compare((2, 3), (3,), reference="torch").reference.kind == "engine"
 
 
-def test_a_reference_that_refuses() -> None:
+def test_reference_may_refuse() -> None:
     found = zs.compare((3, 5), (3,))
     assert found.reference.verdict == "refused"
     assert row(found, "rule", "ncnn").verdict == "only_here"
@@ -137,7 +137,9 @@ def test_json_is_complete() -> None:
         (((2,), (2,)), {"axis": True}, "attribute"),
     ],
 )
-def test_bad_input(args: tuple[object, ...], kwargs: dict[str, object], reason: str) -> None:
+def test_bad_input_is_refused(
+    args: tuple[object, ...], kwargs: dict[str, object], reason: str
+) -> None:
     with pytest.raises(zs.BroadcastError) as caught:
         zs.compare(*args, **kwargs)  # type: ignore[arg-type]
     assert caught.value.reason == reason
@@ -159,7 +161,7 @@ def test_any_shapes_give_a_table(shapes: list[list[int]], axis: int | None) -> N
             assert bool(one.traps) == (one.verdict == "same_here")
 
 
-def test_an_engine_of_samples_is_asked_without_the_batch() -> None:
+def test_engine_of_samples_is_asked_without_the_batch() -> None:
     shapes = ((1, 16, 8, 8), (16, 1, 1))
     plain, told = zs.compare(*shapes), zs.compare(*shapes, batch_axis=0)
     for before, after in zip(plain.rows, told.rows, strict=True):
@@ -181,5 +183,5 @@ def test_an_engine_of_samples_is_asked_without_the_batch() -> None:
         (((2, 3), (3,)), 1, ((2,), ())),
     ],
 )
-def test_one_sample(shapes: Any, axis: int, left: Any) -> None:
+def test_one_sample_removes_the_batch_axis(shapes: Any, axis: int, left: Any) -> None:
     assert one_sample(shapes, axis) == left

@@ -56,7 +56,9 @@ def shell(name: str, script: str, folder: Path) -> str:
         ("completion", "", {"bash", "zsh", "fish"}),
     ],
 )
-def test_it_completes(tmp_path: Path, name: str, before: str, last: str, offered: set[str]) -> None:
+def test_shell_completes_words(
+    tmp_path: Path, name: str, before: str, last: str, offered: set[str]
+) -> None:
     load = "zerostride completion fish | source;"
     if name == "bash":
         load = 'eval "$(zerostride completion bash)";'
@@ -64,14 +66,14 @@ def test_it_completes(tmp_path: Path, name: str, before: str, last: str, offered
     assert {line.split("\t")[0] for line in said.splitlines() if line} == offered
 
 
-def test_zsh_knows_whom_to_ask(tmp_path: Path) -> None:
+def test_zsh_registers_the_completion(tmp_path: Path) -> None:
     # What it offers is seen in a terminal alone; that the script is read and bound, here.
     script = 'autoload -Uz compinit && compinit -D && eval "$(zerostride completion zsh)"'
     said = shell("zsh", f"{script}; print -r -- $_comps[zerostride] $+functions", tmp_path)
     assert said.split()[0] == "_zerostride_completion"
 
 
-def test_what_is_offered_is_what_help_names(run: Run) -> None:
+def test_offered_targets_match_the_help(run: Run) -> None:
     said = run("explain", "-h").out.partition("--code")[2].partition("--given")[0]
     words = set(re.findall(r"[a-z][a-z-]+", said.partition("for")[2])) - {"or"}
     assert words == set(TARGETS)
@@ -89,7 +91,7 @@ def test_what_is_offered_is_what_help_names(run: Run) -> None:
         (("explain", "5", "5", "--express", "what"), "one of none, numpy,"),
     ],
 )
-def test_a_name_that_is_near_is_proposed(run: Run, words: tuple[str, ...], meant: str) -> None:
+def test_near_name_is_proposed(run: Run, words: tuple[str, ...], meant: str) -> None:
     answer = run(*words)
     assert answer.status == 2
     assert meant in answer.err

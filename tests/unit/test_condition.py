@@ -32,7 +32,7 @@ BOXED_N = of_atom(Symbol("N", 1, 8))
 # Making them.
 
 
-def test_what_plainly_holds_or_cannot_is_said_so() -> None:
+def test_trivial_conditions_are_always_or_never() -> None:
     for always in (N >= 0, eq(N, N), ne(2 * N, 1), BOXED_N <= 8, ge(N + 1, N), ALWAYS):
         assert always.always
         assert len(always) == 0
@@ -42,7 +42,7 @@ def test_what_plainly_holds_or_cannot_is_said_so() -> None:
     assert ALWAYS != NEVER
 
 
-def test_the_same_condition_is_written_in_one_way() -> None:
+def test_equal_conditions_have_one_form() -> None:
     assert eq(N, M) == eq(M, N) == eq(2 * M, 2 * N)
     assert ge(2 * N, 3) == (N >= 2) == (N > 1) == (dim(2) <= N)
     assert all_of([eq(N, 1), eq(M, 1)]) == all_of([eq(M, 1), eq(N, 1), eq(M, 1)])
@@ -52,7 +52,7 @@ def test_the_same_condition_is_written_in_one_way() -> None:
     assert N.differs(M) == ne(N, M)
 
 
-def test_joining_says_nothing_twice() -> None:
+def test_joined_conditions_have_no_duplicates() -> None:
     one, two = eq(N, 1), eq(M, 2)
     assert all_of([]) is ALWAYS
     assert any_of([]) is NEVER
@@ -69,7 +69,7 @@ def test_joining_says_nothing_twice() -> None:
     assert ~(one | two) == ne(N, 1) & ne(M, 2)
 
 
-def test_lone_symbols_with_a_number() -> None:
+def test_lone_symbols_have_their_number() -> None:
     assert is_lone(eq(N, 3)) == (Symbol("N"), 3)
     for other in (eq(N, M), N >= 3, eq(2 * N, M), eq(N * M, 3), ALWAYS):
         assert is_lone(other) is None
@@ -80,7 +80,7 @@ def test_lone_symbols_with_a_number() -> None:
 
 @slow
 @given(formulas(BOXED))
-def test_truth_negation_and_substitution(formula: Formula) -> None:
+def test_truth_negation_and_substitution_agree(formula: Formula) -> None:
     condition, opposite = formula.condition, negation(formula.condition)
     for values in points(BOXED):
         right = formula.truth(values)
@@ -93,7 +93,7 @@ def test_truth_negation_and_substitution(formula: Formula) -> None:
         assert condition({s.name: v for s, v in values.items()}) == right
 
 
-def test_a_size_that_does_not_exist_makes_its_part_false() -> None:
+def test_missing_size_makes_its_part_false() -> None:
     size = broadcast_size(N, M)
     at = {Symbol("N"): 2, Symbol("M"): 3, Symbol("K"): 1}
     assert not eq(size, 3).evaluate(at)
@@ -104,7 +104,7 @@ def test_a_size_that_does_not_exist_makes_its_part_false() -> None:
     assert divided.substitute({Symbol("M"): 0}).never
 
 
-def test_a_symbol_without_value_is_missed() -> None:
+def test_symbol_without_value_is_an_error() -> None:
     with pytest.raises(KeyError):
         eq(N, M)(N=3)
     assert eq(N, M)(N=3, M=3, W=9)
@@ -113,7 +113,7 @@ def test_a_symbol_without_value_is_missed() -> None:
 
 @slow
 @given(formulas(OPEN))
-def test_it_pickles(formula: Formula) -> None:
+def test_condition_can_be_pickled(formula: Formula) -> None:
     again = pickle.loads(pickle.dumps(formula.condition))
     assert again == formula.condition
     assert hash(again) == hash(formula.condition)
@@ -152,7 +152,7 @@ def test_it_pickles(formula: Formula) -> None:
         (eq(broadcast_size(N, M), K), "K == bcast(M, N)"),
     ],
 )
-def test_words(condition: Condition, text: str) -> None:
+def test_condition_is_printed_as_text(condition: Condition, text: str) -> None:
     assert str(condition) == text
     assert repr(condition) == f"<Condition {text}>"
     assert zs.Condition.parse(text) == condition
@@ -164,19 +164,19 @@ PLAIN = tuple(Symbol(name) for name in ("N", "batch_size", "max", "seq.len"))
 
 @slow
 @given(formulas(PLAIN))
-def test_what_is_written_can_be_read(formula: Formula) -> None:
+def test_printed_condition_can_be_parsed(formula: Formula) -> None:
     text = str(formula.condition)
     assert zs.Condition.parse(text) == formula.condition
 
 
 @slow
 @given(formulas(PLAIN), st.sampled_from(["{}", " ( {} ) ", "\t{}\n"]))
-def test_space_and_parentheses_change_nothing(formula: Formula, around: str) -> None:
+def test_spaces_and_parentheses_change_nothing(formula: Formula, around: str) -> None:
     if not (formula.condition.always or formula.condition.never):
         assert zs.Condition.parse(around.format(formula.condition)) == formula.condition
 
 
-def test_python_reads_it_too() -> None:
+def test_printed_condition_is_valid_python() -> None:
     for text in ("1 <= N <= 8 and (M == N or N % 8 == 3)", "max(M, N) // 2 >= K"):
         condition = zs.Condition.parse(text)
         for n in range(5):
@@ -186,7 +186,7 @@ def test_python_reads_it_too() -> None:
             assert condition(needed) == eval(str(condition), names)
 
 
-def test_unnamed_sizes_have_their_names_in_conditions() -> None:
+def test_unnamed_sizes_are_named_in_conditions() -> None:
     size = Dim(Symbol("x[0]", 0, None, named=False))
     assert str(size) == "?"
     assert str(eq(size, 3)) == "x[0] == 3"

@@ -45,7 +45,7 @@ def test_equal_polynomials_are_equal_and_hash_alike() -> None:
 
 @slow
 @given(polynomials(OPEN), polynomials(OPEN))
-def test_polynomials_are_equal_exactly_where_their_values_are(a: Twin, b: Twin) -> None:
+def test_polynomials_are_equal_exactly_if_their_values_are(a: Twin, b: Twin) -> None:
     # Degree 5 at most in each of three symbols: they agree on 9 x 9 x 8 points, or not at all.
     same = all(a.value(values) == b.value(values) for values in points(OPEN))
     assert (a.size == b.size) == same
@@ -53,7 +53,7 @@ def test_polynomials_are_equal_exactly_where_their_values_are(a: Twin, b: Twin) 
 
 @slow
 @given(polynomials(OPEN), polynomials(OPEN), polynomials(OPEN))
-def test_the_laws_of_a_ring(a: Twin, b: Twin, c: Twin) -> None:
+def test_arithmetic_obeys_the_laws_of_a_ring(a: Twin, b: Twin, c: Twin) -> None:
     x, y, z = a.size, b.size, c.size
     assert x + y == y + x
     assert x * y == y * x
@@ -63,7 +63,7 @@ def test_the_laws_of_a_ring(a: Twin, b: Twin, c: Twin) -> None:
     assert x - x == 0
 
 
-def test_symbols_that_share_a_name_do_not_confuse_the_order() -> None:
+def test_symbols_of_one_name_keep_a_consistent_order() -> None:
     alike = [Symbol("N"), Symbol("N", 1), Symbol("N", 0, 3), Symbol("N", 0, 3, named=False)]
     a, b, c, d = map(of_atom, alike)
     for one, other in itertools.permutations((a, b, c, d), 2):
@@ -75,7 +75,7 @@ def test_symbols_that_share_a_name_do_not_confuse_the_order() -> None:
     assert a + b + c + d == d + c + b + a
 
 
-def test_functions_that_read_alike_do_not_confuse_the_order() -> None:
+def test_functions_of_one_text_keep_a_consistent_order() -> None:
     one = dim(choose([(eq(K, 1), N), (eq(K, 2), M)]))
     other = dim(choose([(eq(K, 3), N), (eq(K, 4), M)]))
     assert str(one) == str(other)
@@ -83,7 +83,7 @@ def test_functions_that_read_alike_do_not_confuse_the_order() -> None:
     assert one + other == other + one
 
 
-def test_a_size_hashes_like_the_number_or_text_that_it_equals() -> None:
+def test_size_hashes_like_the_number_or_text_that_it_equals() -> None:
     for size, same in (
         (N - N + 3, 3),
         (2 * N + 1, "2*N + 1"),
@@ -98,7 +98,7 @@ def test_a_size_hashes_like_the_number_or_text_that_it_equals() -> None:
 
 
 @pytest.mark.parametrize("other", [2.0, "M", None, (1,), 1j])
-def test_other_kinds_are_no_sizes(other: Any) -> None:
+def test_other_types_are_no_sizes(other: Any) -> None:
     for use in ["+", "-", "*", ">=", "<=", ">", "<"]:
         with pytest.raises(TypeError):
             eval(f"N {use} other", {"N": N, "other": other})
@@ -113,7 +113,7 @@ def test_numpy_integers_are_numbers() -> None:
     assert type(dim(np.int64(3)).const) is int  # type: ignore[arg-type]
 
 
-def test_a_size_is_no_larger_than_it_may_be() -> None:
+def test_size_has_a_limit() -> None:
     long = sum((of_atom(Symbol(f"s{k}")) for k in range(17)), dim(0))
     assert MAX_TERMS < 17 * 17
     with pytest.raises(OverflowError):
@@ -125,7 +125,7 @@ def test_a_size_is_no_larger_than_it_may_be() -> None:
         floordiv(3 * nested + 1, 2)
 
 
-def test_remainders_of_remainders_do_not_fill_the_memory() -> None:
+def test_nested_remainders_take_bounded_memory() -> None:
     def remainders(count: int) -> Dim:
         size = N
         for k in range(count):
@@ -158,12 +158,12 @@ def test_remainders_of_remainders_do_not_fill_the_memory() -> None:
         (broadcast_size(N, M, K), "bcast(K, M, N)"),
     ],
 )
-def test_words(size: Dim, text: str) -> None:
+def test_size_is_printed_as_text(size: Dim, text: str) -> None:
     assert str(size) == text
     assert repr(size) == f"Dim({text!r})"
 
 
-def test_unnamed_sizes_show_their_bounds_and_are_told_apart_by_name() -> None:
+def test_unnamed_sizes_show_their_bounds_and_differ() -> None:
     made = [zs.Dim(text) for text in ("?", "1..8", "2..", "..4", "3..3")]
     assert [str(size) for size in made] == ["?", "1..8", "2..", "0..4", "3"]
     assert zs.Dim("?") != zs.Dim("?")
@@ -181,7 +181,7 @@ def test_names_cannot_act_on_a_terminal() -> None:
 
 @slow
 @given(sizes(BOXED))
-def test_values_bounds_and_substitution(twin: Twin) -> None:
+def test_values_bounds_and_substitution_agree(twin: Twin) -> None:
     low, high = twin.size.interval
     for values in points(BOXED):
         right = twin.value(values)
@@ -197,7 +197,7 @@ def test_values_bounds_and_substitution(twin: Twin) -> None:
 
 @slow
 @given(sizes(OPEN))
-def test_bounds_without_ends(twin: Twin) -> None:
+def test_open_bounds_contain_the_values(twin: Twin) -> None:
     low, high = twin.size.interval
     for values in points(OPEN):
         right = twin.value(values)
@@ -208,7 +208,7 @@ def test_bounds_without_ends(twin: Twin) -> None:
 
 @slow
 @given(sizes(OPEN), sizes(OPEN))
-def test_the_order_of_arguments_makes_no_difference(a: Twin, b: Twin) -> None:
+def test_order_of_arguments_makes_no_difference(a: Twin, b: Twin) -> None:
     x, y = a.size, b.size
     assert maximum(x, y) == maximum(y, x)
     assert minimum(x, y) == minimum(y, x)
@@ -216,13 +216,13 @@ def test_the_order_of_arguments_makes_no_difference(a: Twin, b: Twin) -> None:
 
 
 @pytest.mark.parametrize("known", [0, 1, 5])
-def test_extremes_drop_what_they_know(known: int) -> None:
+def test_extremes_drop_redundant_arguments(known: int) -> None:
     at_least = of_atom(Symbol("N", known))
     assert maximum(at_least, known) == maximum(known, at_least) == at_least
     assert minimum(at_least, known) == minimum(known, at_least) == known
 
 
-def test_a_divisor_below_one_divides_nothing() -> None:
+def test_divisor_below_one_gives_no_value() -> None:
     quotient = floordiv(N, M - 3)
     for value in (0, 2, 3):
         with pytest.raises(ZeroDivisionError):
@@ -234,7 +234,7 @@ def test_a_divisor_below_one_divides_nothing() -> None:
         floordiv(N, 0)
 
 
-def test_broadcasts() -> None:
+def test_broadcast_size_combines_sizes() -> None:
     assert broadcast_size(N, 1) == N
     assert broadcast_size(N, 5) == 5
     assert broadcast_size() == 1
@@ -245,7 +245,7 @@ def test_broadcasts() -> None:
         assert value == (m if n == 1 else n if m in (1, n) else None)
 
 
-def test_choosing() -> None:
+def test_choose_evaluates_the_chosen_case() -> None:
     size = dim(choose([(eq(N, 1), M), (N >= 2, N * K)]))
     n, m, k = Symbol("N"), Symbol("M"), Symbol("K")
     assert size.evaluate({n: 1, m: 5, k: 7}) == 5
@@ -258,7 +258,7 @@ def test_choosing() -> None:
     assert choose([(eq(N, 1), M), (eq(N, 2), M)]) == M
 
 
-def test_a_case_that_is_not_chosen_need_not_exist() -> None:
+def test_unchosen_case_may_have_no_value() -> None:
     size = dim(choose([(eq(N, 1), K // M), (N >= 2, K)]))
     without = dim(size.substitute({Symbol("M"): 0}))
     assert without.evaluate({Symbol("N"): 2, Symbol("K"): 7}) == 7
@@ -267,7 +267,7 @@ def test_a_case_that_is_not_chosen_need_not_exist() -> None:
 
 @slow
 @given(polynomials(OPEN), polynomials(OPEN))
-def test_exact_quotients(a: Twin, b: Twin) -> None:
+def test_exact_quotients_are_exact(a: Twin, b: Twin) -> None:
     if b.size != 0:
         assert exact_quotient(a.size * b.size, b.size) == a.size
     quotient = exact_quotient(a.size, b.size)
@@ -287,7 +287,7 @@ def test_answers_are_never_guessed(twin: Twin, number: int) -> None:
     assert twin.size.is_one() is twin.size.equal_to(1)
 
 
-def test_divisibility_answers() -> None:
+def test_divisibility_decides_equality() -> None:
     assert (2 * N + 1).equal_to(0) is Answer.NO
     assert (2 * N + 4 * M).equal_to(3) is Answer.NO
     assert (2 * N).equal_to(4) is Answer.UNKNOWN
@@ -297,7 +297,7 @@ def test_divisibility_answers() -> None:
 # As a value.
 
 
-def test_it_pickles_with_what_it_knows() -> None:
+def test_pickled_size_keeps_its_facts() -> None:
     for size in (dim(3), N, floordiv(N * M + 1, 3), broadcast_size(N, M), N.under(N >= 3)):
         again = pickle.loads(pickle.dumps(size))
         assert again == size
@@ -306,7 +306,7 @@ def test_it_pickles_with_what_it_knows() -> None:
     assert pickle.loads(pickle.dumps(Symbol("N", 1, 3))) == Symbol("N", 1, 3)
 
 
-def test_it_is_a_number_where_it_is_one() -> None:
+def test_constant_size_converts_to_a_number() -> None:
     assert int(N - N + 3) == 3
     assert (N - N + 3).constant == 3
     with pytest.raises(TypeError, match="bind its symbols first"):
@@ -315,13 +315,13 @@ def test_it_is_a_number_where_it_is_one() -> None:
         N.evaluate({})
 
 
-def test_lone_symbols() -> None:
+def test_lone_symbol_is_recognised() -> None:
     assert lone_symbol(N) == Symbol("N")
     for other in (N + 1, 2 * N, N * N, dim(1), 3, None, floordiv(N, 2)):
         assert lone_symbol(other) is None
 
 
-def test_symbols_of_arguments_are_found() -> None:
+def test_symbols_of_arguments_are_listed() -> None:
     size = maximum(N, floordiv(M, 2)) + dim(choose([(all_of([K >= 3]), 1), (K <= 2, 2)]))
     assert {symbol.name for symbol in size.symbols} == {"N", "M", "K"}
     assert math.prod(size.evaluate({Symbol(s): 4 for s in "NMK"}) for _ in range(2)) == 25

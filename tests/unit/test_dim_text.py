@@ -53,7 +53,7 @@ N, M, K = (of_atom(Symbol(name)) for name in "NMK")
         ("N - N + 4", 4),
     ],
 )
-def test_sizes(text: str, size: Dim) -> None:
+def test_text_is_parsed_as_a_size(text: str, size: Dim) -> None:
     assert zs.Dim(text) == size
 
 
@@ -69,7 +69,7 @@ def test_sizes(text: str, size: Dim) -> None:
         ("5..5", (5, 5)),
     ],
 )
-def test_sizes_without_a_name(text: str, interval: tuple[int, int | None]) -> None:
+def test_unnamed_sizes_are_parsed(text: str, interval: tuple[int, int | None]) -> None:
     assert zs.Dim(text).interval == interval
 
 
@@ -92,11 +92,11 @@ def test_sizes_without_a_name(text: str, interval: tuple[int, int | None]) -> No
         ("always >= 1", of_atom(Symbol("always")) >= 1),
     ],
 )
-def test_conditions(text: str, condition: zs.Condition) -> None:
+def test_text_is_parsed_as_a_condition(text: str, condition: zs.Condition) -> None:
     assert zs.Condition.parse(text) == condition
 
 
-def test_the_ends() -> None:
+def test_always_and_never_are_parsed() -> None:
     assert zs.Condition.parse("always").always
     assert zs.Condition.parse(" never ").never
     assert zs.Condition.parse("N >= 0").always
@@ -104,7 +104,7 @@ def test_the_ends() -> None:
 
 @slow
 @given(sizes(tuple(Symbol(name) for name in ("N", "M", "seq_len"))))
-def test_what_is_written_can_be_read(twin: Twin) -> None:
+def test_printed_size_can_be_parsed(twin: Twin) -> None:
     if twin.size.terms:
         assert zs.Dim(str(twin.size)) == twin.size
 
@@ -132,7 +132,7 @@ def test_what_is_written_can_be_read(twin: Twin) -> None:
         ),
     ],
 )
-def test_text_that_is_no_size(text: str) -> None:
+def test_invalid_size_text_is_refused(text: str) -> None:
     with pytest.raises(zs.BroadcastError) as caught:
         zs.Dim(text)
     assert caught.value.reason is Reason.BAD_EXTENT
@@ -150,13 +150,13 @@ def test_text_that_is_no_size(text: str) -> None:
         *("max(N == 1, 2) == 1", "N // 0 == 1", "N == 99999999999999999999"),
     ],
 )
-def test_text_that_is_no_condition(text: str) -> None:
+def test_invalid_condition_text_is_refused(text: str) -> None:
     with pytest.raises(zs.BroadcastError):
         zs.Condition.parse(text)
 
 
 @pytest.mark.parametrize("text", ["N = 16", "N=16", "N >= 1 and M = 2"])
-def test_one_sign_of_equality_is_told_from_two(text: str) -> None:
+def test_single_equals_sign_gets_a_hint(text: str) -> None:
     with pytest.raises(zs.BroadcastError, match="an equality has two signs, N == 16"):
         zs.plan(("N", 3), (3,), facts=text)
     with pytest.raises(zs.BroadcastError) as refused:
@@ -165,7 +165,7 @@ def test_one_sign_of_equality_is_told_from_two(text: str) -> None:
 
 
 @pytest.mark.parametrize("value", [None, 2.5, b"N", ["N"], True, float("nan"), object()])
-def test_values_that_are_no_size(value: object) -> None:
+def test_invalid_values_are_refused(value: object) -> None:
     with pytest.raises(zs.BroadcastError):
         zs.Dim(value)  # type: ignore[arg-type]
 
@@ -242,7 +242,7 @@ HOSTILE_CONDITIONS = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:12])
-def test_hostile_sizes(text: str) -> None:
+def test_hostile_sizes_are_parsed_in_time(text: str) -> None:
     began = time.process_time()
     size = read_or_refused(zs.Dim, text)
     if size is not None:
@@ -254,7 +254,7 @@ def test_hostile_sizes(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE_CONDITIONS, ids=lambda text: text[:12])
-def test_hostile_conditions(text: str) -> None:
+def test_hostile_conditions_are_parsed_in_time(text: str) -> None:
     began = time.process_time()
     condition = read_or_refused(zs.Condition.parse, text)
     if condition is not None:
@@ -264,7 +264,7 @@ def test_hostile_conditions(text: str) -> None:
     assert time.process_time() - began < 5.0
 
 
-def test_simplifying_hostile_text_has_an_end() -> None:
+def test_hostile_text_is_simplified_in_time() -> None:
     for text in HOSTILE_CONDITIONS:
         condition = read_or_refused(zs.Condition.parse, text)
         if condition is None:
@@ -276,7 +276,7 @@ def test_simplifying_hostile_text_has_an_end() -> None:
 
 @slow
 @given(st.text(alphabet="NM012()+-*/%=<>!., \n?²maxbcstorand&|", max_size=40))
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_parsed_or_refused(text: str) -> None:
     for read in (zs.Dim, zs.Condition.parse):
         made = read_or_refused(read, text)
         assert made is None or str(made).isprintable()
@@ -284,11 +284,11 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 @slow
 @given(st.text(max_size=20))
-def test_any_characters_are_read_or_refused(text: str) -> None:
+def test_any_characters_are_parsed_or_refused(text: str) -> None:
     made = read_or_refused(zs.Dim, text)
     assert made is None or str(made).isprintable()
 
 
-def test_the_text_minus_one_is_a_size_that_is_not_known() -> None:
+def test_text_minus_one_is_an_unnamed_size() -> None:
     assert zs.Dim("-1").interval == (0, None)
     assert zs.plan(("-1", "1..10"), (3, "?")).operands[0] == ("?", "1..10")

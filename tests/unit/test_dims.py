@@ -52,7 +52,7 @@ class Open:
     ],
     ids=repr,
 )
-def test_whole_numbers_become_plain_ints(shape: Any) -> None:
+def test_integers_become_plain_ints(shape: Any) -> None:
     sizes = as_shape(shape)
     assert sizes == (2, 3)
     assert type(sizes) is tuple
@@ -90,7 +90,7 @@ def test_whole_numbers_become_plain_ints(shape: Any) -> None:
     ],
     ids=lambda shape: type(shape).__name__ + repr(shape)[:24],
 )
-def test_anything_else_is_refused(shape: Any) -> None:
+def test_other_values_are_refused(shape: Any) -> None:
     with pytest.raises(Misfit) as caught:
         as_shape(shape)
     assert caught.value.reason is Reason.BAD_EXTENT
@@ -105,7 +105,7 @@ def test_limits_are_inclusive() -> None:
     assert caught.value.reason is Reason.RANK_LIMIT
 
 
-def test_elements_count_what_an_index_can() -> None:
+def test_element_count_is_limited_by_the_index() -> None:
     assert elements((2, 3, 4)) == 24
     assert elements((0, 2**63 - 1)) == 0
     check_elements((2**31, 2**31))
@@ -118,7 +118,7 @@ def test_elements_count_what_an_index_can() -> None:
 @pytest.mark.parametrize(
     "shape", [(2**31, 2**31), (2**31, 2**31, 2), (2**62, 2), (2**62, 0, 2), (2**63 - 1, 0)]
 )
-def test_the_element_limit_is_numpys(shape: tuple[int, ...]) -> None:
+def test_element_limit_is_numpys(shape: tuple[int, ...]) -> None:
     try:
         np.lib.stride_tricks.as_strided(np.zeros((), np.int8), shape, (0,) * len(shape))
         numpy_accepts = True
@@ -132,20 +132,20 @@ def test_the_element_limit_is_numpys(shape: tuple[int, ...]) -> None:
     assert accepted == numpy_accepts
 
 
-def test_whole_numbers_may_be_negative_but_not_booleans() -> None:
+def test_integers_may_be_negative_but_not_bools() -> None:
     assert whole_numbers(np.array([1, -2])) == (1, -2)
     assert whole_numbers([]) == ()
     for bad in ([True], [1.0], "1", b"\x01", "", 1, None, [None], iter([1])):
         assert whole_numbers(bad) is None
 
 
-def test_numbers_answer_yes_or_no() -> None:
+def test_asking_numbers_gives_yes_or_no() -> None:
     for a, b in itertools.product(range(4), repeat=2):
         assert equal(a, b) is (Answer.YES if a == b else Answer.NO)
     assert [is_one(size) for size in range(3)] == [Answer.NO, Answer.YES, Answer.NO]
 
 
-def test_a_size_of_another_kind_is_asked_on_either_side() -> None:
+def test_other_size_type_is_asked_on_either_side() -> None:
     for pair in ((Open(), 3), (3, Open()), (Open(), Open())):
         assert equal(*pair) is Answer.UNKNOWN
         with pytest.raises(Undecided):
@@ -154,14 +154,14 @@ def test_a_size_of_another_kind_is_asked_on_either_side() -> None:
         Asker().is_one(Open())
 
 
-def test_unknown_is_no_condition() -> None:
+def test_unknown_answer_is_no_condition() -> None:
     assert bool(Answer.YES)
     assert not bool(Answer.NO)
     with pytest.raises(TypeError):
         bool(Answer.UNKNOWN)
 
 
-def test_asker_keeps_questions_in_order_and_forced_answers_come_first() -> None:
+def test_asker_records_questions_in_order_and_returns_forced_answers() -> None:
     asker = Asker()
     assert not asker.equal(3, 5)
     assert asker.is_one(1)

@@ -102,7 +102,7 @@ def check(text: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_console_blocks_show_what_happens(page: Path, tmp_path: Path) -> None:
+def test_console_blocks_show_the_real_output(page: Path, tmp_path: Path) -> None:
     text = page.read_text("utf-8")
     if not BLOCK.search(text):
         return  # a page of prose, or of tables
@@ -126,7 +126,7 @@ def test_console_blocks_show_what_happens(page: Path, tmp_path: Path) -> None:
         ("$ zerostride nope\n", False),
     ],
 )
-def test_the_check_can_fail(block: str, right: bool, tmp_path: Path) -> None:
+def test_comparison_can_fail(block: str, right: bool, tmp_path: Path) -> None:
     page = f"# Page\n\n```console\n{block}```\n\nEnd.\n"
     if right:
         check(page, tmp_path)

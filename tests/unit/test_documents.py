@@ -65,24 +65,24 @@ def check_pair(row: Row, b_where: Any, **asked: Any) -> None:
 
 
 @rows(ELEMENTWISE["none"])
-def test_none(row: Row) -> None:
+def test_rule_none_matches_the_document(row: Row) -> None:
     check_pair(row, oracles.right_aligned, rule="none")
 
 
 @rows(ELEMENTWISE["numpy"])
-def test_numpy(row: Row) -> None:
+def test_rule_numpy_matches_the_document(row: Row) -> None:
     check_pair(row, oracles.right_aligned, rule="numpy")
     check_pair({**row, "a": row["b"], "b": row["a"]}, oracles.right_aligned)
 
 
 @rows(ELEMENTWISE["pdpd"])
-def test_pdpd(row: Row) -> None:
+def test_rule_pdpd_matches_the_document(row: Row) -> None:
     for axis in row["axis"]:
         check_pair(row, oracles.starting_at(axis, len(row["a"])), rule="pdpd", axis=axis)
 
 
 @rows(ELEMENTWISE["bidirectional"])
-def test_bidirectional(row: Row) -> None:
+def test_bidirectional_matches_the_document(row: Row) -> None:
     data, target = tuple(row["a"]), tuple(row["b"])
     if "refused" in row:
         with pytest.raises(zs.BroadcastError) as caught:
@@ -95,7 +95,7 @@ def test_bidirectional(row: Row) -> None:
     assert np.array_equal(plan.views(array)[0], array * np.ones(target, dtype=int))
 
 
-def test_the_documents_examples_are_all_here() -> None:
+def test_all_examples_of_the_documents_are_listed() -> None:
     examples = {
         part: [row for row in ELEMENTWISE[part] if "states" not in row]
         for part in ("numpy", "pdpd", "bidirectional")
@@ -118,7 +118,7 @@ def test_trailing_ones_are_ignored() -> None:
 
 
 @rows(BROADCAST_3["layers"])
-def test_broadcast3_layer(row: Row) -> None:
+def test_broadcast3_layer_matches_the_document(row: Row) -> None:
     data, target = tuple(row["data"]), tuple(row["target"])
     plan = zs.plan_to(data, target, mode=row["mode"], axes_mapping=row.get("axes_mapping"))
     assert plan.operands == (data,)
@@ -128,7 +128,7 @@ def test_broadcast3_layer(row: Row) -> None:
 
 
 @rows(BROADCAST_3["stated"])
-def test_broadcast3_refusal(row: Row) -> None:
+def test_broadcast3_refuses_as_the_document(row: Row) -> None:
     with pytest.raises(zs.BroadcastError) as caught:
         zs.plan_to(
             row["data"], row["target"], mode=row["mode"], axes_mapping=row.get("axes_mapping")
@@ -156,7 +156,7 @@ def ncnn_cells() -> list[Any]:
 
 
 @pytest.mark.parametrize(("row", "alternative", "swapped"), ncnn_cells())
-def test_ncnn(row: Row, alternative: Any, swapped: bool) -> None:
+def test_ncnn_matches_the_document(row: Row, alternative: Any, swapped: bool) -> None:
     a, b = row["a"], [] if alternative == "scalar" else alternative
     pair = (b, a) if swapped else (a, b)
     plan = zs.plan(*map(zs.whdc, pair), rule="ncnn")
@@ -168,13 +168,13 @@ def test_ncnn(row: Row, alternative: Any, swapped: bool) -> None:
     oracles.check_values(plan, zs.whdc(row["c"]), (where(*pair), where(*pair[::-1])))
 
 
-def test_ncnn_has_39_rows() -> None:
+def test_ncnn_document_has_39_rows() -> None:
     assert len(NCNN["rows"]) == 39
     assert len(ncnn_cells()) == 2 * (35 + 2 + 3 + 4 + 5)
 
 
 @rows(NCNN["stated"])
-def test_ncnn_tie(row: Row) -> None:
+def test_ncnn_tie_is_aligned_as_in_the_document(row: Row) -> None:
     plan = zs.plan(zs.whdc(row["a"]), zs.whdc(row["b"]), rule="ncnn")
     rank = len(row["a"])
     assert plan.axes_mapping[1] == tuple(rank - 1 - place for place in row["places"])
@@ -192,12 +192,12 @@ def test_mnn_subtracts_a_constant(constant: Any) -> None:
 
 
 @rows(MNN["pairs"])
-def test_mnn_pairs(row: Row) -> None:
+def test_mnn_pairs_match_the_document(row: Row) -> None:
     check_pair(row, oracles.right_aligned, rule="mnn")
     check_pair({**row, "a": row["b"], "b": row["a"]}, oracles.right_aligned, rule="mnn")
 
 
-def test_mnn_carries_six_axes() -> None:
+def test_mnn_allows_six_axes() -> None:
     most = MNN["most_axes"]
     shape = (2, 1) * (most // 2)
     plan = zs.plan(shape, (3,), rule="mnn")
@@ -212,7 +212,7 @@ def test_mnn_carries_six_axes() -> None:
 # The comparison itself.
 
 
-def test_a_wrong_place_or_shape_would_be_noticed() -> None:
+def test_comparison_finds_a_wrong_place_or_shape() -> None:
     plan = zs.plan((2, 2), (2,))
     rows_of = partial(oracles.placed_at((0,)), (2,))
     every = partial(oracles.right_aligned, (2, 2))

@@ -144,7 +144,7 @@ CASES = tuple(read())
 KEPT = [case for case in CASES if exclusion(case) is None]
 
 
-def test_what_is_left_out_is_counted() -> None:
+def test_excluded_cases_are_counted() -> None:
     assert len(CASES) == 6213
     left_out = Counter(exclusion(case) for case in CASES)
     assert left_out == {
@@ -156,13 +156,13 @@ def test_what_is_left_out_is_counted() -> None:
 
 
 @pytest.mark.parametrize("engine", sorted({case.engine for case in KEPT}))
-def test_agrees_with_what_was_measured(engine: str) -> None:
+def test_prediction_matches_the_measurement(engine: str) -> None:
     cases = [case for case in KEPT if case.engine == engine]
     wrong = [text for case in cases if (text := disagreement(case))]
     assert not wrong, f"{len(wrong)} of {len(cases)} cases:\n" + "\n".join(wrong[:20])
 
 
-def test_transposing_dims_are_refused_with_that_reason() -> None:
+def test_transposing_dimensions_are_refused_with_that_reason() -> None:
     cases = [case for case in CASES if exclusion(case) == TRANSPOSES]
     for case in cases:
         with pytest.raises(zs.BroadcastError) as caught:
@@ -170,7 +170,7 @@ def test_transposing_dims_are_refused_with_that_reason() -> None:
         assert caught.value.reason == "transposes", case
 
 
-def test_a_wrong_measurement_would_be_noticed() -> None:
+def test_comparison_finds_a_wrong_measurement() -> None:
     right = Case(0, "ncnn", "BinaryOp", {"op_type": 0}, (5, 5), (5,), (5, 5), ((0, 1), (0,)))
     assert disagreement(right) is None
     for wrong in (

@@ -19,7 +19,7 @@ resource = pytest.importorskip("resource", reason="limits of a process are POSIX
 
 
 @pytest.mark.parametrize("count", [10, 1_000_000])
-def test_a_worker_that_is_stopped_is_given_up_and_asked_again(count: int) -> None:
+def test_stopped_worker_is_given_up_and_restarted(count: int) -> None:
     """Of many operands it reads none: writing them must end, too. A fresh process answers."""
     process = Process("numpy", sys.executable, 2.0)
     process.start()
@@ -41,11 +41,11 @@ def test_a_worker_that_is_stopped_is_given_up_and_asked_again(count: int) -> Non
 
 
 @pytest.mark.parametrize(("seconds", "loading"), [(0.5, 60), (20, 120), (300, 240), (1e9, 240)])
-def test_loading_takes_a_few_times_as_long_as_an_answer(seconds: float, loading: float) -> None:
+def test_loading_may_take_longer_than_an_answer(seconds: float, loading: float) -> None:
     assert Process("numpy", sys.executable, seconds).loading_seconds == loading
 
 
-def test_an_engine_that_does_not_load_is_given_up(
+def test_engine_that_does_not_load_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process_module, "LEAST_LOADING", 0.2)
@@ -58,7 +58,7 @@ def test_an_engine_that_does_not_load_is_given_up(
     assert time.monotonic() - begin < 30
 
 
-def test_a_worker_is_asked_where_very_many_files_are_open() -> None:
+def test_worker_starts_with_very_many_open_files() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < 1200:
         resource.setrlimit(resource.RLIMIT_NOFILE, (1200, hard))

@@ -34,7 +34,7 @@ def reason_of(*shapes: Any, **asked: Any) -> str:
     return caught.value.reason
 
 
-def test_the_contracts_engines_are_there() -> None:
+def test_all_required_engines_have_rows() -> None:
     assert {
         *("numpy", "torch", "tensorflow", "jax", "onnxruntime"),
         *("openvino", "paddle", "ncnn", "mnn", "litert"),
@@ -43,7 +43,7 @@ def test_the_contracts_engines_are_there() -> None:
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_a_row_has_what_it_needs(name: str) -> None:
+def test_row_is_complete(name: str) -> None:
     row = ENGINES[name]
     assert row.name == name
     assert row.source
@@ -72,7 +72,7 @@ def test_find_engine_proposes_a_near_name() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_every_engine_plans_equal_shapes_and_remembers_who_was_asked(engine: str) -> None:
+def test_every_engine_plans_equal_shapes_and_is_named_in_the_plan(engine: str) -> None:
     plan = zs.plan((2, 3), (2, 3), engine=engine)
     assert plan.shape == (2, 3)
     assert plan.stretched == ((), ())
@@ -81,7 +81,7 @@ def test_every_engine_plans_equal_shapes_and_remembers_who_was_asked(engine: str
 
 
 @pytest.mark.parametrize("engine", ["numpy", "torch", "tensorflow", "jax", "onnxruntime", "mnn"])
-def test_engines_with_numpys_rule(engine: str) -> None:
+def test_engines_have_numpys_rule(engine: str) -> None:
     for a, b in (((5, 5), (5,)), ((4, 1), (4,)), ((0, 1), (1, 3)), ((), (2,))):
         assert zs.plan(a, b, engine=engine) == zs.plan(a, b)
 
@@ -122,7 +122,7 @@ def test_openvino_prelu_prefers_axis_1() -> None:
     assert reason_of((3,), (2, 3), engine="openvino", op="prelu") == "rank"
 
 
-def test_mnn_carries_nine_axes_where_its_document_says_six() -> None:
+def test_mnn_allows_nine_axes_where_its_document_allows_six() -> None:
     assert zs.plan((1,) * 9, (2,), engine="mnn").rank == 9
     with pytest.raises(zs.BroadcastError) as caught:
         zs.plan((1,) * 10, (2,), engine="mnn")
@@ -141,7 +141,7 @@ def test_ncnn_never_refuses_sizes() -> None:
     assert caught.value.reason == "no_op"
 
 
-def test_jax_refuses_dims_that_transpose() -> None:
+def test_jax_refuses_transposing_dimensions() -> None:
     with pytest.raises(zs.BroadcastError) as caught:
         zs.plan_to((2, 3), (3, 2), mode="explicit", axes_mapping=[1, 0], engine="jax")
     assert caught.value.reason == "transposes"
@@ -152,9 +152,7 @@ def test_jax_refuses_dims_that_transpose() -> None:
 # The installed release against the measured one.
 
 
-def test_another_release_is_warned_about_once(
-    monkeypatch: pytest.MonkeyPatch, fresh_warnings: None
-) -> None:
+def test_another_release_warns_once(monkeypatch: pytest.MonkeyPatch, fresh_warnings: None) -> None:
     monkeypatch.setattr(versions, "installed", lambda distribution: "99.1")
     with pytest.warns(zs.EngineVersionWarning, match="99.1 is installed"):
         versions.warn_if_unmeasured("torch")
@@ -186,7 +184,7 @@ def test_the_suite_runs_against_the_measured_releases() -> None:
     ("version", "measured"),
     [("2.13", True), ("2.13.1", True), ("2.13.0+cpu", True), ("2.131", False), ("2.1", False)],
 )
-def test_a_release_covers_its_patches(
+def test_release_covers_its_patches(
     monkeypatch: pytest.MonkeyPatch, version: str, measured: bool
 ) -> None:
     monkeypatch.setattr(versions, "installed", lambda distribution: version)
@@ -195,7 +193,7 @@ def test_a_release_covers_its_patches(
     assert versions.was_measured(row) is measured
 
 
-def test_older_releases_that_were_measured_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_older_measured_releases_do_not_warn(monkeypatch: pytest.MonkeyPatch) -> None:
     row = ENGINES["numpy"]
     assert row.measured[0] == row.release
     for release in row.measured:
@@ -205,14 +203,14 @@ def test_older_releases_that_were_measured_too(monkeypatch: pytest.MonkeyPatch) 
     assert versions.was_measured(row) is False
 
 
-def test_the_oldest_numpy_that_is_taken_was_measured() -> None:
+def test_oldest_supported_numpy_was_measured() -> None:
     project = tomllib.loads(Path(__file__).parents[2].joinpath("pyproject.toml").read_text())
     (least,) = (one for one in project["project"]["dependencies"] if one.startswith("numpy"))
     oldest = least.removeprefix("numpy>=")
     assert oldest.startswith(f"{ENGINES['numpy'].measured[-1]}.")
 
 
-def test_an_engine_that_is_not_installed_is_not_warned_about(
+def test_missing_engine_does_not_warn(
     monkeypatch: pytest.MonkeyPatch, fresh_warnings: None
 ) -> None:
     monkeypatch.setattr(versions, "installed", lambda distribution: None)
@@ -250,7 +248,7 @@ print(*[name for name in {heavy!r} if name in sys.modules])
 """
 
 
-def test_importing_and_planning_load_numpy_alone() -> None:
+def test_importing_and_planning_load_only_numpy() -> None:
     script = SCRIPT.format(engines=tuple(ENGINES), heavy=HEAVY)
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", script],
@@ -262,7 +260,7 @@ def test_importing_and_planning_load_numpy_alone() -> None:
     assert done.stdout.split() == []
 
 
-def test_a_divergence_strikes_only_within_its_bounds() -> None:
+def test_divergence_applies_only_within_its_bounds() -> None:
     """Beyond the rank and the rules that a row names it strikes no plan."""
     struck = set()
     rows = [row for engine in ENGINES.values() for row in engine.divergences if row.strikes]

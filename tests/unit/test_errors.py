@@ -112,7 +112,7 @@ DRAWINGS = {
 
 
 @pytest.mark.parametrize("name", DRAWINGS)
-def test_drawing(name: str) -> None:
+def test_error_is_drawn(name: str) -> None:
     make, text = DRAWINGS[name]
     assert str(make()).startswith(text)
 
@@ -121,7 +121,7 @@ def made(**fields: Any) -> BroadcastError:
     return BroadcastError("it does not fit", reason=Reason.EXTENT_MISMATCH, **fields)
 
 
-def test_names_stand_over_the_same_columns() -> None:
+def test_names_are_aligned_with_their_columns() -> None:
     found = made(
         rule="numpy", shapes=((20, 3), (4,)), rows=((20, 3), (None, 4)), axis=1, names=["mask", "b"]
     )
@@ -134,7 +134,7 @@ def test_names_stand_over_the_same_columns() -> None:
 
 
 @pytest.mark.parametrize("names", [(), ("a",), ("a", "b", "c", "d")])
-def test_too_few_or_many_names_never_break_an_error(names: tuple[str, ...]) -> None:
+def test_wrong_number_of_names_still_gives_an_error(names: tuple[str, ...]) -> None:
     for rows in ((), ((2, 3), (2, 4))):
         text = str(made(rule="numpy", shapes=((2, 3), (2, 4)), rows=rows, axis=1, names=names))
         assert text.splitlines()[1].split()[0] == (*names, "x")[0]
@@ -161,7 +161,7 @@ def test_long_malformed_shapes_are_cut() -> None:
     ),
     st.integers(0, 2),
 )
-def test_the_caret_is_under_the_last_digit(rows: list[list[int | None]], axis: int) -> None:
+def test_caret_is_under_the_last_digit(rows: list[list[int | None]], axis: int) -> None:
     names = default_names(len(rows))
     end = column_end(names, rows, axis)
     for line, row in zip(columns(names, rows), rows, strict=True):
@@ -170,7 +170,7 @@ def test_the_caret_is_under_the_last_digit(rows: list[list[int | None]], axis: i
         assert line[end + 1 : end + 2] in ("", " ")
 
 
-def test_default_names() -> None:
+def test_operands_have_default_names() -> None:
     assert default_names(6) == ("x", "y", "z", "w", "x4", "x5")
     assert operand_names(["a"], 3) == ("a", "y", "z")
 
@@ -218,7 +218,7 @@ HINTS = {
 
 
 @pytest.mark.parametrize("hint", HINTS)
-def test_hints(hint: str) -> None:
+def test_error_has_the_hint(hint: str) -> None:
     found = HINTS[hint]()
     assert found.hint == hint
     assert f"\n  fix: {hint}" in str(found)
@@ -230,7 +230,7 @@ def test_hints(hint: str) -> None:
     name=st.sampled_from(sorted(RULES)),
     axis=st.one_of(st.none(), st.integers(-3, 4)),
 )
-def test_what_a_hint_proposes_plans(
+def test_hinted_change_can_be_planned(
     shapes: tuple[tuple[int, ...], ...], name: str, axis: int | None
 ) -> None:
     kwargs: dict[str, Any] = {"rule": name, "axis": axis}
@@ -252,12 +252,12 @@ def _hint_of(shapes: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     return hint
 
 
-def test_a_wrong_hint_would_be_noticed() -> None:
+def test_comparison_finds_a_wrong_hint() -> None:
     with pytest.raises(BroadcastError):
         obey("reshape y to (4, 1)", ((2, 3, 4), (3,)), {"rule": "numpy"})
 
 
-def test_a_hint_is_looked_for_once_and_only_when_asked() -> None:
+def test_hint_is_computed_once_and_on_request() -> None:
     asked = []
     found = made(hint=lambda: asked.append(1) or "do this")  # type: ignore[func-returns-value]
     assert asked == []
@@ -271,7 +271,7 @@ def test_a_hint_is_looked_for_once_and_only_when_asked() -> None:
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
-def test_pickled_errors_are_the_same(protocol: int) -> None:
+def test_pickled_errors_are_equal(protocol: int) -> None:
     found = error((2, 3, 4, 5), (3, 5), engine="ncnn")
     again = pickle.loads(pickle.dumps(found, protocol))
     assert type(again) is BroadcastError
@@ -281,7 +281,7 @@ def test_pickled_errors_are_the_same(protocol: int) -> None:
     assert again.rule.engine == "ncnn"
 
 
-def test_a_pickled_error_keeps_its_class() -> None:
+def test_pickled_error_keeps_its_class() -> None:
     with pytest.raises(NotExpressible) as caught:
         zs.plan((5, 1), (5,)).express("none")
     again = pickle.loads(pickle.dumps(caught.value))
@@ -290,14 +290,14 @@ def test_a_pickled_error_keeps_its_class() -> None:
     assert str(copy.copy(caught.value)) == str(caught.value)
 
 
-def test_an_error_is_a_value_error_with_a_plain_reason() -> None:
+def test_error_is_a_value_error_with_a_string_reason() -> None:
     found = error((2,), (3,))
     assert isinstance(found, ValueError)
     assert found.reason == "extent_mismatch"
     assert found.rule == "numpy"
 
 
-def test_a_misfit_never_reaches_a_user() -> None:
+def test_users_never_see_a_misfit() -> None:
     for bad in ((2, -1), "23", 2**70, (2**70,), object(), {"a": 1}, [[1]], (True,)):
         with pytest.raises(BroadcastError) as caught:
             zs.plan(bad, (3,))

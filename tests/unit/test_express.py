@@ -105,9 +105,7 @@ def check_laid_out(plan: zs.Plan, e: Any, engine: str | None) -> None:
 
 
 @pytest.mark.parametrize(("rule", "engine"), PLACES)
-def test_what_is_returned_means_the_same_and_a_refusal_has_none(
-    rule: str, engine: str | None
-) -> None:
+def test_expressed_plan_is_equal_and_refusals_are_right(rule: str, engine: str | None) -> None:
     said = refused = 0
     for k, plan in enumerate(sample()):
         try:
@@ -133,7 +131,7 @@ def test_what_is_returned_means_the_same_and_a_refusal_has_none(
     assert refused or said == len(sample())
 
 
-def test_the_least_change_comes_first() -> None:
+def test_smallest_change_comes_first() -> None:
     assert zs.plan((2, 3), (3,)).express("numpy").describe() == "nothing to change"
     e = zs.plan((5, 5), (5,)).express("ncnn")
     assert (e.shapes, e.attributes, e.swapped, e.changed) == (
@@ -151,7 +149,7 @@ def test_the_least_change_comes_first() -> None:
     assert e.describe() == "swap the operands"
 
 
-def test_a_broadcast_op_in_other_modes() -> None:
+def test_broadcast_op_is_expressed_in_other_modes() -> None:
     p = zs.plan_to((16,), (1, 16, 5, 5), mode="explicit", axes_mapping=[1])
     for mode in ("numpy", "unidirectional", "bidirectional"):
         data, target = p.express(mode).shapes
@@ -175,7 +173,7 @@ def test_a_broadcast_op_in_other_modes() -> None:
 RULES_OF = {"unidirectional": "numpy"}
 
 
-def test_three_operands() -> None:
+def test_three_operands_are_expressed() -> None:
     p = zs.plan((2, 3, 4), (3, 1), (4,))
     assert zs.plan(*p.express("mnn").shapes, rule="mnn") == p
     for rule in ("none", "ncnn", "pdpd"):
@@ -224,7 +222,7 @@ def pairs_of_rank(rank: int) -> Iterator[zs.Plan]:
 
 
 @pytest.mark.parametrize("rank", [5, 6])
-def test_merging_computes_the_same_and_a_refusal_has_no_grouping(rank: int) -> None:
+def test_merged_axes_compute_the_same(rank: int) -> None:
     merged = refused = 0
     for plan in pairs_of_rank(rank):
         try:
@@ -244,7 +242,7 @@ def test_merging_computes_the_same_and_a_refusal_has_no_grouping(rank: int) -> N
     assert refused > 3
 
 
-def test_merging_is_reported_and_only_done_where_a_rank_limit_asks() -> None:
+def test_merging_is_reported_and_only_done_for_a_rank_limit() -> None:
     e = zs.plan((2, 3, 4, 5, 6), (6,)).express("ncnn")
     assert e.merged_axes
     assert "reshape it back" in e.describe()
@@ -254,7 +252,7 @@ def test_merging_is_reported_and_only_done_where_a_rank_limit_asks() -> None:
     assert caught.value.reason == "no_rule"
 
 
-def test_a_scalar_is_a_vector_of_one_on_ncnn() -> None:
+def test_scalar_is_a_vector_of_one_on_ncnn() -> None:
     e = zs.plan((), ()).express("ncnn")
     assert (e.shapes, e.merged_axes, e.result_shape) == (((1,), (1,)), ((),), (1,))
 
@@ -262,14 +260,14 @@ def test_a_scalar_is_a_vector_of_one_on_ncnn() -> None:
 # The value.
 
 
-def test_what_is_cached_cannot_be_changed() -> None:
+def test_cached_expression_is_immutable() -> None:
     plan = zs.plan((2, 3, 4), (3,), rule="paddle", axis=1)
     first = plan.express("pdpd")
     first.attributes["axis"] = 99  # type: ignore[index]
     assert plan.express("pdpd").attributes == {"axis": 1}
 
 
-def test_equal_plans_written_differently_are_answered_each() -> None:
+def test_equal_plans_of_other_shapes_have_their_own_answers() -> None:
     long, short = zs.plan((5, 5), (1, 5)), zs.plan((5, 5), (5,))
     assert long == short
     assert (long.express("ncnn").changed, short.express("ncnn").changed) == (
@@ -278,7 +276,7 @@ def test_equal_plans_written_differently_are_answered_each() -> None:
     )
 
 
-def test_pickle_and_json() -> None:
+def test_expression_can_be_pickled_and_is_json() -> None:
     e = zs.plan((2, 3, 4, 5, 6), (3, 1, 1, 1), rule="paddle", axis=1).express("ncnn")
     for again in (pickle.loads(pickle.dumps(e)), copy.deepcopy(e)):
         assert again == e
@@ -298,7 +296,7 @@ def test_pickle_and_json() -> None:
         (["pdpd"], "openvino", "no_rule"),
     ],
 )
-def test_unknown_names(rule: Any, engine: Any, reason: str) -> None:
+def test_unknown_names_are_refused(rule: Any, engine: Any, reason: str) -> None:
     with pytest.raises(zs.BroadcastError) as caught:
         zs.plan((2, 3), (3,)).express(rule, engine=engine)
     assert caught.value.reason == reason
@@ -329,7 +327,7 @@ def open_plan(draw: st.DrawFn) -> zs.Plan:
     rule=st.sampled_from(["numpy", "pdpd", "paddle", "ncnn", "none", "mnn"]),
     numbers=st.lists(st.lists(st.integers(0, 3), min_size=8, max_size=8), min_size=6, max_size=6),
 )
-def test_what_is_said_of_symbols_holds_of_numbers(
+def test_expression_of_symbols_holds_for_numbers(
     plan: zs.Plan, rule: str, numbers: list[list[int]]
 ) -> None:
     try:
@@ -366,11 +364,11 @@ def test_what_is_said_of_symbols_holds_of_numbers(
         (zs.plan_to(("N",), ("M", 4, "K")), "explicit", "set axes_mapping=[2]"),
     ],
 )
-def test_words_for_symbols(plan: zs.Plan, rule: str, words: str) -> None:
+def test_expression_of_symbols_is_described(plan: zs.Plan, rule: str, words: str) -> None:
     assert plan.express(rule).describe() == words
 
 
-def test_plans_that_are_alike_but_for_their_facts_are_told_apart() -> None:
+def test_plans_that_differ_only_in_facts_have_their_own_answers() -> None:
     shapes = ("N", 3), ("N", 3)
     assert zs.plan(*shapes) == zs.plan(*shapes, facts="N >= 1")
     wide = zs.plan(("N", 3), ("M", 3), facts="N >= 2")
@@ -386,7 +384,7 @@ def test_axes_that_may_stretch_are_not_merged() -> None:
         zs.plan((2, 3, 4, "N", 6), (1, 3, 1, "M", 6)).express("ncnn")
 
 
-def test_what_holds_for_some_sizes_is_data() -> None:
+def test_condition_of_an_expression_is_data() -> None:
     data = zs.plan(("N", 3), ("M", 3)).express("none").as_dict()
     assert data["only_if"] == "M == N"
     assert data["shapes"] == (("N", 3), ("M", 3))

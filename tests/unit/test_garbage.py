@@ -52,7 +52,7 @@ def ask(rng: random.Random) -> zs.Plan:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_plan_or_an_error_that_can_be_read(seed: int) -> None:
+def test_garbage_gives_a_plan_or_a_readable_error(seed: int) -> None:
     rng = random.Random(seed)
     planned = refused = 0
     for _ in range(800):

@@ -48,19 +48,19 @@ def right_answer(case: Case) -> Reply:
     return Reply(ReplyKind.RESULT, arrays=tuple(expected_values(case, plan)))
 
 
-def test_the_right_answer_is_equal() -> None:
+def test_right_result_is_equal() -> None:
     assert judge(CASE, predict(CASE), right_answer(CASE)) is Judged.EQUAL
 
 
 @pytest.mark.parametrize("element", range(6))
-def test_one_wrong_element_is_a_disagreement(element: int) -> None:
+def test_wrong_element_is_a_disagreement(element: int) -> None:
     array = right_answer(CASE).arrays[0].copy()
     array.reshape(-1)[element] += 1
     wrong = Reply(ReplyKind.RESULT, arrays=(array,))
     assert judge(CASE, predict(CASE), wrong) is Judged.DISAGREE
 
 
-def test_the_right_values_in_another_shape_are_a_disagreement() -> None:
+def test_right_values_in_another_shape_are_a_disagreement() -> None:
     (right,) = right_answer(CASE).arrays
     turned = Reply(ReplyKind.RESULT, arrays=(right.reshape(3, 2),))
     assert judge(CASE, predict(CASE), turned) is Judged.DISAGREE
@@ -75,18 +75,18 @@ def test_results_of_too_few_passes_are_a_disagreement() -> None:
 
 
 @pytest.mark.parametrize("kind", [kind for kind in ReplyKind if kind is not ReplyKind.RESULT])
-def test_no_answer_to_a_valid_plan_is_a_disagreement(kind: ReplyKind) -> None:
+def test_missing_answer_to_a_valid_plan_is_a_disagreement(kind: ReplyKind) -> None:
     assert judge(CASE, predict(CASE), Reply(kind)) is Judged.DISAGREE
 
 
-def test_a_result_where_a_refusal_is_predicted_is_a_disagreement() -> None:
+def test_result_instead_of_a_predicted_refusal_is_a_disagreement() -> None:
     case = Case("numpy", "subtract", (2,), (3,))
     result = Reply(ReplyKind.RESULT, arrays=(np.zeros(3),))
     assert judge(case, predict(case), result) is Judged.DISAGREE
     assert judge(case, predict(case), Reply(ReplyKind.REFUSED)) is Judged.REFUSE
 
 
-def test_a_refusal_where_a_silent_error_is_predicted_is_a_disagreement() -> None:
+def test_refusal_instead_of_a_predicted_silent_error_is_a_disagreement() -> None:
     case = Case("ncnn", "BinaryOp", (2, 3), (4, 5), attrs={"op_type": 0})
     predicted = predict(case)
     assert isinstance(predicted, zs.BroadcastError)
@@ -95,13 +95,13 @@ def test_a_refusal_where_a_silent_error_is_predicted_is_a_disagreement() -> None
     assert judge(case, predicted, Reply(ReplyKind.CRASHED)) is Judged.SILENT
 
 
-def test_a_silent_error_that_gives_numpys_answer_is_a_disagreement() -> None:
+def test_predicted_silent_error_with_numpys_result_is_a_disagreement() -> None:
     claim = zs.BroadcastError("claimed", reason=Reason.WRONG_RESULT, silent=True)
     assert judge(CASE, claim, right_answer(CASE)) is Judged.DISAGREE
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_operands_tell_every_misplacement_apart(name: str) -> None:
+def test_operands_distinguish_every_misplacement(name: str) -> None:
     """Rolling, reversing or transposing an operand changes the values of every kind."""
     kind = KINDS[name]
     if name == "where":
@@ -124,7 +124,7 @@ def test_operands_tell_every_misplacement_apart(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_operands_stay_apart_up_to_the_limit(name: str) -> None:
+def test_operands_are_distinct_up_to_the_limit(name: str) -> None:
     kind = KINDS[name]
     count = min(kind.limit, 1024)
     operands = 3 if name == "where" else 1 if name == "broadcast" else 2
@@ -143,7 +143,7 @@ def test_operands_stay_apart_up_to_the_limit(name: str) -> None:
 
 
 @pytest.mark.parametrize("engine", CATALOGUE)
-def test_generated_cases_are_seeded_and_of_every_mood(engine: str) -> None:
+def test_generated_cases_are_seeded_and_of_every_kind(engine: str) -> None:
     cases = list(generate(engine, 600, 3))
     assert cases == list(generate(engine, 600, 3))
     assert cases != list(generate(engine, 600, 4))
@@ -158,11 +158,11 @@ def test_generated_cases_are_seeded_and_of_every_mood(engine: str) -> None:
             assert min((*case.a, *case.b), default=0) >= 0
 
 
-def test_every_engine_of_the_catalogue_has_a_runner() -> None:
+def test_every_engine_has_a_runner() -> None:
     assert set(CATALOGUE) == set(RUNNERS)
 
 
-def test_the_ladder_climbs_to_the_highest_rank() -> None:
+def test_ladder_reaches_the_highest_rank() -> None:
     assert max(len(case.a) for case in ladder("numpy")) == 64
 
 
@@ -175,7 +175,7 @@ def test_numpy_in_a_worker_agrees() -> None:
     assert report.count(Judged.REFUSE) > 50
 
 
-def test_a_worker_that_dies_is_an_outcome_and_the_next_case_runs() -> None:
+def test_crashed_worker_is_an_outcome_and_the_next_case_runs() -> None:
     with Process("numpy") as process:
         assert process._process is not None
         process._process.kill()
@@ -184,7 +184,7 @@ def test_a_worker_that_dies_is_an_outcome_and_the_next_case_runs() -> None:
         assert ask(process, CASE).kind is ReplyKind.RESULT
 
 
-def test_a_worker_that_is_too_late_is_an_outcome() -> None:
+def test_late_worker_is_an_outcome() -> None:
     with Process("numpy", seconds=0.0) as process:
         assert ask(process, CASE).kind is ReplyKind.CRASHED
 
@@ -195,7 +195,7 @@ def test_a_call_without_a_function_is_broken_not_refused() -> None:
     assert reply.kind is ReplyKind.BROKEN
 
 
-def test_a_missing_engine_is_reported_by_name(
+def test_missing_engine_is_reported_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # A package of the engine's name that cannot be imported stands for one that is not installed.
@@ -207,12 +207,12 @@ def test_a_missing_engine_is_reported_by_name(
     assert "not run: torch: not installed: no torch here" in capsys.readouterr().out
 
 
-def test_a_worker_that_cannot_start_says_why() -> None:
+def test_worker_that_cannot_start_gives_the_reason() -> None:
     with pytest.raises(NotStarted, match="numpy does not start"):
         Process("numpy", "/bin/false").start()
 
 
-def test_a_worker_sees_nothing_that_lies_beside_zerostride(tmp_path: Path) -> None:
+def test_worker_imports_nothing_from_beside_zerostride(tmp_path: Path) -> None:
     """Another interpreter's worker is not to get this one's NumPy, protobuf or engines."""
     package = Path(zs.__file__).parent
     shutil.copytree(package, tmp_path / "zerostride", ignore=shutil.ignore_patterns("*.so"))
@@ -233,7 +233,7 @@ def test_a_worker_sees_nothing_that_lies_beside_zerostride(tmp_path: Path) -> No
     assert "No module named neighbour" in done.stderr
 
 
-def test_interpreters_come_from_the_option_then_the_environment(
+def test_interpreter_comes_from_the_option_then_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert interpreter_for("paddle") == sys.executable
@@ -244,14 +244,14 @@ def test_interpreters_come_from_the_option_then_the_environment(
         interpreter_for("paddle", {"paddle": "/nowhere/python"})
 
 
-def test_the_command_line_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_line_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["conformance", "--engine", "numpy", "--cases", "60", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert report["ok"] is True
     assert report["engines"][0]["cases"] == 60
 
 
-def test_the_command_line_exits_with_1_where_a_file_contradicts(
+def test_command_line_exits_with_1_if_a_file_contradicts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     row = {"engine": "numpy", "op": "add", "attrs": {}, "a": [2, 3], "b": [3]}
@@ -275,7 +275,7 @@ def test_the_command_line_exits_with_1_where_a_file_contradicts(
         (["conformance", "--engine", "numpy", "--python", "numpy=/nowhere"], "/nowhere"),
     ],
 )
-def test_bad_input_is_one_clear_line(
+def test_bad_input_is_one_line(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments) == 2
@@ -284,7 +284,7 @@ def test_bad_input_is_one_clear_line(
     assert error.count("\n") == 1
 
 
-def test_a_probe_of_no_engine_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_probe_of_no_engine_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command(probe, "probe", ["nothing"]) == 2
     error = capsys.readouterr().err
     assert "no engine 'nothing'" in error
@@ -292,7 +292,7 @@ def test_a_probe_of_no_engine_is_one_clear_line(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize("line", ["not json", "[1]", '{"engine": "numpy"}'])
-def test_a_malformed_line_is_named(tmp_path: Path, line: str) -> None:
+def test_malformed_line_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_text("\n" + line)
     with pytest.raises(BadInput, match=r"cases\.jsonl:2 is not a case"):

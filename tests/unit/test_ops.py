@@ -18,14 +18,14 @@ NCNN_BINARY_OPS, NCNN_UNARY_OPS = range(19), range(28)
 
 @pytest.mark.parametrize("op", OPS.values(), ids=lambda op: op.name)
 class TestRow:
-    def test_numpy_has_what_the_row_names(self, op):
+    def test_numpy_has_the_named_functions(self, op):
         assert not op.numpy or callable(getattr(np, op.numpy))
         assert callable(KERNELS[op.name])
 
-    def test_columns_are_known(self, op):
+    def test_names_are_of_known_columns(self, op):
         assert set(op.names) | set(op.reversed_names) <= set(COLUMNS)
 
-    def test_swap_gives_the_same_with_the_operands_exchanged(self, op):
+    def test_exchanged_operands_give_the_same_result(self, op):
         if op.swap is None:
             return
         x, y = np.array([1, 5, 2, 3]), np.array([4, 5, 0, 3])
@@ -33,7 +33,7 @@ class TestRow:
         np.testing.assert_array_equal(KERNELS[op.name](x, y), exchanged)
         assert OPS[op.swap].swap == op.name
 
-    def test_variants_are_of_engines_that_have_the_op(self, op):
+    def test_variants_belong_to_engines_that_have_the_op(self, op):
         for engine, functions in op.variants.items():
             name, _, processor = engine.partition("/")
             assert name in ENGINES
@@ -65,7 +65,7 @@ def test_every_variant_is_used_and_every_engine_has_its_dtypes():
     assert set(DTYPES) == {row.name for row in ENGINES.values() if row.run} - {"numpy"}
 
 
-def test_ncnn_numbers_are_all_there_once():
+def test_ncnns_binary_op_numbers_appear_once():
     numbers = [
         name
         for op in OPS.values()
@@ -75,7 +75,7 @@ def test_ncnn_numbers_are_all_there_once():
     assert sorted(numbers) == list(NCNN_BINARY_OPS)
 
 
-def test_every_number_of_ncnns_unary_op_is_there_once():
+def test_ncnns_unary_op_numbers_appear_once():
     names = [name for op in OPS.values() for name in op.names.get("ncnn", ())]
     numbers = [int(str(name)[8:]) for name in names if str(name).startswith("UnaryOp.")]
     assert sorted(numbers) == list(NCNN_UNARY_OPS)
@@ -90,7 +90,7 @@ NOT_OF_MNN = {
 }
 
 
-def test_every_operation_of_mnn_is_there():
+def test_every_operation_of_mnn_has_a_row():
     names = {name for op in OPS.values() for name in op.names.get("mnn", ())}
     assert {*BINARY.values(), *UNARY.values()} - names == set(NOT_OF_MNN)
 
@@ -117,7 +117,7 @@ FakeQuantize FakeConvert
 """
 
 
-def test_every_element_wise_op_of_openvino_is_there():
+def test_every_element_wise_op_of_openvino_has_a_row():
     names = {name for op in OPS.values() for name in op.names.get("openvino", ())}
     listed = set(OPENVINO.split())
     assert listed <= OPENVINO_OPS
@@ -144,7 +144,7 @@ Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Where Xor
 """
 
 
-def test_every_element_wise_op_of_onnx_is_there():
+def test_every_element_wise_op_of_onnx_has_a_row():
     defs = pytest.importorskip("onnx.defs", reason="the list is onnx's")
     names = {name for op in OPS.values() for name in op.names.get("onnx", ())}
     known = {schema.name for schema in defs.get_all_schemas() if schema.domain == ""}
@@ -155,13 +155,13 @@ def test_every_element_wise_op_of_onnx_is_there():
 
 
 class TestParameters:
-    def test_engines_without_them_have_the_op(self):
+    def test_listed_engines_lack_the_op(self):
         for op in OPS.values():
             assert all(column_of(engine) in op.names for engine in op.fixed)
             assert not op.fixed or op.parameters
             assert op.tensors == op.operands - len(op.parameters) >= 1
 
-    def test_defaults(self):
+    def test_parameters_have_defaults(self):
         assert dict(OPS["shrink"].parameters) == {"bias": 0.0, "lambd": 0.5}
         assert OPS["shrink"].tensors == 1
 
@@ -187,21 +187,21 @@ class TestParameters:
         ("bitwise_not", None, "bitwise_invert"),
     ],
 )
-def test_find_op(name, engine, expected):
+def test_find_op_knows_engines_names(name, engine, expected):
     assert find_op(name, engine).name == expected
 
 
 @pytest.mark.parametrize(
     ("name", "engine"), [("ad", None), (7, "ncnn"), ("Add", "ncnn"), (1, None)]
 )
-def test_no_such_op(name, engine):
+def test_unknown_op_is_refused(name, engine):
     with pytest.raises(BroadcastError, match="there is no op") as caught:
         find_op(name, engine)
     assert caught.value.reason == "unknown_op"
     assert caught.value.hint
 
 
-def test_hints_are_near():
+def test_unknown_op_gets_near_names():
     with pytest.raises(BroadcastError, match=r"there is no op 'substract'.*\n.*subtract"):
         find_op("substract")
     with pytest.raises(BroadcastError) as caught:
@@ -209,7 +209,7 @@ def test_hints_are_near():
     assert caught.value.hint.startswith("one of add")
 
 
-def test_reversed_names():
+def test_reversed_names_find_their_op():
     assert find_reversed(7, "ncnn") is OPS["subtract"]
     assert find_reversed("RDIV", "ncnn") is OPS["divide"]
     assert find_reversed(0, "ncnn") is None

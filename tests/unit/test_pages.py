@@ -23,7 +23,7 @@ def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("at_root")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_sessions_show_what_happens(page: Path) -> None:
+def test_pycon_examples_show_the_real_output(page: Path) -> None:
     failed, _ = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
     assert failed == 0
 
@@ -53,13 +53,13 @@ def test_python_blocks_run(page: Path) -> None:
         exec(compile(above + block[1], str(page), "exec"), names)
 
 
-def test_blocks_are_found_and_their_libraries() -> None:
+def test_blocks_and_their_missing_libraries_are_found() -> None:
     assert BLOCK.search((ROOT / "README.md").read_text("utf-8"))
     assert lacking("import os\nimport zarr_which_is_none") == []
     assert all(importlib.util.find_spec(name) is None for name in lacking("import jax, os"))
 
 
-def test_made_pages_are_current(capsys: pytest.CaptureFixture[str]) -> None:
+def test_generated_pages_are_current(capsys: pytest.CaptureFixture[str]) -> None:
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
     assert spec is not None
     assert spec.loader is not None

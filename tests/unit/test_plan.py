@@ -19,7 +19,7 @@ def pdpd() -> zs.Plan:
     return zs.plan((2, 3, 4, 5), (3, 4), rule="pdpd", axis=1)
 
 
-def test_members() -> None:
+def test_plan_has_its_members() -> None:
     p = pdpd()
     assert p.shape == (2, 3, 4, 5)
     assert p.operands == ((2, 3, 4, 5), (3, 4))
@@ -33,13 +33,13 @@ def test_members() -> None:
     assert repr(p) == "<Plan (2, 3, 4, 5), (3, 4) -> (2, 3, 4, 5) by rule 'pdpd' axis=1>"
 
 
-def test_operands_are_plain_tuples_whatever_was_given() -> None:
+def test_operands_are_plain_tuples() -> None:
     p = zs.plan([np.int32(2), 3], np.array([3]))
     assert p.operands == ((2, 3), (3,))
     assert all(type(size) is int for shape in (*p.operands, p.shape) for size in shape)
 
 
-def test_a_dropped_axis_maps_to_none() -> None:
+def test_dropped_axis_maps_to_none() -> None:
     p = zs.plan((2, 3, 4), (3, 1), rule="pdpd", axis=1)
     assert p.axes_mapping == ((0, 1, 2), (1, None))
     assert p.aligned[1] == (1, 3, 1)
@@ -54,7 +54,7 @@ def test_one_to_zero_is_stretched_and_one_to_one_is_not() -> None:
     assert view.shape == (0, 1)
 
 
-def test_two_sided_is_the_accident_of_a_column_against_a_vector() -> None:
+def test_column_and_vector_are_two_sided() -> None:
     assert zs.plan((4, 1), (4,)).two_sided
     assert not zs.plan((4, 1), (4, 4)).two_sided
     assert not zs.plan((4, 1), (1, 1)).two_sided
@@ -64,7 +64,7 @@ def test_two_sided_is_the_accident_of_a_column_against_a_vector() -> None:
 # Value semantics.
 
 
-def test_equality_and_hash_are_shape_and_aligned_alone() -> None:
+def test_equality_and_hash_depend_on_shape_and_aligned() -> None:
     p = pdpd()
     same = [
         zs.plan((2, 3, 4, 5), (3, 4, 1)),
@@ -92,18 +92,18 @@ def test_equality_and_hash_are_shape_and_aligned_alone() -> None:
     ],
     ids=repr,
 )
-def test_other_meanings_are_unequal(other: Any) -> None:
+def test_different_alignments_are_unequal(other: Any) -> None:
     assert pdpd() != other
 
 
-def test_other_results_of_one_operand_are_unequal() -> None:
+def test_different_result_shapes_are_unequal() -> None:
     assert zs.plan_to((3,), (2, 3)).aligned == zs.plan_to((3,), (4, 3)).aligned
     assert zs.plan_to((3,), (2, 3)) != zs.plan_to((3,), (4, 3))
     assert zs.plan_to((3,), (2, 3)) == zs.plan_to((1, 3), (2, 1), mode="bidirectional")
 
 
 @pytest.mark.parametrize("name", ["shape", "operands", "axes_mapping", "rule", "aligned", "new"])
-def test_frozen(name: str) -> None:
+def test_plan_is_frozen(name: str) -> None:
     p = pdpd()
     with pytest.raises((dataclasses.FrozenInstanceError, TypeError)):
         setattr(p, name, ())
@@ -111,7 +111,7 @@ def test_frozen(name: str) -> None:
         del p.shape
 
 
-def test_the_rules_attributes_are_frozen_and_not_the_callers() -> None:
+def test_rules_attributes_are_frozen_copies() -> None:
     axes = [1]
     p = zs.plan_to((16,), (1, 16), mode="explicit", axes_mapping=axes)
     axes[0] = 0
@@ -143,7 +143,7 @@ def test_pickle_and_copy_keep_everything(p: zs.Plan) -> None:
         assert (q.rule.engine, q.rule.op) == (p.rule.engine, p.rule.op)
 
 
-def test_rule_use_is_a_string_that_remembers() -> None:
+def test_rule_use_is_a_string_with_attributes() -> None:
     use = RuleUse("pdpd", {"axis": 1}, engine="openvino", op="add")
     assert use == "pdpd"
     assert type(use.name) is str
@@ -161,7 +161,7 @@ def test_rule_use_is_a_string_that_remembers() -> None:
         ((2, 3), ((2,),), ((0, 1),)),  # places for axes there are not
     ],
 )
-def test_a_plan_that_means_nothing_cannot_be_made(shape: Any, operands: Any, mapping: Any) -> None:
+def test_invalid_plan_cannot_be_made(shape: Any, operands: Any, mapping: Any) -> None:
     with pytest.raises(AssertionError):
         zs.Plan(shape, operands, mapping, RuleUse("test"))
 
@@ -169,7 +169,7 @@ def test_a_plan_that_means_nothing_cannot_be_made(shape: Any, operands: Any, map
 # Views and strides.
 
 
-def test_views_are_zero_copy_read_only_and_of_stride_zero_where_stretched() -> None:
+def test_views_are_read_only_with_stride_zero_where_stretched() -> None:
     p = pdpd()
     a, b = np.zeros(p.operands[0]), np.arange(12.0).reshape(3, 4)
     views = p.views(a, b)
@@ -185,7 +185,7 @@ def test_views_are_zero_copy_read_only_and_of_stride_zero_where_stretched() -> N
         views[1][0, 0, 0, 0] = 1
 
 
-def test_views_of_strided_and_fortran_and_negative_arrays_do_not_copy() -> None:
+def test_views_of_strided_fortran_and_negative_arrays_do_not_copy() -> None:
     p = zs.plan((2, 3, 4), (3, 1), rule="pdpd", axis=1)
     base = np.arange(240).reshape(4, 6, 10)
     arrays = (base[::2, ::-2, 1:9:2], np.asfortranarray(base[0])[::2, :1])
@@ -200,13 +200,13 @@ def test_views_take_lists_and_scalars() -> None:
 
 
 @pytest.mark.parametrize("arrays", [(), (np.zeros((2, 3)),), (np.zeros((2, 3)),) * 3])
-def test_views_want_one_array_an_operand(arrays: Any) -> None:
+def test_views_need_one_array_per_operand(arrays: Any) -> None:
     with pytest.raises(zs.BroadcastError) as caught:
         zs.plan((2, 3), (3,)).views(*arrays)
     assert caught.value.reason == "operand_count"
 
 
-def test_views_want_the_planned_shape() -> None:
+def test_views_need_the_planned_shape() -> None:
     p = zs.plan((2, 3), (3,))
     for wrong in (np.zeros((3, 1)), np.zeros((1, 3)), np.zeros(1), 0):
         with pytest.raises(zs.BroadcastError) as caught:
@@ -214,7 +214,7 @@ def test_views_want_the_planned_shape() -> None:
         assert caught.value.reason == "extent_mismatch"
 
 
-def test_strides_are_in_the_unit_given_and_want_one_an_axis() -> None:
+def test_strides_have_the_given_unit_and_one_per_axis() -> None:
     p = zs.plan((2, 3, 4), (3, 1))
     assert p.strides(0, (12, 4, 1)) == (12, 4, 1)
     assert p.strides(1, (1, 1)) == (0, 1, 0)
@@ -226,7 +226,7 @@ def test_strides_are_in_the_unit_given_and_want_one_an_axis() -> None:
             p.strides(k, (1, 1))
 
 
-def test_strides_reach_the_elements_that_views_show() -> None:
+def test_strides_address_the_elements_of_the_views() -> None:
     for a, b in (((3, 5), (5,)), ((5, 5), (5,)), ((2, 1, 3), (1, 4, 1)), ((1, 3), (0, 1))):
         p = zs.plan(a, b, rule="ncnn")
         for k, shape in enumerate(p.operands):
@@ -248,5 +248,5 @@ def test_sixty_four_axes_can_be_viewed() -> None:
 @pytest.mark.parametrize(
     "name", ["explain", "svg", "_repr_html_", "express", "code", "unbroadcast"]
 )
-def test_what_higher_floors_make_of_a_plan_is_there(name: str) -> None:
+def test_attached_methods_are_callable(name: str) -> None:
     assert callable(getattr(pdpd(), name))

@@ -34,7 +34,7 @@ def refusal_to(*given: Any, **asked: Any) -> zs.BroadcastError:
 
 
 @pytest.mark.parametrize("bad", [2.0, True, np.float64(2), np.True_, None])
-def test_the_cached_plan_cannot_be_reached_by_what_equals_it(bad: Any) -> None:
+def test_cached_plan_is_not_returned_for_equal_other_types(bad: Any) -> None:
     for plain in ((2, 1), (1, 2)):
         first = zs.plan(plain, (1,))
         assert zs.plan(plain, (1,)) is first  # cached
@@ -50,20 +50,20 @@ def test_the_cached_plan_cannot_be_reached_by_what_equals_it(bad: Any) -> None:
         assert refusal((2, 3), (3,), rule="onnx6", broadcast=switch).reason == "attribute"
 
 
-def test_a_refusal_first_does_not_poison_either() -> None:
+def test_earlier_refusal_does_not_change_the_cache() -> None:
     planner._cached.cache_clear()
     assert refusal((7.0, 1), (1,)).reason == "bad_extent"
     assert zs.plan((7, 1), (1,)).shape == (7, 1)
     assert refusal((7.0, 1), (1,)).reason == "bad_extent"
 
 
-def test_lists_and_numpy_integers_share_the_plan_of_plain_numbers() -> None:
+def test_lists_and_numpy_integers_share_a_plan_with_plain_numbers() -> None:
     plain = zs.plan((2, 3), (3,))
     assert zs.plan([2, 3], (3,)) is plain
     assert zs.plan((np.int64(2), 3), np.array([3])) is plain
 
 
-def test_other_questions_about_the_same_shapes_are_not_confused() -> None:
+def test_other_questions_about_the_same_shapes_are_cached_separately() -> None:
     shapes = ((5, 5), (5,))
     plans = [
         zs.plan(*shapes),
@@ -100,7 +100,7 @@ ARRAYS = (
 
 
 @pytest.mark.parametrize("array", ARRAYS, ids=repr)
-def test_an_array_is_no_shape(array: Any) -> None:
+def test_array_is_no_shape(array: Any) -> None:
     for asked in ({}, {"engine": "ncnn"}, {"rule": zs.strict()}, {"facts": "N > 1"}):
         error = refusal(("N", 3) if "facts" in asked else (2, 3), array, **asked)
         assert error.detail == "y is an array, where shapes are expected"
@@ -116,7 +116,7 @@ def test_an_array_is_no_shape(array: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [int, np.uint8])
-def test_a_vector_of_sizes_is_a_shape(dtype: Any) -> None:
+def test_vector_of_sizes_is_a_shape(dtype: Any) -> None:
     sizes = np.array([2, 3], dtype)
     assert zs.plan(sizes, (3,)) is zs.plan((2, 3), (3,))
     assert zs.plan_to((3,), sizes).shape == (2, 3)
@@ -128,7 +128,7 @@ def test_a_vector_of_sizes_is_a_shape(dtype: Any) -> None:
 @pytest.mark.parametrize(
     "shape", [iter((2, -3)), iter((2, 3)), (n for n in (2, 3)), {2, 3}, b"\x02"]
 )
-def test_what_can_be_read_once_or_has_no_order_is_no_shape(shape: Any) -> None:
+def test_iterators_and_sets_are_no_shapes(shape: Any) -> None:
     assert refusal(shape, (2,)).reason == "bad_extent"
     assert refusal_to(shape, (2, 3)).reason == "bad_extent"
     assert refusal_to((2,), shape).reason == "bad_extent"
@@ -165,7 +165,7 @@ def test_unknown_names_are_refused(asked: Any, reason: str) -> None:
 
 
 @pytest.mark.parametrize("op", [17, ["expand"], True, 1.0, b"expand"])
-def test_a_broadcast_op_has_a_name(op: Any) -> None:
+def test_broadcast_op_has_a_name(op: Any) -> None:
     for engine in (None, "torch", "ncnn"):
         assert refusal_to((3,), (2, 3), op=op, engine=engine).reason in ("unknown_op", "no_op")
 
@@ -177,19 +177,19 @@ def test_unknown_modes_are_refused(mode: Any) -> None:
     assert error.hint == "one of numpy, bidirectional, explicit"
 
 
-def test_an_op_is_known_by_any_engines_name() -> None:
+def test_op_is_known_by_any_engines_name() -> None:
     assert zs.plan((2, 3), (3,), op="Add").rule.op == "add"
     assert zs.plan((2, 3), (3,), op="elementwise_sub", engine="paddle").rule.op == "subtract"
     assert zs.plan((2, 3), (3,), op="add", engine="ncnn").rule.op == "add"
     assert zs.plan((2, 3), (3,), op=17, engine="ncnn").rule.op == "remainder"
 
 
-def test_an_engines_own_name_for_an_op_counts_first() -> None:
+def test_engines_own_name_for_an_op_comes_first() -> None:
     assert zs.plan((2, 3), (3,), op="Mod").rule.op == "remainder"
     assert zs.plan((2, 3), (3,), op="Mod", engine="openvino").rule.op == "fmod"
 
 
-def test_the_rule_row_is_the_one_that_is_used() -> None:
+def test_selected_rule_row_is_used() -> None:
     assert planner.rule_row(None) is RULES["numpy"]
     assert planner.rule_row("numpy", to_target=True) is RULES["unidirectional"]
     assert planner.rule_row(None, engine="openvino", to_target=True).name == "unidirectional"
@@ -226,14 +226,14 @@ def test_minus_one_keeps_the_datas_extent(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", [None, "numpy", "onnxruntime", "openvino", "jax"])
-def test_minus_one_is_no_size_elsewhere(engine: str | None) -> None:
+def test_minus_one_is_refused_on_other_engines(engine: str | None) -> None:
     assert refusal_to((3, 4), (2, -1, 4), engine=engine).reason == "bad_extent"
 
 
 # Errors.
 
 
-def test_an_error_has_the_contracts_members() -> None:
+def test_error_has_its_public_members() -> None:
     error = refusal((2, 3, 4), [3], rule="numpy")
     assert isinstance(error, ValueError)
     assert (error.rule, error.reason, error.axis, error.silent) == (
@@ -247,7 +247,7 @@ def test_an_error_has_the_contracts_members() -> None:
     assert "fix: reshape y to (3, 1)" in str(error)
 
 
-def test_an_error_survives_pickling_with_its_hint() -> None:
+def test_pickled_error_keeps_its_hint() -> None:
     error = refusal((2, 3, 4), (3,))
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is type(error)
@@ -258,7 +258,7 @@ def test_an_error_survives_pickling_with_its_hint() -> None:
     assert type(pickle.loads(pickle.dumps(caught.value))) is zs.NotExpressible
 
 
-def test_only_an_engine_is_silent() -> None:
+def test_only_engines_are_silent() -> None:
     assert not refusal((3, 5), (2, 5), rule="ncnn").silent
     assert refusal((3, 5), (2, 5), engine="ncnn").silent
 
@@ -311,7 +311,7 @@ def follow(error: zs.BroadcastError, shapes: list[Any], asked: dict[str, Any]) -
     broadcast=st.sampled_from((None, None, 1, 5)),
 )
 @settings(max_examples=500, deadline=None)
-def test_a_hint_that_proposes_something_plans(
+def test_hinted_change_can_be_planned(
     rule: str, shapes: Any, axis: int | None, broadcast: int | None
 ) -> None:
     given_ = {"rule": rule, "axis": axis, "broadcast": broadcast}
@@ -334,7 +334,9 @@ def test_a_hint_that_proposes_something_plans(
     axes=st.none() | st.lists(st.integers(-1, 4), max_size=3),
 )
 @settings(max_examples=400, deadline=None)
-def test_a_hint_for_a_target_plans(mode: str, data: Any, target: Any, axes: Any) -> None:
+def test_hinted_change_of_a_target_can_be_planned(
+    mode: str, data: Any, target: Any, axes: Any
+) -> None:
     asked: dict[str, Any] = {"mode": mode}
     if axes is not None:
         asked["axes_mapping"] = axes
@@ -349,7 +351,7 @@ def test_a_hint_for_a_target_plans(mode: str, data: Any, target: Any, axes: Any)
     assert asked["mode"] == "bidirectional" or plan.shape == target
 
 
-def test_another_rule_is_named_where_no_change_helps() -> None:
+def test_hint_names_another_rule_where_no_change_helps() -> None:
     error = refusal((8, 1, 6, 1), (7, 1, 5), rule="pdpd", axis=1)
     assert error.hint == "rule 'paddle' axis=1 gives (8, 7, 6, 5)"
     assert refusal((1,) * 5, (5,), rule="ncnn").hint == "rule 'numpy' gives (1, 1, 1, 1, 5)"
@@ -370,7 +372,7 @@ def test_another_rule_is_named_where_no_change_helps() -> None:
     ],
     ids=lambda shapes: repr(shapes)[:20],
 )
-def test_rendering_and_hint_never_fail_whatever_was_given(shapes: Any) -> None:
+def test_rendering_and_hint_never_fail(shapes: Any) -> None:
     error = refusal(*shapes)
     assert str(error)
     assert error.hint is None or error.hint in str(error)
@@ -379,7 +381,7 @@ def test_rendering_and_hint_never_fail_whatever_was_given(shapes: Any) -> None:
 # supports.
 
 
-def test_supports_tells_why_not() -> None:
+def test_supports_gives_the_reason() -> None:
     assert zs.supports("ncnn", "add", "float32", [(2, 3), (3,)])
     five = zs.supports("ncnn", "Add", "float32", [(2, 3, 4, 5, 6), (6,)])
     assert not five.ok
@@ -400,7 +402,7 @@ def test_supports_tells_why_not() -> None:
             zs.supports(*asked)
 
 
-def test_an_op_that_the_engine_lacks_is_refused() -> None:
+def test_op_that_the_engine_lacks_is_refused() -> None:
     with pytest.raises(zs.BroadcastError) as caught:
         zs.plan((3,), (3,), engine="ncnn", op="greater")
     assert caught.value.reason == "no_op"

@@ -14,7 +14,7 @@ pytest_plugins = ["pytester"]
 SHAPES = st.sampled_from(((), (1,), (2,), (1, 2), (2, 1), (2, 2), (3,)))
 
 
-def test_the_accident_names_file_line_and_shapes(run_watched):
+def test_failure_names_file_line_and_shapes(run_watched):
     test = "import numpy as np\nfrom loss import squared\n" + (
         "def test_loss():\n    squared(np.ones((3, 1)), np.ones(3))\n"
     )
@@ -56,7 +56,7 @@ ACCIDENTS = (
 )
 
 
-def test_what_is_found(run_watched):
+def test_accidental_broadcasts_are_found(run_watched):
     result = run_watched({"test_a.py": module_of(*ACCIDENTS)})
     result.assert_outcomes(failed=len(ACCIDENTS))
     assert str(result.stdout).count(": accidental broadcast of") >= len(ACCIDENTS)
@@ -85,16 +85,16 @@ HARMLESS = (
 )
 
 
-def test_what_is_not(run_watched):
+def test_harmless_code_passes(run_watched):
     run_watched({"test_a.py": module_of(*HARMLESS)}).assert_outcomes(passed=len(HARMLESS))
 
 
-def test_whole_functions_are_allowed(run_watched):
+def test_whole_functions_can_be_allowed(run_watched):
     text = "def outer(a, b):  # broadcast: ok\n    return a * b\n"
     run_watched({"test_a.py": text + module_of("outer(column, vector)")}).assert_outcomes(passed=1)
 
 
-def test_what_the_code_under_test_catches_still_fails(run_watched):
+def test_caught_accident_still_fails_the_test(run_watched):
     bodies = (
         "try:\n    column - vector\nexcept Exception:\n    pass",
         "try:\n    column - vector\nexcept BaseException:\n    pass",
@@ -106,7 +106,7 @@ def test_what_the_code_under_test_catches_still_fails(run_watched):
     result.assert_outcomes(failed=len(bodies), passed=1)
 
 
-def test_assertions_read_as_ever(run_watched):
+def test_assertion_messages_stay_the_same(run_watched):
     result = run_watched({"test_a.py": module_of("assert sum(vector) - 1 == len(vector)")})
     result.assert_outcomes(failed=1)
     result.stdout.re_match_lines([r".*assert \(.*3\.0\)? - 1\) == 3", r".*where .* = sum\(array"])
@@ -125,7 +125,7 @@ def test_accidents_are_two_sided_plans_of_unequal_rank(a, b):
     assert checks.is_accident([a, b]) == (made.two_sided and unequal)
 
 
-def test_the_proposed_reshape_is_no_accident():
+def test_proposed_reshape_is_no_accident():
     for shapes in (((3, 1), (3,)), ((4, 4, 1), (4, 4)), ((3, 1), (3,), (3,)), ((3, 1), (4,))):
         accident = checks.Accident("f.py", 1, "a - b", tuple("abc"[: len(shapes)]), shapes)
         found = re.search(r"reshape (\w) to (\([\d, ]+\))", str(accident))
@@ -138,7 +138,7 @@ def test_the_proposed_reshape_is_no_accident():
         assert np.broadcast_shapes(*changed)
 
 
-def test_the_example_project(run_watched, request):
+def test_example_project_fails_at_its_line(run_watched, request):
     folder = request.config.rootpath / "examples" / "strict_project"
     files = {
         str(path.relative_to(folder)): path.read_text()

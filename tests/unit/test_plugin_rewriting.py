@@ -15,7 +15,7 @@ from zerostride.lint import checks, rewrite
 pytest_plugins = ["pytester"]
 
 
-def test_functions_that_are_compiled_are_left_alone():
+def test_compiled_functions_are_not_rewritten():
     source = (
         b"@numba.njit\ndef f(a, b):\n    return a - b\n@jax.jit\ndef g(a, b):\n    return a - b\n"
     )
@@ -49,7 +49,7 @@ TRACED = (
 )
 
 
-def test_code_that_is_compiled_is_left_alone():
+def test_compiled_code_is_not_rewritten():
     head = "import numba as n\nfrom numba import njit, njit as j\n"
     for body in (*COMPILED, *TRACED):
         source = (head if body in COMPILED else "") + body
@@ -57,7 +57,7 @@ def test_code_that_is_compiled_is_left_alone():
         assert (rewrite.MODULE in ast.unparse(tree)) == (body in TRACED), body
 
 
-def test_numba_compiles_what_it_is_given(run_watched):
+def test_numba_compiles_functions_of_rewritten_modules(run_watched):
     pytest.importorskip("numba", reason="the compiler")
     text = """import numpy as np
 from functools import partial
@@ -78,7 +78,7 @@ def test_all():
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="there is no PyTorch")
-def test_pytorch_compiles_what_is_watched(pytester):
+def test_pytorch_compiles_rewritten_functions(pytester):
     """A process of its own: what PyTorch's compiler knows of this package is told it once, and what
     is imported beside `pytester` is forgotten, which PyTorch does not survive."""
     text = """import torch, zerostride
@@ -132,7 +132,7 @@ def test_rewritten_code_computes_the_same(x, op, y, other, z, shapes, floats):
             assert value == watched[name]
 
 
-def test_operands_are_evaluated_once_and_in_turn():
+def test_operands_are_evaluated_once_and_in_order():
     source = (
         "def f(x):\n    seen.append(x)\n    return x\n"
         "r = f(1) - f(2)\ns = f(3) < f(4)\nt = np.add(f(5), f(6))\nf(7) + f(8) * f(9)\n"
@@ -174,7 +174,7 @@ c = np.dtype((int, (3, 1))) == np.dtype((int, (3,)))
 """
 
 
-def test_looking_at_operands_raises_nothing(monkeypatch):
+def test_checking_operands_raises_nothing(monkeypatch):
     told = []
     monkeypatch.setattr(checks.WATCH, "enabled", True)
     monkeypatch.setattr(checks.WATCH, "report", told.append)
@@ -187,7 +187,7 @@ def test_looking_at_operands_raises_nothing(monkeypatch):
     assert not told
 
 
-def test_nested_tensors_and_structures_of_shapes_are_no_arrays(monkeypatch):
+def test_nested_tensors_and_objects_with_a_shape_are_no_arrays(monkeypatch):
     told = []
     monkeypatch.setattr(checks.WATCH, "enabled", True)
     monkeypatch.setattr(checks.WATCH, "report", told.append)
@@ -209,7 +209,7 @@ def test_nested_tensors_and_structures_of_shapes_are_no_arrays(monkeypatch):
 
 @pytest.mark.parametrize("line", ["x + (x := {0})", "x == (x := {0})", "x += (x := {0})"])
 @pytest.mark.parametrize("right", ["c", "c.ravel()", "f(c)"])
-def test_names_that_the_right_side_binds(monkeypatch, line, right):
+def test_names_bound_by_the_right_side_are_kept(monkeypatch, line, right):
     told = []
     monkeypatch.setattr(checks.WATCH, "enabled", True)
     monkeypatch.setattr(checks.WATCH, "report", told.append)
@@ -223,7 +223,7 @@ def test_names_that_the_right_side_binds(monkeypatch, line, right):
     np.testing.assert_array_equal(plain["x"], watched["x"])
 
 
-def test_names_that_a_function_of_the_right_side_binds(monkeypatch):
+def test_names_bound_by_a_function_of_the_right_side_are_kept(monkeypatch):
     told = []
     monkeypatch.setattr(checks.WATCH, "enabled", True)
     monkeypatch.setattr(checks.WATCH, "report", told.append)

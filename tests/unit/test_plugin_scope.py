@@ -12,7 +12,7 @@ from zerostride.lint import checks, loading
 pytest_plugins = ["pytester"]
 
 
-def test_it_is_off_by_default(run_watched):
+def test_plugin_is_off_by_default(run_watched):
     files = {"test_a.py": module_of("assert (column - vector).shape == (3, 3)")}
     run_watched(files, ini="").assert_outcomes(passed=1)
     run_watched(files, "--strict-broadcast", ini="").assert_outcomes(failed=1)
@@ -21,7 +21,7 @@ def test_it_is_off_by_default(run_watched):
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 
-def test_without_rewritten_assertions(pytester):
+def test_plugin_works_without_assertion_rewriting(pytester):
     """A process of its own, because this one's pytest would rewrite them."""
     pytester.makepyfile(test_a=module_of("column - vector", "column - column"))
     options = ("-p", "zerostride.pytest_plugin", "--assert=plain", "--strict-broadcast")
@@ -30,7 +30,7 @@ def test_without_rewritten_assertions(pytester):
     result.stdout.fnmatch_lines(["accidental broadcasts: on, below *"])
 
 
-def test_what_others_load_is_listed(run_watched):
+def test_modules_of_other_import_hooks_are_listed(run_watched):
     conftest = """import importlib.machinery, importlib.util, sys
 class Theirs(importlib.machinery.SourceFileLoader): pass
 class Finder:
@@ -55,7 +55,7 @@ def test_long_expressions_are_listed(run_watched):
 
 
 @pytest.mark.parametrize("ini", ["", "strict_broadcast = on"])
-def test_a_conftest_may_name_the_plugin(pytester, ini):
+def test_conftest_may_name_the_plugin(pytester, ini):
     pytester.makeini(f"[pytest]\n{ini}\n")
     pytester.makeconftest('pytest_plugins = ["zerostride.pytest_plugin"]\n')
     pytester.makepyfile(test_a=module_of("column - vector"))
@@ -86,7 +86,7 @@ def test_two_finders_wrap_once(tmp_path, monkeypatch):
             finder.remove()
 
 
-def test_markers_and_the_fixture(run_watched):
+def test_markers_and_the_fixture_select_tests(run_watched):
     text = (
         "import numpy as np, pytest\n"
         + ARRAYS
@@ -130,7 +130,7 @@ def made():
     assert result.ret == pytest.ExitCode.INTERRUPTED
 
 
-def test_the_scope(run_watched, pytester):
+def test_scope_is_rootdir_without_site_packages(run_watched, pytester):
     files = {
         "site-packages/there.py": LOSS,
         "src/here.py": LOSS,
@@ -145,7 +145,7 @@ def test_the_scope(run_watched, pytester):
     run_watched(files, ini=only).assert_outcomes(passed=2)
 
 
-def test_packages_relative_imports_and_reloading(run_watched):
+def test_packages_relative_imports_and_reloading_work(run_watched):
     files = {
         "pkg/__init__.py": "from .loss import squared\n",
         "pkg/loss.py": '"""A docstring."""\nfrom __future__ import annotations\n' + LOSS,
@@ -163,7 +163,7 @@ def test_packages_relative_imports_and_reloading(run_watched):
     run_watched(files).assert_outcomes(failed=2, passed=4)
 
 
-def test_import_modes_and_unittest(run_watched):
+def test_import_modes_and_unittest_work(run_watched):
     text = "import numpy as np, unittest\nclass T(unittest.TestCase):\n    def test(self):\n"
     text += f"        {ARRAYS}\n        self.assertTrue((column == vector).all())\n"
     files = {"test_a.py": text}
@@ -171,7 +171,7 @@ def test_import_modes_and_unittest(run_watched):
     run_watched(files, "--import-mode=append").assert_outcomes(failed=1)
 
 
-def test_what_is_off_imports_nothing_of_it(pytester):
+def test_disabled_plugin_imports_no_lint_module(pytester):
     lint = "[m for m in sys.modules if 'zerostride.lint' in m]"
     test = f"import sys\ndef test_a(): assert not {lint}\n"
     pytester.makepyfile(test_a=test)
@@ -181,7 +181,7 @@ def test_what_is_off_imports_nothing_of_it(pytester):
     pytester.runpytest_subprocess(*options, "--strict-broadcast").assert_outcomes(failed=1)
 
 
-def test_the_watch_ends_with_the_session(run_watched):
+def test_watch_ends_with_the_session(run_watched):
     before = list(sys.meta_path), checks.WATCH.enabled, checks.WATCH.report
     run_watched({"test_a.py": module_of("column - vector")})
     assert (list(sys.meta_path), checks.WATCH.enabled, checks.WATCH.report) == before
@@ -192,7 +192,7 @@ def test_the_watch_ends_with_the_session(run_watched):
     ['"""A docstring."""\n\n', "# A comment.\n", "\n", "from __future__ import annotations\n\n"],
     ids=("docstring", "comment", "blank", "future"),
 )
-def test_modules_whose_first_statement_is_further_down(run_watched, head):
+def test_modules_with_a_late_first_statement_are_rewritten(run_watched, head):
     fixture = "import pytest\n@pytest.fixture\ndef made():\n    assert True\n    return 3\n"
     test = head + module_of("assert column.size == 3\ncolumn - vector", "assert column is not None")
     test += "def test_made(made): assert made - 1 == 2\n"
@@ -200,7 +200,7 @@ def test_modules_whose_first_statement_is_further_down(run_watched, head):
     result.assert_outcomes(failed=1, passed=2)
 
 
-def test_what_is_installed_is_out_of_scope(tmp_path):
+def test_installed_modules_are_out_of_scope(tmp_path):
     scope = loading.Scope([tmp_path])
     assert scope.has(str(tmp_path / "a.py"))
     assert not scope.has(str(tmp_path / "a.so"))

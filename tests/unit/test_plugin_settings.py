@@ -14,7 +14,7 @@ pytest_plugins = ["pytester"]
         ("strict_broadcast = sideways", "*strict_broadcast = sideways: it is on, off or marked*"),
     ],
 )
-def test_a_wrong_setting_is_named(pytester: pytest.Pytester, settings: str, said: str) -> None:
+def test_wrong_setting_is_named(pytester: pytest.Pytester, settings: str, said: str) -> None:
     pytester.makeini(f"[pytest]\n{settings}\n")
     pytester.makepyfile("def test(): pass")
     result = pytester.runpytest_subprocess("-p", "zerostride.pytest_plugin")
@@ -22,7 +22,7 @@ def test_a_wrong_setting_is_named(pytester: pytest.Pytester, settings: str, said
     result.stderr.fnmatch_lines([said])
 
 
-def test_folders_that_are_there_are_watched(pytester: pytest.Pytester) -> None:
+def test_existing_folders_are_watched(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\nstrict_broadcast = on\nstrict_broadcast_paths = code\n")
     pytester.mkdir("code")
     pytester.makepyfile("def test(): pass")

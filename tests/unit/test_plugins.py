@@ -76,7 +76,7 @@ def in_a_process(code, *path):
     return done.stdout.strip()
 
 
-def test_nothing_is_looked_for_until_a_name_is_not_known():
+def test_metadata_is_read_only_for_unknown_names():
     code = """
     import sys
     import zerostride as zs
@@ -95,12 +95,12 @@ def test_nothing_is_looked_for_until_a_name_is_not_known():
     assert in_a_process(code) == "True False"
 
 
-def test_an_import_stays_light():
+def test_import_stays_light():
     code = "import sys, zerostride; print('importlib.metadata' in sys.modules)"
     assert in_a_process(code) == "False"
 
 
-def test_only_the_row_that_is_asked_for_is_loaded(installed):
+def test_only_the_requested_row_is_loaded(installed):
     points = {"good": "one_good:RULE", "bad": "one_bad:RULE"}
     modules = {"one_good": GOOD.format(name="good"), "one_bad": "raise RuntimeError('at import')"}
     installed("one", {"rules": points}, modules)
@@ -131,7 +131,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_one_is_warned_of_and_breaks_nothing(installed, name):
+def test_broken_row_warns_and_breaks_nothing(installed, name):
     value, module, why = BROKEN[name]
     installed("brittle", {"rules": {name: value}}, {"broken": module})
     said, rows = warned(lambda: zs.compare((2, 3), (3,)).rows)
@@ -145,7 +145,7 @@ def test_a_broken_one_is_warned_of_and_breaks_nothing(installed, name):
         assert caught.value.reason == "unknown_rule"
 
 
-def test_two_packages_that_collide_are_both_left_out(installed):
+def test_two_packages_of_one_name_are_both_left_out(installed):
     for name in ("first", "second"):
         text = GOOD.format(name="shared")
         installed(name, {"rules": {"shared": f"{name}_module:RULE"}}, {f"{name}_module": text})
@@ -157,7 +157,7 @@ def test_two_packages_that_collide_are_both_left_out(installed):
     assert "neither is taken" in words
 
 
-def test_an_engine_may_not_take_anothers_name_or_lack_a_rule(installed):
+def test_engine_may_not_take_another_name_or_lack_a_rule(installed):
     text = """
     from zerostride.engines import Engine, ENGINES
     from dataclasses import replace
@@ -179,7 +179,7 @@ def test_an_engine_may_not_take_anothers_name_or_lack_a_rule(installed):
         assert why in words
 
 
-def test_a_rule_that_fails_is_a_refusal_that_names_its_package(installed):
+def test_failing_rule_is_a_refusal_that_names_its_package(installed):
     text = """
     from zerostride.core.alignment import Rule
     def align(asker, shapes, attributes): return 1 // 0
@@ -196,7 +196,7 @@ def test_a_rule_that_fails_is_a_refusal_that_names_its_package(installed):
         zs.plan(("N",), ("M",), rule="fails")
 
 
-def test_a_divergence_that_fails_may_strike(installed):
+def test_failing_divergence_may_apply(installed):
     text = """
     from dataclasses import replace
     from zerostride.engines import Divergence, ENGINES
@@ -210,7 +210,7 @@ def test_a_divergence_that_fails_may_strike(installed):
     assert "strikes of trembling 1.0 failed: AttributeError" in said[0]
 
 
-def test_formats_of_other_suffixes_alone(installed):
+def test_added_formats_need_new_suffixes(installed):
     text = """
     from zerostride.models.formats import Format
     mine = Format("mine", (".mine",), "reader", package="somewhere")
@@ -239,7 +239,7 @@ def test_formats_of_other_suffixes_alone(installed):
         ("def read(path):\n    open(path / 'no')", "Not a directory"),
     ],
 )
-def test_a_format_that_fails_is_its_packages_fault(installed, tmp_path, reader, words):
+def test_failing_format_names_its_package(installed, tmp_path, reader, words):
     row = """
     from zerostride.models.formats import Format
     mine = Format("mine", (".mine",), "reader", package="somewhere")
@@ -256,7 +256,7 @@ def test_a_format_that_fails_is_its_packages_fault(installed, tmp_path, reader, 
         assert str(failed.value).startswith("format 'mine' of forms 1.0 ")
 
 
-def test_what_was_interrupted_is_tried_again(installed):
+def test_interrupted_load_is_repeated(installed):
     module = """
     import sys
     sys.tries = getattr(sys, "tries", 0) + 1
@@ -274,7 +274,7 @@ def test_what_was_interrupted_is_tried_again(installed):
         del sys.tries
 
 
-def test_a_warning_that_is_an_error_is_one_each_time(installed):
+def test_warning_as_error_is_raised_each_time(installed):
     points = {"broken": "nowhere_at_all:RULE", "numpy": "nowhere_at_all:RULE"}
     installed("broken", {"rules": points}, {})
     with warnings.catch_warnings():
@@ -289,7 +289,7 @@ def test_a_warning_that_is_an_error_is_one_each_time(installed):
     assert "broken" not in names
 
 
-def test_an_array_library(installed):
+def test_array_library_can_be_added(installed):
     row = """
     from zerostride.arrays.table import Row
     ROW = Row("marsarrays", ("marsarrays",), ("Array",), "mars_adapter", made="marsarrays.Array(x)")
@@ -319,7 +319,7 @@ def test_an_array_library(installed):
         zs.add(marsarrays.Array([1, 2]), np.ones(2))
 
 
-def test_names_that_are_no_names():
+def test_invalid_names_are_refused():
     for table in (ENGINES, RULES, FORMATS):
         for name in ("", 3, None, ("ncnn",), ["ncnn"]):
             assert name not in table
@@ -334,7 +334,7 @@ def points_of(package):
     return {group.removeprefix("zerostride."): dict(rows) for group, rows in groups.items()}
 
 
-def test_the_example_package(installed, monkeypatch, tmp_path):
+def test_example_packages_tests_pass(installed, monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(str(EXAMPLE / "src"))
     installed("zerostride-toyinfer", points_of(EXAMPLE), {})
     scope = {}
@@ -347,7 +347,7 @@ def test_the_example_package(installed, monkeypatch, tmp_path):
         del sys.modules[module]
 
 
-def test_the_command_line_lists_what_was_added(installed, monkeypatch):
+def test_command_line_lists_added_rows(installed, monkeypatch):
     from click.testing import CliRunner
 
     from zerostride.cli.main import cli
@@ -372,7 +372,7 @@ def test_the_command_line_lists_what_was_added(installed, monkeypatch):
         del sys.modules[module]
 
 
-def test_the_example_package_is_installed_by_pip(tmp_path):
+def test_pip_installs_the_example_package(tmp_path):
     pytest.importorskip("setuptools", reason="builds the example")
     pytest.importorskip("pip", reason="installs the example")
     command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]

@@ -22,7 +22,7 @@ def test_every_row_names_one_file_and_its_content():
         assert all(re.fullmatch(r".+=[0-9,]*", shape) for shape in row.shapes), row.file
 
 
-def test_a_file_with_other_content_is_no_model(tmp_path, monkeypatch):
+def test_file_with_other_content_is_refused(tmp_path, monkeypatch):
     row = read_rows()[0]
     (tmp_path / row.file).write_bytes(b"something else")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -45,7 +45,7 @@ def test_two_answers_and_contradictions_are_faults(target, ok):
     assert total.ok is ok
 
 
-def test_an_audit_has_one_answer_in_every_process():
+def test_audit_is_the_same_in_every_process():
     measured = Measured(EXAMPLE.name)
     audit_everywhere(EXAMPLE, ["ncnn", "onnxruntime"], measured)
     assert not measured.missing

@@ -34,7 +34,7 @@ def same(actual, expected):
     np.testing.assert_array_equal(actual, expected)
 
 
-def test_same_can_fail():
+def test_comparison_can_fail():
     for wrong in (np.ones(3), np.ones(2, int), np.zeros(2), np.ones((2, 1)), np.float64(1)):
         with pytest.raises(AssertionError):
             same(wrong, np.ones(2))
@@ -77,7 +77,7 @@ def shapes(draw, max_rank=6):
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_numpy_is_the_oracle(data):
+def test_results_match_numpy(data):
     a, b = (data.draw(arrays(shape)) for shape in data.draw(shapes()))
     op = OPS[data.draw(st.sampled_from(ARITHMETIC))]
     expected = outcome(getattr(np, op.numpy), a, b)
@@ -119,7 +119,7 @@ def ruled(data):
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
-def test_every_rule_is_reshape_then_numpy(data):
+def test_every_rule_is_a_reshape_and_numpy(data):
     plan = ruled(data)
     if plan is None:
         return
@@ -145,31 +145,31 @@ def test_unbroadcast_is_the_adjoint(data):
 
 
 class TestUnbroadcast:
-    def test_keeps_the_dtype_of_floats_and_sums_wide(self):
+    def test_unbroadcast_keeps_the_dtype_of_floats_and_sums_wide(self):
         plan = zs.plan((4096, 2), (2,))
         grad = np.ones((4096, 2), np.float16)
         same(unbroadcast(plan, grad, 1), np.full(2, 4096, np.float16))
         same(unbroadcast(plan, grad.astype("complex64"), 1), np.full(2, 4096, np.complex64))
 
-    def test_integers_are_summed_as_numpy_sums_them(self):
+    def test_unbroadcast_sums_integers_as_numpy(self):
         grad = np.full((3, 2), 100, np.int8)
         same(unbroadcast(zs.plan((3, 2), (2,)), grad, 1), grad.sum(0))
 
-    def test_rank_0_and_empty(self):
+    def test_rank_0_and_empty_arrays_are_summed(self):
         same(unbroadcast(zs.plan((2, 3), ()), np.ones((2, 3)), 1), np.array(6.0))
         same(unbroadcast(zs.plan((0, 3), (3,)), np.ones((0, 3)), 1), np.zeros(3))
         same(unbroadcast(zs.plan((), ()), 2.0, 0), np.array(2.0))
 
-    def test_dropped_axes_come_back(self):
+    def test_dropped_axes_are_restored(self):
         plan = zs.plan((2, 3, 4), (3, 1), rule="pdpd", axis=1)
         same(unbroadcast(plan, np.ones((2, 3, 4)), 1), np.full((3, 1), 8.0))
 
-    def test_is_a_new_array(self):
+    def test_unbroadcast_returns_a_new_array(self):
         grad = np.ones(3)
         unbroadcast(zs.plan((3,), (3,)), grad, 0)[:] = 7
         same(grad, np.ones(3))
 
-    def test_bad_input(self):
+    def test_bad_input_is_refused(self):
         plan = zs.plan((2, 3), (3,))
         with pytest.raises(zs.BroadcastError, match=r"grad has shape \(3,\)"):
             unbroadcast(plan, np.ones(3), 1)
@@ -182,7 +182,7 @@ class TestOut:
     @settings(max_examples=60, deadline=None)
     @given(st.data())
     @pytest.mark.parametrize("name", ["add", "where", "prelu", "squared_difference"])
-    def test_overlap_is_as_if_there_were_none(self, name, data):
+    def test_overlapping_out_gives_the_same_result(self, name, data):
         memory = np.arange(60.0)
         start, step = data.draw(st.integers(0, 12)), data.draw(st.sampled_from((1, 2, -1)))
         x = memory[12:36].reshape(4, 6)
@@ -198,7 +198,7 @@ class TestOut:
 
     @pytest.mark.parametrize("name", ["negative", "isnan", "isinf", "isfinite"])
     @pytest.mark.parametrize("dtype", ["f", "d"])
-    def test_elements_apart(self, name, dtype):
+    def test_strided_elements_are_computed_alone(self, name, dtype):
         """Where NumPy 2.4's own functions on x86 write other elements' values."""
         x = np.arange(400, dtype=dtype)
         x[::4] = np.inf
@@ -208,22 +208,22 @@ class TestOut:
             assert compute(name, zs.plan(given.shape), [given], out) is out
             same(out, getattr(np, name)(given.copy()))
 
-    def test_in_place(self):
+    def test_in_place_overlap_is_right(self):
         x = np.arange(6.0)
         zs.add(x[1:], x[:-1], out=x[1:])
         same(x, np.array([0.0, 1, 3, 5, 7, 9]))
 
-    def test_a_tuple_of_one(self):
+    def test_out_may_be_a_tuple_of_one(self):
         out = np.empty(2)
         assert zs.add([1.0, 2.0], 1, out=(out,)) is out
         same(out, np.array([2.0, 3.0]))
 
-    def test_rank_0(self):
+    def test_out_may_have_rank_0(self):
         out = np.zeros(())
         assert zs.multiply(3, 4, out=out) is out
         assert out == 12
 
-    def test_narrower_of_the_same_kind(self):
+    def test_out_may_be_narrower_of_the_same_kind(self):
         out = np.empty(2, np.float32)
         for name in ("add", "prelu"):
             getattr(zs, name)(np.ones(2), np.ones(2), out=out)
@@ -241,7 +241,7 @@ class TestOut:
             (np.broadcast_to(0.0, 2), ValueError, "read-only"),
         ],
     )
-    def test_bad_out(self, name, out, error, words):
+    def test_bad_out_is_refused(self, name, out, error, words):
         with pytest.raises(error, match=words):
             getattr(zs, name)(np.ones(2), np.ones(2), out=out)
 
@@ -259,7 +259,7 @@ class TestDtypes:
     @pytest.mark.parametrize("name", COMPARISONS)
     @pytest.mark.parametrize("dtype", ["uint8", "int64", ">u4", "float32"])
     @pytest.mark.parametrize("number", [7, -1, 300, 2**63, 2**70, -(2**70)])
-    def test_integers_that_the_dtype_cannot_hold_are_compared(self, name, dtype, number):
+    def test_integers_that_the_dtype_cannot_hold_can_be_compared(self, name, dtype, number):
         # Rows apart, and results elsewhere: NumPy before 2.2.2 ends the process there.
         x = np.arange(24).reshape(4, 6).astype(dtype)[::2, ::-3]
         of_python = COMPARISONS[name]
@@ -277,7 +277,7 @@ class TestDtypes:
         assert zs.where(True, np.ones(2, "f"), np.float64(1)).dtype == np.float64
 
     @pytest.mark.parametrize("name", ["subtract", "where", "prelu", "squared_difference"])
-    def test_dtype_is_what_is_computed_in(self, name):
+    def test_option_dtype_is_the_dtype_of_computation(self, name):
         x = np.ones(3, np.int32)
         operands = (True, x, x) if name == "where" else (x, x)
         assert getattr(zs, name)(*operands, dtype=np.float32).dtype == np.float32
@@ -289,11 +289,11 @@ class TestDtypes:
         assert type(zs.where(True, np.float32(1), np.float32(2))) is np.float32
         assert type(zs.prelu(np.array(-1.0), 0.5)) is np.float64
 
-    def test_numbers_alone_under_a_rule_that_gives_them_an_axis(self):
+    def test_numbers_alone_broadcast_under_rules_with_an_axis(self):
         same(zs.add(1, 2, rule="ncnn"), np.array([3]))
         same(zs.add(1.0, [2.0], rule="ncnn"), np.array([3.0]))
 
-    def test_subclasses_give_arrays(self):
+    def test_subclasses_give_plain_arrays(self):
         class Mine(np.ndarray):
             pass
 
@@ -301,7 +301,7 @@ class TestDtypes:
         assert type(zs.add(mine, mine)) is np.ndarray
         assert type(zs.broadcast(mine, (3, 2))) is np.ndarray
 
-    def test_objects_and_strings_as_numpy(self):
+    def test_objects_and_strings_match_numpy(self):
         same(zs.add(np.array([1, None], object)[:1], 2), np.array([3], object))
         same(zs.equal(np.array(["a", "b"]), "a"), np.array([True, False]))
 
@@ -317,12 +317,12 @@ class TestDtypes:
         ((np.ones(3), np.ones(2)), zs.BroadcastError, "cannot combine x and y"),
     ],
 )
-def test_bad_operands(operands, error, words):
+def test_bad_operands_are_refused(operands, error, words):
     with pytest.raises(error, match=words):
         zs.add(*operands)
 
 
-def test_operands_must_be_the_plans():
+def test_operands_must_have_the_plans_shapes():
     plan = zs.plan((2, 3), (3,))
     with pytest.raises(zs.BroadcastError, match="operand 1 has shape"):
         compute("add", plan, [np.ones((2, 3)), np.ones((1, 3))])
@@ -333,20 +333,20 @@ def test_operands_must_be_the_plans():
 
 
 class TestBroadcast:
-    def test_a_view_that_cannot_be_written_to(self):
+    def test_broadcast_returns_a_read_only_view(self):
         x = np.arange(3)
         view = zs.broadcast(x, (2, 3))
         assert np.shares_memory(view, x)
         assert view.strides == (0, 8)
         assert not view.flags.writeable
 
-    def test_a_copy_that_can(self):
+    def test_broadcast_copy_is_writable(self):
         x = np.arange(3)
         copied = zs.broadcast(x, (2, 3), copy=True)
         copied[0, 0] = 9
         same(x, np.arange(3))
 
-    def test_modes(self):
+    def test_broadcast_has_all_modes(self):
         same(zs.broadcast([5], (2,)), np.array([5, 5]))
         same(zs.broadcast(np.ones((2, 1)), (1, 3), mode="bidirectional"), np.ones((2, 3)))
         explicit = zs.broadcast([1, 2], (2, 3), mode="explicit", axes_mapping=[0])
@@ -355,7 +355,7 @@ class TestBroadcast:
         same(zs.broadcast(np.ones((2, 1)), (1, 3), engine="onnxruntime"), np.ones((2, 3)))
         same(zs.broadcast(np.ones((2, 3)), (4, -1, 3), engine="torch"), np.ones((4, 2, 3)))
 
-    def test_refused(self):
+    def test_wrong_arguments_of_broadcast_are_refused(self):
         for arguments in ({"axes_mapping": [0]}, {"mode": "explicit"}, {"mode": "pdpd"}):
             with pytest.raises(zs.BroadcastError):
                 zs.broadcast([1, 2], (2, 2), **arguments)
@@ -363,14 +363,14 @@ class TestBroadcast:
             zs.broadcast([[1, 2]], (2,))
 
 
-def test_prelu_multiplies_only_what_is_negative():
+def test_prelu_multiplies_only_negative_numbers():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         x = np.array([np.inf, -2.0, np.nan, -0.0])
         same(zs.prelu(x, 0.0), np.array([np.inf, -0.0, np.nan, -0.0]))
 
 
-def test_to_integer_converts_as_the_processor_does():
+def test_to_integer_converts_as_the_processor():
     values = np.array([2.9, -2.9, 2.0**31, -(2.0**31), np.nan, np.inf])
     lowest = -(2**31)
     expected = np.array([2, -2, lowest, lowest, lowest, lowest], np.int32)
@@ -379,7 +379,7 @@ def test_to_integer_converts_as_the_processor_does():
 
 
 @pytest.mark.parametrize("name", ["add", "squared_difference"])
-def test_a_larger_out_is_filled_as_numpy_fills_it(name: str) -> None:
+def test_larger_out_is_filled_as_by_numpy(name: str) -> None:
     x = np.arange(3.0)
     out = np.full((2, 3), np.nan)
     assert getattr(zs, name)(x, 2.0, out=out) is out

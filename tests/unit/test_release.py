@@ -41,7 +41,7 @@ def checkout(
     return folder
 
 
-def test_the_classifiers_say_which_pythons_are_tested() -> None:
+def test_classifiers_list_the_tested_pythons() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     name = "Programming Language :: Python :: 3."
     told = [one.split(" :: ")[-1] for one in settings["project"]["classifiers"] if name in one]
@@ -61,7 +61,9 @@ def test_wheels_for_others_have_every_instruction_set() -> None:
         assert made["ZEROSTRIDE_SETS"] == "all"
 
 
-def test_this_checkout_agrees(release: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+def test_this_checkout_is_consistent(
+    release: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert release.main(["check"]) == 0
     assert "everything says so" in capsys.readouterr().out
 
@@ -84,7 +86,7 @@ def test_this_checkout_agrees(release: ModuleType, capsys: pytest.CaptureFixture
         ({"changelog": "## 1.2.3 (2026-02-03)\n"}, "1.2.3", "the tag is 1.2.3"),
     ],
 )
-def test_what_does_not_agree_is_named(
+def test_inconsistencies_are_named(
     release: ModuleType,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
@@ -98,7 +100,7 @@ def test_what_does_not_agree_is_named(
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="tags are git's")
-def test_a_tag_is_made_once(
+def test_tag_is_used_once(
     release: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = checkout(tmp_path / "checkout", changelog="## 1.2.3 (2026-02-03)\n")

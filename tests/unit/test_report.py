@@ -74,7 +74,7 @@ class Reader(HTMLParser):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_page_loads_nothing_and_runs_its_own_script_alone(kind: str) -> None:
+def test_page_loads_nothing_and_runs_only_its_own_script(kind: str) -> None:
     source = html(KINDS[kind]())
     read = Reader(source)
     policy = next(
@@ -97,7 +97,7 @@ def test_a_page_loads_nothing_and_runs_its_own_script_alone(kind: str) -> None:
     assert "url(" not in asset("page.css")
 
 
-def test_the_page_has_every_finding_with_drawings_numbers_fix_and_source() -> None:
+def test_page_has_every_finding_with_drawings_numbers_fix_and_source() -> None:
     report = audit_report()
     read = Reader(html(report))
     for finding in report.findings:
@@ -119,7 +119,7 @@ def test_the_page_has_every_finding_with_drawings_numbers_fix_and_source() -> No
     assert all(link is not None and link[1:] in targets for link in links), "a link leads nowhere"
 
 
-def test_what_is_drawn_after_the_fix_means_what_the_model_means() -> None:
+def test_drawing_after_the_fix_equals_the_models_plan() -> None:
     fixed = [finding for finding in audit_report().findings if finding.fix is not None]
     assert len(fixed) > 3
     for finding in fixed:
@@ -131,7 +131,7 @@ def test_what_is_drawn_after_the_fix_means_what_the_model_means() -> None:
     assert plan.shape == merged.fix.result_shape
 
 
-def test_findings_that_differ_in_names_alone_share_a_drawing() -> None:
+def test_findings_that_differ_only_in_names_share_a_drawing() -> None:
     rows = [(f"node_{k}", "Add", ((5, 5), (5,))) for k in range(50)]
     read = Reader(html(audited(*rows)))
     assert read.count("table") == 3  # the model's plan, the target's, and after the fix
@@ -154,7 +154,7 @@ def test_many_different_findings_stay_small(monkeypatch: pytest.MonkeyPatch) -> 
     assert f"{201:>3} {201}\n" in read.text, "text has the drawing as well"
 
 
-def test_filters_offer_what_there_is_and_wait_for_the_script() -> None:
+def test_filters_offer_present_values_and_need_the_script() -> None:
     read = Reader(html(audit_report()))
     forms = [attrs for tag, attrs in read.tags if tag == "form"]
     assert len(forms) == 1
@@ -167,7 +167,7 @@ def test_filters_offer_what_there_is_and_wait_for_the_script() -> None:
     assert sum(int(attrs.get("data-n") or 1) for attrs in rows) == len(audit_report().findings)
 
 
-def test_a_port_shows_lines_before_and_after_and_what_was_computed() -> None:
+def test_port_shows_lines_before_and_after_and_the_computed_numbers() -> None:
     report = port_report()
     read = Reader(html(report))
     for change in report.changes:
@@ -180,7 +180,7 @@ def test_a_port_shows_lines_before_and_after_and_what_was_computed() -> None:
     assert "Nothing was rewritten" in Reader(html(none)).text
 
 
-def test_a_verification_is_a_table_with_disagreement_first() -> None:
+def test_verification_is_a_table_with_disagreements_first() -> None:
     report = verify_report()
     read = Reader(html(report))
     table = read.text[read.text.index("What the engine answered") :]
@@ -201,7 +201,7 @@ def test_many_models_have_a_table_and_a_section_each() -> None:
     assert "2 models" in Reader(html([audit_report(), audit_report()])).text
 
 
-def test_a_baseline_marks_what_is_known() -> None:
+def test_baseline_marks_accepted_findings() -> None:
     report = replace(audit_report(), baseline=Known(frozenset({1}), ("old.onnx: gone",)))
     read = Reader(html(report))
     assert read.text.count(" known") >= 1
@@ -226,7 +226,7 @@ def hostile(kind: str, name: str) -> Report:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_names_are_text_and_nothing_else_on_the_page(kind: str, name: str) -> None:
+def test_names_are_only_text_on_the_page(kind: str, name: str) -> None:
     source = html(hostile(kind, name))
     tame = Reader(html(hostile(kind, "tame")))
     read = Reader(source)
@@ -239,7 +239,7 @@ def test_names_are_text_and_nothing_else_on_the_page(kind: str, name: str) -> No
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
-def test_names_are_code_and_nothing_else_in_markdown(kind: str, name: str) -> None:
+def test_names_are_only_code_in_markdown(kind: str, name: str) -> None:
     source = markdown(hostile(kind, name))
     tame = markdown(hostile(kind, "tame"))
     outside = without_code(source)
@@ -259,7 +259,7 @@ def without_code(source: str) -> str:
     return re.sub(r"`[^`|\\]*`", "", source)
 
 
-def test_the_check_of_markdown_can_fail() -> None:
+def test_check_of_markdown_can_fail() -> None:
     assert "<img" in without_code("| `a` | <img src=x> |")
     assert "<img" not in without_code("| `<img src=x>` |\n```text\n<img>\n```\n")
 
@@ -275,7 +275,7 @@ def test_names_in_text_move_no_cursor(kind: str, name: str) -> None:
 # Markdown.
 
 
-def test_markdown_is_a_headline_a_table_and_details() -> None:
+def test_markdown_has_a_headline_a_table_and_details() -> None:
     said = markdown(audit_report())
     lines = said.splitlines()
     assert lines[0].startswith("### ❌")
@@ -296,7 +296,7 @@ def test_markdown_is_a_headline_a_table_and_details() -> None:
     assert "| different | `a.onnx` |" in many
 
 
-def test_markdown_says_how_many_found_no_room() -> None:
+def test_markdown_counts_the_findings_left_out() -> None:
     rows = [(f"node_{k}", "Add", ((k, k), (k,))) for k in range(2, 1200)]
     report = audited(*rows)
     said = markdown(report)
@@ -328,7 +328,7 @@ def test_json_is_an_object_for_one_and_a_list_for_many() -> None:
 
 
 @pytest.mark.parametrize("indent", [None, 2, 4])
-def test_json_is_what_the_whole_tree_gives(indent: int | None) -> None:
+def test_streamed_json_equals_the_whole_document(indent: int | None) -> None:
     report = audit_report()
     whole = json.dumps(plain(report.as_dict()), indent=indent, default=str, allow_nan=False)
     assert report.to_json(indent) == whole
@@ -361,7 +361,7 @@ def test_json_of_the_examples_follows_its_schema(target: str) -> None:
     validator().validate(json.loads(json_text(reports)))
 
 
-def test_the_schema_can_refuse() -> None:
+def test_schema_can_refuse() -> None:
     check = validator()
     data = json.loads(json_text(audit_report()))
     for wrong in (
@@ -374,7 +374,7 @@ def test_the_schema_can_refuse() -> None:
         assert not check.is_valid(wrong)
 
 
-def test_the_schema_has_every_code_that_it_lists() -> None:
+def test_schema_lists_every_code() -> None:
     defs = json.loads(SCHEMA.read_text("utf-8"))["$defs"]
     assert set(defs["verdict"]["enum"]) == set(Verdict)
     from zerostride.models.findings import Outcome
@@ -383,7 +383,7 @@ def test_the_schema_has_every_code_that_it_lists() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_report_gives_its_forms_itself(kind: str) -> None:
+def test_report_gives_its_forms(kind: str) -> None:
     report = KINDS[kind]()
     assert report.to_html() == html(report)
     assert report.to_markdown() == markdown(report)
@@ -397,7 +397,7 @@ def test_a_report_gives_its_forms_itself(kind: str) -> None:
 # Text.
 
 
-def test_text_of_every_command() -> None:
+def test_text_is_printed_for_every_command() -> None:
     port = text(port_report())
     assert "1 change, written to fixed.onnx" in port
     assert "\n  - out0 = Add(x0 (5,5), y0 (5)) <wrong>\n" in port
@@ -417,13 +417,13 @@ def test_text_of_every_command() -> None:
     assert "2 models, 1 not read: 1 same, 2 same here, 2 different, 1 refused" in many
 
 
-def test_names_in_sentences_are_the_nodes_own() -> None:
+def test_names_in_sentences_are_the_nodes_names() -> None:
     """Findings are judged once for all nodes alike, under stand-ins for names."""
     for finding in audited(*ROWS, *ROWS).findings:
         assert "\\x00" not in finding_text(finding)
 
 
-def test_a_page_keeps_its_words() -> None:
+def test_page_escapes_its_title() -> None:
     assert Reader(page("<b>", "<p>x")).text == "<b>x\n"
 
 
@@ -434,5 +434,5 @@ DATA = st.recursive(
 
 
 @given(DATA, st.sampled_from([None, 2]))
-def test_data_are_written_as_json_writes_them(data: Any, indent: int | None) -> None:
+def test_json_data_is_written_in_json_form(data: Any, indent: int | None) -> None:
     assert _Writer(indent).value(data, 0) == json.dumps(plain(data), indent=indent)

@@ -63,7 +63,7 @@ def test_no_circle_crosses_packages_or_is_large(arrows: dict[str, list[str]]) ->
         assert len(circle) <= LARGEST_CIRCLE, sorted(circle)
 
 
-def test_packages_say_what_comes_in_and_goes_out() -> None:
+def test_packages_state_their_inputs_and_outputs() -> None:
     import zerostride
 
     folder = zerostride.__path__[0]
@@ -105,7 +105,7 @@ print(len(OPS), len(ENGINES), sorted(m for m in sys.modules if m.startswith("num
 """
 
 
-def test_shapes_need_the_standard_library_alone() -> None:
+def test_shapes_need_only_the_standard_library() -> None:
     done = subprocess.run(
         [sys.executable, "-c", SHAPES_ALONE], capture_output=True, text=True, check=False
     )

@@ -30,7 +30,7 @@ def reason_of(*shapes: Any, **asked: Any) -> str:
 # The table.
 
 
-def test_the_table_has_the_contracts_names() -> None:
+def test_table_has_the_public_names() -> None:
     assert set(RULES) == {
         *("none", "numpy", "unidirectional", "bidirectional", "explicit"),
         *("pdpd", "paddle", "ncnn", "mnn", "onnx6"),
@@ -41,7 +41,7 @@ def test_the_table_has_the_contracts_names() -> None:
         assert rule.source
 
 
-def test_find_rule() -> None:
+def test_find_rule_knows_names_and_modes() -> None:
     assert find_rule("numpy", to_target=False) is RULES["numpy"]
     assert find_rule("numpy", to_target=True) is RULES["unidirectional"]
     assert {find_rule(mode, to_target=True).name for mode in MODES} == set(MODES.values())
@@ -52,7 +52,7 @@ def test_find_rule() -> None:
         assert "explicit" in str(caught.value.hint) or "pdpd" in str(caught.value.hint)
 
 
-def test_whdc_turns_the_order_and_back() -> None:
+def test_whdc_reverses_the_order() -> None:
     assert zs.whdc([2, 3, 4, 5]) == (5, 4, 3, 2)
     assert zs.whdc(zs.whdc((2, 3))) == (2, 3)
     assert zs.whdc(()) == ()
@@ -61,7 +61,7 @@ def test_whdc_turns_the_order_and_back() -> None:
 # none and numpy.
 
 
-def test_none_wants_identical_shapes_of_any_number() -> None:
+def test_none_needs_identical_shapes_of_any_number() -> None:
     assert zs.plan((2, 3), (2, 3), (2, 3), rule="none").stretched == ((), (), ())
     assert zs.plan((0, 1), (0, 1), rule="none").shape == (0, 1)
     assert zs.plan((), (), rule="none").shape == ()
@@ -86,7 +86,7 @@ def compatible_shapes(draw: st.DrawFn) -> list[Shape]:
 
 @given(shapes=shapes_of_any_number | compatible_shapes())
 @settings(max_examples=400, deadline=None)
-def test_numpy_is_numpys(shapes: list[Shape]) -> None:
+def test_numpy_rule_matches_numpy(shapes: list[Shape]) -> None:
     try:
         expected = np.broadcast_shapes(*shapes)
     except ValueError:
@@ -103,7 +103,7 @@ def test_numpy_is_numpys(shapes: list[Shape]) -> None:
 
 @given(pair=st.tuples(st.lists(extents, max_size=5), st.lists(extents, max_size=5)))
 @settings(max_examples=300, deadline=None)
-def test_unidirectional_is_broadcast_to(pair: tuple[list[int], list[int]]) -> None:
+def test_unidirectional_matches_broadcast_to(pair: tuple[list[int], list[int]]) -> None:
     data, target = pair
     array = np.arange(int(np.prod(data))).reshape(data)
     try:
@@ -120,7 +120,7 @@ def test_unidirectional_is_broadcast_to(pair: tuple[list[int], list[int]]) -> No
 
 @given(pair=st.tuples(st.lists(extents, max_size=5), st.lists(extents, max_size=5)))
 @settings(max_examples=300, deadline=None)
-def test_bidirectional_is_multiplying_by_ones(pair: tuple[list[int], list[int]]) -> None:
+def test_bidirectional_matches_multiplying_by_ones(pair: tuple[list[int], list[int]]) -> None:
     data, target = pair
     array = np.arange(int(np.prod(data))).reshape(data)
     try:
@@ -134,7 +134,7 @@ def test_bidirectional_is_multiplying_by_ones(pair: tuple[list[int], list[int]])
     assert np.array_equal(plan.views(array)[0], expected)
 
 
-def test_limits_of_rank() -> None:
+def test_rank_limits_are_checked() -> None:
     assert zs.plan((1,) * 64, (2,)).rank == 64
     assert reason_of((1,) * 65, (2,)) == "rank_limit"
     assert zs.plan((1,) * 4, (2,), rule="ncnn").rank == 4
@@ -143,7 +143,7 @@ def test_limits_of_rank() -> None:
     assert reason_of((1,) * 7, (2,), rule="mnn") == "rank_limit"
 
 
-def test_limits_of_size() -> None:
+def test_size_limits_are_checked() -> None:
     most = 2**63 - 1
     assert zs.plan((most,), (1,)).shape == (most,)
     assert zs.plan((2**31, 1), (2**31,)).shape == (2**31, 2**31)
@@ -161,7 +161,7 @@ def test_malformed_sizes_are_refused_by_every_rule(rule: str, size: Any) -> None
 
 
 @pytest.mark.parametrize("rule", ELEMENTWISE)
-def test_how_many_operands(rule: str) -> None:
+def test_operand_counts_are_checked(rule: str) -> None:
     any_number = rule in ("none", "numpy", "mnn")
     assert reason_of(rule=rule) == "operand_count"
     if any_number:
@@ -176,18 +176,18 @@ def test_how_many_operands(rule: str) -> None:
 
 
 @pytest.mark.parametrize("rule", [rule for rule in ELEMENTWISE if rule not in ("pdpd", "paddle")])
-def test_axis_without_a_rule_that_has_one(rule: str) -> None:
+def test_axis_is_refused_by_rules_without_one(rule: str) -> None:
     assert reason_of((2, 3), (2, 3), rule=rule, axis=0) == "attribute"
 
 
 @pytest.mark.parametrize("rule", [rule for rule in ELEMENTWISE if rule != "onnx6"])
-def test_broadcast_is_onnx6s(rule: str) -> None:
+def test_broadcast_attribute_is_only_onnx6s(rule: str) -> None:
     assert reason_of((2, 3), (2, 3), rule=rule, broadcast=1) == "attribute"
 
 
 @pytest.mark.parametrize("axis", [True, False, 1.0, "1", (1,), [1], np.True_, np.float32(1), b"1"])
 @pytest.mark.parametrize("rule", ["pdpd", "paddle", "onnx6"])
-def test_a_malformed_axis(rule: str, axis: Any) -> None:
+def test_malformed_axis_is_refused(rule: str, axis: Any) -> None:
     asked = {"broadcast": 1} if rule == "onnx6" else {}
     assert reason_of((2, 3), (3,), rule=rule, axis=axis, **asked) == "attribute"
     assert zs.plan((2, 3), (3,), rule=rule, axis=np.int16(1), **asked).shape == (2, 3)
@@ -196,7 +196,7 @@ def test_a_malformed_axis(rule: str, axis: Any) -> None:
 @pytest.mark.parametrize(
     "mapping", ["1", "", b"\x01", 1, [1.0], [True], [None], [[1]], {1}, {1: 2}]
 )
-def test_a_malformed_axes_mapping(mapping: Any) -> None:
+def test_malformed_axes_mapping_is_refused(mapping: Any) -> None:
     for data in ((16,), ()):
         with pytest.raises(zs.BroadcastError) as caught:
             zs.plan_to(data, (1, 16), mode="explicit", axes_mapping=mapping)
@@ -217,20 +217,20 @@ def test_a_malformed_axes_mapping(mapping: Any) -> None:
         (None, "attribute"),
     ],
 )
-def test_explicit_refuses(axes: list[int] | None, reason: str) -> None:
+def test_explicit_refuses_wrong_mappings(axes: list[int] | None, reason: str) -> None:
     with pytest.raises(zs.BroadcastError) as caught:
         zs.plan_to((3, 4), (2, 3, 4), mode="explicit", axes_mapping=axes)
     assert caught.value.reason == reason
 
 
-def test_explicit_takes_any_sequence_of_whole_numbers() -> None:
+def test_explicit_takes_any_sequence_of_integers() -> None:
     for axes in ([1, 2], (1, 2), np.array([1, 2]), range(1, 3)):
         p = zs.plan_to((3, 4), (2, 3, 4), mode="explicit", axes_mapping=axes)
         assert p.axes_mapping == ((1, 2),)
 
 
 @pytest.mark.parametrize("mode", [None, "numpy", "bidirectional"])
-def test_axes_mapping_is_explicits(mode: str | None) -> None:
+def test_axes_mapping_is_only_explicits(mode: str | None) -> None:
     with pytest.raises(zs.BroadcastError) as caught:
         zs.plan_to((16,), (1, 16), mode=mode, axes_mapping=[1])
     assert caught.value.reason == "attribute"
@@ -239,7 +239,7 @@ def test_axes_mapping_is_explicits(mode: str | None) -> None:
 # pdpd, paddle, ncnn, onnx6.
 
 
-def test_pdpd_stretches_b_alone_and_to_zero_too() -> None:
+def test_pdpd_stretches_only_b_and_also_to_zero() -> None:
     assert zs.plan((2, 0), (1,), rule="pdpd").stretched == ((), (0, 1))
     assert reason_of((2, 1), (0,), rule="pdpd") == "one_way"
     assert reason_of((2, 1), (2, 3), rule="pdpd") == "one_way"
@@ -250,7 +250,7 @@ def test_pdpd_stretches_b_alone_and_to_zero_too() -> None:
     assert reason_of((2, 3), (3,), rule="pdpd", axis=10**30) == "overrun"
 
 
-def test_pdpd_trims_trailing_ones_before_it_looks_where_b_ends() -> None:
+def test_pdpd_trims_trailing_ones_before_checking_the_end_of_b() -> None:
     p = zs.plan((2, 3), (3, 1), rule="pdpd", axis=1)
     assert p.axes_mapping[1] == (1, None)
     assert zs.plan((2, 3), (1, 1), rule="pdpd", axis=2).aligned[1] == (1, 1)
@@ -258,7 +258,7 @@ def test_pdpd_trims_trailing_ones_before_it_looks_where_b_ends() -> None:
     assert zs.plan((2, 2), (2, 1), rule="pdpd").aligned[1] == (2, 1)
 
 
-def test_paddle_lets_either_operand_be_small_and_both_stretch() -> None:
+def test_paddle_allows_either_operand_to_be_small_and_both_to_stretch() -> None:
     p = zs.plan((8, 1, 6, 1), (7, 1, 5), rule="paddle", axis=1)
     assert p.shape == (8, 7, 6, 5)
     q = zs.plan((7, 1, 5), (8, 1, 6, 1), rule="paddle", axis=1)
@@ -271,7 +271,7 @@ def test_paddle_lets_either_operand_be_small_and_both_stretch() -> None:
     assert reason_of((2, 3, 4), (3, 4), rule="paddle", axis=2) == "overrun"
 
 
-def test_ncnn_is_size_dependent() -> None:
+def test_ncnn_depends_on_sizes() -> None:
     assert zs.plan((3, 5), (5,), rule="ncnn") == zs.plan((3, 5), (5,))
     assert zs.plan((5, 5), (5,), rule="ncnn") != zs.plan((5, 5), (5,))
     assert zs.plan((2, 3, 4), (2, 3), rule="ncnn").axes_mapping[1] == (0, 1)
@@ -279,7 +279,7 @@ def test_ncnn_is_size_dependent() -> None:
     assert zs.plan((1, 3), (2, 1), rule="ncnn").shape == (2, 3)
 
 
-def test_onnx6_wants_broadcast_and_an_equal_run() -> None:
+def test_onnx6_needs_broadcast_and_an_equal_run() -> None:
     def legacy(a: Shape, b: Shape, **asked: Any) -> zs.Plan:
         return zs.plan(a, b, rule="onnx6", broadcast=1, **asked)
 
@@ -402,7 +402,7 @@ def test_rules_ask_only_two_questions(name: str, rule: Rule) -> None:
 
 
 @pytest.mark.parametrize(("name", "rule"), ALIGNS, ids=lambda value: str(value)[:24])
-def test_an_unknown_answer_is_not_guessed(name: str, rule: Rule) -> None:
+def test_unknown_answer_is_not_guessed(name: str, rule: Rule) -> None:
     """It may be refused, because ranks are known, but is never taken for a plan."""
     undecided = 0
     for ranks in ((2, 2), (2, 1), (1, 1)):
@@ -417,7 +417,7 @@ def test_an_unknown_answer_is_not_guessed(name: str, rule: Rule) -> None:
     assert undecided
 
 
-def test_opaque_sizes_would_catch_a_rule_that_peeks() -> None:
+def test_opaque_sizes_catch_a_rule_that_reads_numbers() -> None:
     def peeking(asker: Asker, shapes: Any, _: Any) -> Any:
         return RULES["numpy"].align(asker, shapes, {}) if shapes[0][0] > 1 else None
 
@@ -428,7 +428,7 @@ def test_opaque_sizes_would_catch_a_rule_that_peeks() -> None:
 # At which sizes the alignment flips.
 
 
-def test_branches_tell_what_would_align_otherwise() -> None:
+def test_branches_describe_the_other_alignments() -> None:
     actual, other = branches(RULES["ncnn"], ((3, 5), (5,)), {})
     assert actual.answers == (((5, 3), False),)
     assert actual.alignment is not None

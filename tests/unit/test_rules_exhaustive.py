@@ -133,7 +133,7 @@ def nothing(a: Shape, b: Shape) -> Iterator[dict[str, Any]]:
         ("onnx6", onnx6, with_broadcast),
     ],
 )
-def test_elementwise(
+def test_elementwise_rules_match_their_oracle(
     rule: str, oracle: Callable[..., Verdict], attributes: Callable[..., Iterator[dict[str, Any]]]
 ) -> None:
     accepted = refused = 0
@@ -153,7 +153,7 @@ def test_elementwise(
     assert refused > 300
 
 
-def test_explicit() -> None:
+def test_explicit_matches_its_oracle() -> None:
     accepted = refused = 0
     for data, target in itertools.product(SHAPES, repeat=2):
         for axes in itertools.product(range(-1, len(target) + 1), repeat=min(len(data), 2)):

@@ -90,7 +90,7 @@ def assert_same(result, wanted, what):
 
 @settings(max_examples=400, deadline=None)
 @given(st.sampled_from(sorted(OPS)), st.data())
-def test_dtypes_and_values_are_numpys(name, data):
+def test_dtypes_and_values_match_numpy(name, data):
     # numpy.clip alone takes a Python number as its first operand for an array, of int64 or float64.
     first = data.draw(arrays() if name == "clip" else arrays() | numbers())
     values = [first, *(data.draw(arrays() | numbers()) for _ in range(OPS[name][0] - 1))]

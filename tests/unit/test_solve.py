@@ -85,7 +85,7 @@ def test_linear_formulas_are_always_decided(formula: Formula) -> None:
 
 @slow
 @given(decidable(OPEN))
-def test_linear_formulas_without_ends_are_always_decided(formula: Formula) -> None:
+def test_unbounded_linear_formulas_are_always_decided(formula: Formula) -> None:
     answer = check_values(formula.condition, OPEN)
     assert answer is not Answer.UNKNOWN
     if answer is Answer.NO:
@@ -119,7 +119,7 @@ def test_bounds_are_tight(twin: Twin, formula: Formula) -> None:
 
 @slow
 @given(decidable(FEW), decidable(FEW))
-def test_simplified_is_equal_and_minimal(a: Formula, b: Formula) -> None:
+def test_simplified_condition_is_equal_and_minimal(a: Formula, b: Formula) -> None:
     simple = simplified(b.condition, a.condition)
     for values in points(FEW):
         if a.truth(values):
@@ -145,7 +145,7 @@ def test_no_answer_is_wrong(formula: Formula) -> None:
 
 @slow
 @given(formulas(OPEN))
-def test_no_answer_is_wrong_without_ends(formula: Formula) -> None:
+def test_no_unbounded_answer_is_wrong(formula: Formula) -> None:
     if check_values(formula.condition, OPEN) is Answer.NO:
         assert not any(formula.condition.evaluate(values) for values in points(OPEN))
 
@@ -173,7 +173,7 @@ def test_no_proof_is_wrong(a: Formula, b: Formula, twin: Twin) -> None:
 
 @slow
 @given(sizes(BOXED))
-def test_exists_says_where(twin: Twin) -> None:
+def test_exists_gives_the_condition_of_a_size(twin: Twin) -> None:
     where = exists(twin.size)
     for values in points(BOXED):
         assert where.evaluate(values) == (evaluated(twin.size, values) is not None)
@@ -217,11 +217,11 @@ def test_few_questions_stay_unknown() -> None:
         ("N >= 9223372036854775807", Answer.YES),
     ],
 )
-def test_examples(text: str, answer: Answer) -> None:
+def test_examples_are_decided(text: str, answer: Answer) -> None:
     assert satisfiable(zs.Condition.parse(text)) is answer
 
 
-def test_many_inequations_in_a_small_interval() -> None:
+def test_many_inequations_in_a_small_interval_are_decided() -> None:
     """Candidates are counted from the ends of intervals, and never lie outside."""
     bits = [of_atom(Symbol(f"b{k}", 0, 1)) for k in range(6)]
     different = [ne(a, b) for a, b in itertools.pairwise(bits)]
@@ -231,7 +231,7 @@ def test_many_inequations_in_a_small_interval() -> None:
     assert satisfiable(all_of([ne(low, bits[0] + 3), ne(low, bits[0] + 2)])) is Answer.YES
 
 
-def test_a_sum_of_what_does_not_broadcast_proves_nothing() -> None:
+def test_sum_of_sizes_that_do_not_broadcast_proves_nothing() -> None:
     """What fails where N and M do not fit is not implied, although it cannot be false beside it."""
     both = broadcast_size(N, M)
     fits = any_of([eq(N, M), eq(N, 1), eq(M, 1)])
@@ -246,7 +246,7 @@ def test_a_sum_of_what_does_not_broadcast_proves_nothing() -> None:
     assert implies(all_of([eq(K, 1), fits]), whole)
 
 
-def test_complement_where_a_size_does_not_exist() -> None:
+def test_complement_respects_missing_sizes() -> None:
     apart = {Symbol("N"): 2, Symbol("M"): 3}
     literal = eq(broadcast_size(N, M), 3)
     assert not literal.evaluate(apart)
@@ -255,7 +255,7 @@ def test_complement_where_a_size_does_not_exist() -> None:
     assert complement(eq(N, 3)) == ne(N, 3)
 
 
-def test_only_the_case_that_is_chosen_has_to_exist() -> None:
+def test_only_the_chosen_case_has_to_exist() -> None:
     size = dim(choose([(eq(N, 1), broadcast_size(K, M)), (N >= 2, K)]))
     apart = all_of([K >= 2, M >= 2, ne(K, M)])
     assert satisfiable(all_of([apart, eq(size, 5)])) is Answer.YES
@@ -263,14 +263,14 @@ def test_only_the_case_that_is_chosen_has_to_exist() -> None:
     assert bounds_under(size, all_of([apart, K <= 9])) == (2, 9)
 
 
-def test_a_quotient_by_a_size_is_not_taken_for_any_number() -> None:
+def test_quotient_by_a_size_is_not_any_number() -> None:
     quotient = floordiv(N, M)
     assert satisfiable(all_of([eq(quotient, 3), eq(M, 0)])) is Answer.NO
     assert satisfiable(all_of([eq(quotient, 3), ne(quotient, 3)])) is Answer.NO
     assert satisfiable(eq(quotient, 3)) is not Answer.NO
 
 
-def test_bounds_of_what_is_not_exact_are_never_wider_than_the_sizes_own() -> None:
+def test_bounds_of_inexact_sizes_stay_within_the_sizes_own() -> None:
     few = of_atom(Symbol("few", 0, 8))
     assert bounds_under(few, eq(few, N - M)) == (0, 8)
     assert bounds_under(maximum(few, 3), few >= 2) == (3, 8)
@@ -279,7 +279,7 @@ def test_bounds_of_what_is_not_exact_are_never_wider_than_the_sizes_own() -> Non
     assert bounds_under(few, eq(few, 9)) == (0, 8)  # of no values: those of all
 
 
-def test_pinned_invents_no_symbols() -> None:
+def test_pinned_adds_no_symbols() -> None:
     equation = eq(3 * N, 2 * M)
     assert pinned(N, equation) == N
     assert pinned(N, all_of([equation, eq(M, 6)])) == 4
@@ -289,14 +289,14 @@ def test_pinned_invents_no_symbols() -> None:
     assert pinned(N, all_of([eq(N, 3), eq(N, 4)])) == N
 
 
-def test_decisions_say_why() -> None:
+def test_decisions_have_reasons() -> None:
     assert str(decide(eq(2 * N, 7))) == "no: for no values"
     assert str(decide(N >= 1, N >= 2)) == "yes: for all values where N >= 2"
     assert str(decide(eq(N, 3))) == "unknown: it holds for N=3, not for N=2"
     assert "beyond what is decided" in str(decide(eq(N * N * N + M * M * M, K * K * K + 1001)))
 
 
-def test_simplified_examples() -> None:
+def test_examples_are_simplified() -> None:
     parse = zs.Condition.parse
     for text, simple in (
         ("N >= 1 and N >= 3", "N >= 3"),
@@ -313,7 +313,7 @@ def test_simplified_examples() -> None:
 # The system itself: what the driver of rules uses.
 
 
-def test_a_system_never_gives_up_loudly() -> None:
+def test_unsolvable_system_gives_unknown() -> None:
     low, high, mid = (of_atom(Symbol(name, 0, 2**62)) for name in ("low", "high", "mid"))
     assert satisfiable(all_of([low > high, high > low])) is Answer.NO  # opposite
     system = System()
@@ -329,7 +329,7 @@ def test_a_system_never_gives_up_loudly() -> None:
     assert not system.exact
 
 
-def test_copies_go_their_own_way() -> None:
+def test_copies_are_independent() -> None:
     system = System()
     assert system.assume(">=", N - 2)
     twin = system.copy()
@@ -361,7 +361,7 @@ def test_copies_go_their_own_way() -> None:
     ],
     ids=lambda condition: str(condition)[:30],
 )
-def test_every_question_has_an_end(condition: Condition) -> None:
+def test_every_question_is_answered_in_time(condition: Condition) -> None:
     began = time.process_time()
     satisfiable(condition)
     satisfiable(complement(condition))
@@ -393,7 +393,7 @@ def test_products_and_sums_are_decided(text: str, answer: Answer) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_bounds_of_quotients_and_products_deny_no_solution(seed: int) -> None:
+def test_bounds_of_quotients_and_products_exclude_no_solution(seed: int) -> None:
     """Beside every point of a small box: what has a solution there is never denied."""
     rng = random.Random(seed)
     atoms = [
@@ -418,14 +418,14 @@ def test_bounds_of_quotients_and_products_deny_no_solution(seed: int) -> None:
         assert satisfiable(condition) is not Answer.NO
 
 
-def test_a_thousand_clauses_are_no_recursion() -> None:
+def test_a_thousand_clauses_need_no_recursion() -> None:
     clauses = [
         any_of([eq(a, 1), eq(a, 2)]) for a in (of_atom(Symbol(f"s{k}")) for k in range(1100))
     ]
     assert satisfiable(all_of(clauses)) in (Answer.YES, Answer.UNKNOWN)
 
 
-def test_ends() -> None:
+def test_always_and_never_are_decided() -> None:
     assert satisfiable(ALWAYS) is Answer.YES
     assert satisfiable(NEVER) is Answer.NO
     assert values_for(ALWAYS, [Symbol("N"), Symbol("A", 0, 1)]) == {

@@ -30,7 +30,7 @@ def samples(low, high):
     return np.concatenate([rng.uniform(low, high, 20_000), 10 ** rng.uniform(-300, 0, 500)])
 
 
-def test_units_can_count():
+def test_units_count_steps():
     assert units(np.array([1.0 + 2**-52]), np.array([1.0])) == 1
 
 
@@ -42,19 +42,19 @@ def computed(name, x):
 
 
 class TestErf:
-    def test_is_the_c_library_s_within_2_units(self):
+    def test_erf_is_within_2_units_of_the_c_library(self):
         x = samples(-7, 7)
         expected = np.array([math.erf(value) for value in x])
         assert units(computed("erf", x), expected).max() <= 2
         np.testing.assert_array_equal(computed("erf", -x), -computed("erf", x))
 
-    def test_ends(self):
+    def test_functions_have_their_values_at_the_ends(self):
         given = np.array([NAN, INF, -INF, 0.0, -0.0, 6.0, 1e300, -1e300])
         expected = [NAN, 1, -1, 0, 0, 1, 1, -1]
         np.testing.assert_array_equal(computed("erf", given), expected)
         np.testing.assert_array_equal(np.signbit(computed("erf", given[3:5])), [False, True])
 
-    def test_is_rounded_once_to_float32(self):
+    def test_erf_is_rounded_once_to_float32(self):
         x = samples(-4, 4).astype("f")
         expected = np.array([math.erf(value) for value in x.astype(float)]).astype("f")
         assert units(computed("erf", x), expected).max() <= 1
@@ -78,7 +78,7 @@ def _longer(function):
         ("softsign", lambda x: x / (1 + np.abs(x)), 2),
     ],
 )
-def test_formulas(name, formula, most):
+def test_functions_match_their_formulas(name, formula, most):
     x = samples(0.1 if name == "rsqrt" else -30, 30)
     x = x[np.abs(x) > 1e-30]  # what is no float32 has no float32's answer
     with np.errstate(all="ignore"):
@@ -90,7 +90,7 @@ def test_formulas(name, formula, most):
     assert units(computed(name, single), expected).max() <= 1
 
 
-def test_gelu():
+def test_gelu_matches_erfc():
     x = samples(-5, 9)
     expected = np.array([value / 2 * math.erfc(-value * math.sqrt(0.5)) for value in x])
     np.testing.assert_allclose(computed("gelu", x), expected, rtol=1e-14)
@@ -125,7 +125,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_ends(name):
+def test_erf_has_its_values_at_the_ends(name):
     given = np.array([NAN, INF, -INF, 0.0, -0.0, 2.5, -2.5])
     actual = getattr(zs, name)(given)
     for value, expected in zip(actual, ENDS[name], strict=True):
@@ -134,7 +134,7 @@ def test_ends(name):
             assert math.isnan(expected) or np.signbit(value) == np.signbit(expected)
 
 
-def test_every_function_has_its_ends():
+def test_every_function_has_values_at_the_ends():
     assert set(ENDS) == set(SPECIAL) - {"erf", "selu"}
     x = np.array([-1.5, 2.0])
     selu = OPS["selu"].parameters
@@ -144,7 +144,7 @@ def test_every_function_has_its_ends():
 
 class TestDtypes:
     @pytest.mark.parametrize("name", sorted(SPECIAL))
-    def test_floats_are_kept_integers_give_numpys_float(self, name):
+    def test_floats_are_kept_and_integers_give_numpys_float(self, name):
         op = OPS[name]
         for dtype in FLOATS:
             kernel = KERNELS[name](np.empty(0, dtype), *op.parameters.values())
@@ -157,7 +157,7 @@ class TestDtypes:
         with pytest.raises(TypeError, match=f"{name} of complex64"):
             getattr(zs, name)(np.ones(1, "F"))
 
-    def test_parameters_join_by_promotion(self):
+    def test_parameters_promote_with_the_operand(self):
         x = np.float32([-1, 2])
         assert zs.leaky_relu(x, 0.5).dtype == np.float32
         assert zs.leaky_relu(x, np.array(0.5)).dtype == np.float64
@@ -165,13 +165,13 @@ class TestDtypes:
         np.testing.assert_array_equal(zs.shrink([-3.0, 0.5, 3.0], lambd=2, bias=1), [-2, 0, 2])
         assert zs.elu(x, dtype=float).dtype == np.float64
 
-    def test_16_bits_are_computed_in_32(self):
+    def test_halves_are_computed_in_32_bits(self):
         x = np.arange(-400, 400).astype("f2") / 64
         for name in ("sigmoid", "gelu", "softsign", "hard_swish"):
             wide = getattr(zs, name)(x.astype("f")).astype("f2")
             np.testing.assert_array_equal(getattr(zs, name)(x), wide)
 
-    def test_wrong_parameters(self):
+    def test_wrong_parameters_are_refused(self):
         with pytest.raises(TypeError, match="takes x and 1 parameters, not 2"):
             zs.elu(1.0, 1.0, 2.0)
         with pytest.raises(TypeError, match="beta is no parameter of it; it takes alpha"):
@@ -183,7 +183,7 @@ class TestDtypes:
 
 
 class TestClip:
-    def test_is_numpys(self):
+    def test_clip_matches_numpy(self):
         rng = np.random.default_rng(0)
         x = np.array([*rng.normal(size=20), NAN, INF, -INF, 0.0])
         for low, high in ((-0.5, 0.5), (0.5, -0.5), (NAN, 1), (0, NAN), (-INF, INF)):
@@ -207,7 +207,7 @@ class TestClip:
         out = np.empty((2, 3), np.int8)
         assert zs.clip(x, 1, 2, out=out) is out
 
-    def test_clip_of_a_class_is_an_error_of_its_own(self):
+    def test_clip_of_a_class_is_refused(self):
         """It has an attribute `dtype`, which is no dtype."""
         with pytest.raises(TypeError, match="clip of"):
             zs.clip(np.float32, 0, 1)
@@ -216,7 +216,7 @@ class TestClip:
 class TestCast:
     @pytest.mark.parametrize("source", FLOATS)
     @pytest.mark.parametrize("target", INTEGERS)
-    def test_floats_stop_at_the_ends(self, source, target):
+    def test_cast_of_floats_stops_at_the_ends(self, source, target):
         given = [NAN, INF, -INF, 2.75, -2.75, -0.5, 3e4, -3e4, 1e38, -1e38]
         with np.errstate(all="ignore"):
             x = np.array(given).astype(source)
@@ -228,7 +228,7 @@ class TestCast:
         assert actual.dtype == target
         assert actual.tolist() == [int(v) for v in expected]
 
-    def test_ends_of_64_bits(self):
+    def test_cast_reaches_the_ends_of_64_bits(self):
         near = np.array([2.0**63, np.nextafter(2.0**63, 0), -(2.0**63), 2.0**64, -1.0])
         assert zs.cast(near, "int64").tolist() == [
             *(2**63 - 1, 2**63 - 1024, -(2**63), 2**63 - 1, -1),
@@ -238,7 +238,7 @@ class TestCast:
             *(-(2**31), 2**31 - 1, -1),
         ]
 
-    def test_all_else_is_astype(self):
+    def test_other_casts_match_astype(self):
         assert zs.cast([300, -1], "uint8").tolist() == [44, 255]
         assert zs.cast([NAN, 0.0, -0.0, 5.0], bool).tolist() == [True, False, False, True]
         assert zs.cast([1e6], "float16").tolist() == [INF]
@@ -247,7 +247,7 @@ class TestCast:
         assert zs.cast([1j], "complex128").tolist() == [1j]
         assert zs.cast(np.ones((0, 3)), "i1").shape == (0, 3)
 
-    def test_what_is_refused(self):
+    def test_impossible_casts_are_refused(self):
         with pytest.raises(TypeError, match="complex numbers have no value in float32"):
             zs.cast([1j], "float32")
         with pytest.raises(TypeError, match="is no dtype of numbers"):
@@ -255,7 +255,7 @@ class TestCast:
         with pytest.raises(TypeError, match="is no dtype of numbers"):
             zs.cast(["1"], int)
 
-    def test_out(self):
+    def test_out_receives_the_cast(self):
         out = np.empty(2, np.int32)
         assert zs.cast([1.5, NAN], "int8", out=out) is out
         assert out.tolist() == [1, 0]
@@ -263,7 +263,7 @@ class TestCast:
             zs.cast([1.5, 2.0], "int8", out=np.empty(3, np.int8))
 
 
-def test_nothing_warns(recwarn):
+def test_functions_do_not_warn(recwarn):
     with np.errstate(all="raise"):
         zs.divide([1.0, 0.0], 0.0)
         zs.divide([1.0, 0.0], 0.0, engine="openvino")

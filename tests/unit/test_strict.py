@@ -61,7 +61,7 @@ def reason_of(call, *args, **named):
         (((3,), (4,)), {}, "extent_mismatch"),  # what the rule itself refuses
     ],
 )
-def test_what_is_refused(shapes, limits, reason):
+def test_broadcast_is_refused_by_its_limit(shapes, limits, reason):
     assert reason_of(zs.plan, *shapes, rule=zs.strict(**limits)) == reason
     if reason is None:
         assert zs.plan(*shapes, rule=zs.strict(**limits)) == zs.plan(*shapes)
@@ -71,7 +71,7 @@ SIZES = st.lists(st.sampled_from((0, 1, 2, 3)), max_size=3).map(tuple)
 
 
 @given(SIZES, SIZES, st.sampled_from((1, 2, 3, 8)))
-def test_the_refusals_are_those_of_the_definition(a, b, growth):
+def test_refusals_match_the_definition(a, b, growth):
     try:
         made = zs.plan(a, b)
     except zs.BroadcastError:
@@ -87,7 +87,7 @@ def test_the_refusals_are_those_of_the_definition(a, b, growth):
 
 
 @given(SIZES, SIZES, st.sampled_from(("numpy", "ncnn", "paddle", "pdpd")))
-def test_a_hint_is_what_it_says(a, b, rule):
+def test_hint_allows_exactly_the_refused_broadcast(a, b, rule):
     limits = zs.strict(rule)
     error = error_of(zs.plan, a, b, rule=limits)
     if error is None or error.reason not in STRICT:
@@ -100,7 +100,7 @@ def test_a_hint_is_what_it_says(a, b, rule):
         assert reason_of(zs.plan, a, placed, rule=limits) is None
 
 
-def test_the_drawing():
+def test_error_is_drawn():
     with pytest.raises(zs.BroadcastError) as caught:
         zs.plan((3, 1), (3,), rule=zs.strict())
     assert str(caught.value) == (
@@ -115,7 +115,7 @@ def test_the_drawing():
     assert str(again) == str(caught.value)
 
 
-def test_a_hint_leaves_out_an_attribute():
+def test_hint_omits_an_attribute_of_the_rule():
     with pytest.raises(zs.BroadcastError) as caught:
         zs.plan((2, 3, 4, 5), (3, 4), axis=1, rule=zs.strict("pdpd"))
     assert caught.value.hint.startswith("reshape y to (1, 3, 4, 1) and leave out axis; or allow it")
@@ -127,7 +127,7 @@ def test_a_hint_leaves_out_an_attribute():
 # As an option
 
 
-def test_wherever_a_rule_is_taken():
+def test_strict_works_wherever_a_rule_is_accepted():
     limits = zs.strict("numpy")
     assert reason_of(zs.subtract, COLUMN, VECTOR, rule=limits) == "two_sided"
     assert reason_of(zs.where, COLUMN > 0, VECTOR, VECTOR, rule=limits) == "two_sided"
@@ -144,14 +144,14 @@ def test_wherever_a_rule_is_taken():
     assert zs.plan_to((3,), (4, 3), mode=zs.strict("numpy", max_growth=4)).shape == (4, 3)
 
 
-def test_under_engines_and_their_rules():
+def test_strict_works_under_engines_and_their_rules():
     assert reason_of(zs.plan, (5, 5), (5,), engine="ncnn", rule=zs.strict()) == "new_axes"
     assert zs.plan((5, 5), (5,), engine="ncnn", rule=zs.strict(new_axes=True)).aligned[1] == (5, 1)
     assert reason_of(zs.plan, (5, 5), (5,), engine="ncnn", rule=zs.strict("pdpd")) == "no_rule"
     assert reason_of(zs.plan, (3,), (3,), rule=zs.strict("nampy")) == "unknown_rule"
 
 
-def test_sizes_that_are_not_known():
+def test_open_sizes_get_a_condition():
     open_plan = zs.plan(("N", 1), ("M",), rule=zs.strict(new_axes=True))
     assert str(open_plan.conditions) == "M == 1 or N == 1"
     assert reason_of(open_plan.bind, N=3, M=4) == "two_sided"
@@ -165,7 +165,7 @@ def test_sizes_that_are_not_known():
     assert reason_of(zs.plan, ("N", 1), (1, 4), rule=zs.strict(), facts="N >= 2") == "two_sided"
 
 
-def test_it_is_a_value():
+def test_strict_is_a_value():
     limits = zs.strict("numpy", max_growth=4, two_sided=True)
     assert repr(limits) == "zs.strict('numpy', max_growth=4, two_sided=True)"
     assert pickle.loads(pickle.dumps(limits)) == limits
@@ -190,7 +190,7 @@ def test_it_is_a_value():
         ({"rule": zs.strict()}, TypeError),
     ],
 )
-def test_malformed_limits(named, kind):
+def test_malformed_limits_are_refused(named, kind):
     with pytest.raises(kind):
         zs.strict(**named)
 
@@ -199,7 +199,7 @@ def test_malformed_limits(named, kind):
 
 
 @contexts
-def test_it_holds_for_calls_that_the_engine_knows():
+def test_block_applies_to_cached_calls():
     wide = zs.fuse(lambda a, b: (a - b) ** 2)
     for _ in range(3):
         zs.subtract(COLUMN, VECTOR), wide(COLUMN, VECTOR), zs.plan((3, 1), (3,))
@@ -215,7 +215,7 @@ def test_it_holds_for_calls_that_the_engine_knows():
 
 
 @contexts
-def test_a_fused_function_names_the_line():
+def test_fused_function_names_the_line():
     def distance(a, b):
         return (a - b) ** 2
 
@@ -227,7 +227,7 @@ def test_a_fused_function_names_the_line():
 
 
 @contexts
-def test_broadcast_ops():
+def test_broadcast_ops_have_no_new_axes():
     with zs.strict(max_growth=2):
         assert reason_of(zs.broadcast, VECTOR, (3, 3)) == "growth"
         assert zs.broadcast(VECTOR, (2, 3)).shape == (2, 3)  # its new axis is written down
@@ -235,7 +235,7 @@ def test_broadcast_ops():
 
 
 @contexts
-def test_the_innermost_decides_alone():
+def test_innermost_block_decides():
     with zs.strict():
         with zs.strict(two_sided=True, new_axes=True):
             assert zs.subtract(COLUMN, VECTOR).shape == (3, 3)
@@ -248,7 +248,7 @@ def test_the_innermost_decides_alone():
 
 
 @contexts
-def test_it_ends_with_an_exception_and_with_generators_out_of_turn():
+def test_block_ends_with_an_exception_and_with_interleaved_generators():
     with pytest.raises(KeyError), zs.strict():
         raise KeyError
     assert in_force() is None
@@ -267,7 +267,7 @@ def test_it_ends_with_an_exception_and_with_generators_out_of_turn():
 
 
 @contexts
-def test_one_object_nested_and_in_many_threads():
+def test_one_object_works_nested_and_in_many_threads():
     limits = zs.strict()
 
     def body(k):
@@ -286,7 +286,7 @@ def test_one_object_nested_and_in_many_threads():
 
 
 @contexts
-def test_a_thread_begins_outside():
+def test_new_thread_is_outside_the_block():
     found = []
     with zs.strict():
         thread = threading.Thread(target=lambda: found.append(in_force()))
@@ -296,7 +296,7 @@ def test_a_thread_begins_outside():
 
 
 @contexts
-def test_a_task_that_was_started_within_keeps_it():
+def test_task_started_in_the_block_keeps_it():
     async def later():
         await asyncio.sleep(0.01)
         return reason_of(zs.subtract, COLUMN, VECTOR)
@@ -313,7 +313,7 @@ def test_a_task_that_was_started_within_keeps_it():
     assert kept.run(reason_of, zs.subtract, COLUMN, VECTOR) == "two_sided"
 
 
-def test_what_is_entered_is_counted_until_nobody_is_in_it():
+def test_entered_blocks_are_counted_until_released():
     counted = []
     HOLDERS.append(counted.append)
     try:
@@ -331,7 +331,7 @@ def test_what_is_entered_is_counted_until_nobody_is_in_it():
 
 
 @contexts
-def test_decorators():
+def test_decorators_apply_to_functions():
     @zs.strict()
     def plain(a, b, *, scale=1):
         """Says so."""
@@ -363,7 +363,7 @@ def test_decorators():
 
 
 @contexts
-def test_a_decorator_without_parentheses():
+def test_decorator_works_without_parentheses():
     @zs.strict
     def plain(a, b):
         """Says so."""
@@ -387,14 +387,14 @@ def test_a_decorator_without_parentheses():
         lambda: zs.add(VECTOR, VECTOR, rule=zs.strict),
     ],
 )
-def test_an_option_without_parentheses(call):
+def test_option_works_without_parentheses(call):
     with pytest.raises(zs.BroadcastError, match=r"write zs\.strict\(\)") as caught:
         call()
     assert caught.value.reason == "unknown_rule"
 
 
 @contexts
-def test_a_generator_in_a_copy_of_the_context_keeps_it_to_itself():
+def test_generator_in_a_copy_of_the_context_does_not_affect_the_caller():
     def steps():
         with zs.strict():
             yield reason_of(zs.subtract, COLUMN, VECTOR)
@@ -410,13 +410,13 @@ def test_a_generator_in_a_copy_of_the_context_keeps_it_to_itself():
     assert own.run(next, there) == "two_sided"
 
 
-def test_a_context_holds_for_all_rules():
+def test_block_applies_to_all_rules():
     with pytest.raises(TypeError, match="names a rule"), zs.strict("numpy"):
         pass
 
 
 @contexts
-def test_gradients_are_not_the_users():
+def test_gradient_programs_are_not_checked():
     x = np.arange(20.0).reshape(4, 5)
     weighted = zs.fuse(lambda x, w: (x * w).sum(axis=-1) - x.mean(axis=-1))
     want = weighted.vjp(x, np.ones((1, 5)))[1](np.ones(4))
@@ -437,7 +437,7 @@ def test_questions_about_engines_are_not_affected():
 
 
 @contexts
-def test_results_are_the_same_within():
+def test_results_in_a_block_are_the_same():
     rng = np.random.default_rng(7)
     a, b = rng.normal(size=(4, 5)).astype("f4"), rng.normal(size=(4, 1)).astype("f4")
     fused = zs.fuse(lambda a, b: zs.tanh(a * b) - b)
@@ -453,7 +453,7 @@ def test_results_are_the_same_within():
 
 @contexts
 @pytest.mark.parametrize("name", ["examples/tiny_vision.onnx", "examples/clean.onnx"])
-def test_an_audit_is_not_affected(name, request):
+def test_audit_is_not_affected(name, request):
     pytest.importorskip("onnx", reason="reads ONNX models")
     path = request.config.rootpath / name
     before = zs.audit(path, target="ncnn")

@@ -15,7 +15,7 @@ from zerostride.sizes.condition import ALWAYS
 
 
 @pytest.mark.parametrize("asked", rules(1), ids=str)
-def test_all_pairs_up_to_rank_1(asked: Asked) -> None:
+def test_all_pairs_up_to_rank_1_match_concrete_plans(asked: Asked) -> None:
     tally = exhaust(asked, 1)
     assert tally.exceptions == []
     assert tally.pairs == 81
@@ -23,7 +23,7 @@ def test_all_pairs_up_to_rank_1(asked: Asked) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_samples_of_rank_3_and_4(seed: int) -> None:
+def test_samples_of_rank_3_and_4_match_concrete_plans(seed: int) -> None:
     tally = sample(1500, seed)
     assert tally.exceptions == []
     assert tally.plans > 100
@@ -37,7 +37,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_the_comparison_finds_a_wrong_plan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comparison_finds_a_wrong_plan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     answer, said = WRONG[name]
     kept = getattr(zs.Plan, name)
     right = kept.fget if isinstance(kept, property) else lambda plan: kept.__get__(plan)
@@ -47,14 +47,14 @@ def test_the_comparison_finds_a_wrong_plan(name: str, monkeypatch: pytest.Monkey
     assert any(said in exception for exception in tally.exceptions)
 
 
-def test_the_comparison_finds_a_loose_interval(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_comparison_finds_a_loose_interval(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zs.Dim, "interval", property(lambda size: (0, None)))
     tally = exhaust(Asked("numpy"), 1)
     assert any("is at least 0, found 1" in exception for exception in tally.exceptions)
     assert any("has no end" in exception for exception in tally.exceptions)
 
 
-def test_the_tool_looks_at_every_rule() -> None:
+def test_comparison_covers_every_rule() -> None:
     asked = rules(2)
     assert {a.rule for a in asked} >= {
         *("none", "numpy", "pdpd", "paddle", "ncnn", "mnn", "onnx6"),
@@ -80,7 +80,7 @@ SHAPES: list[tuple[tuple[Any, ...], dict[str, Any], tuple[Any, ...], str]] = [
 
 
 @pytest.mark.parametrize(("shapes", "asked", "shape", "needs"), SHAPES)
-def test_shape_and_condition(
+def test_plan_has_its_shape_and_condition(
     shapes: tuple[Any, ...], asked: dict[str, Any], shape: tuple[Any, ...], needs: str
 ) -> None:
     plan = zs.plan(*shapes, **asked)
@@ -100,14 +100,14 @@ def test_shape_and_condition(
         ((("8*N",), ("12*M",)), {"facts": ["N >= 1", "N <= 2", "M >= 1", "N != 3*M"]}),
     ],
 )
-def test_what_no_values_fulfil_is_refused(shapes: tuple[Any, ...], asked: dict[str, Any]) -> None:
+def test_impossible_condition_is_refused(shapes: tuple[Any, ...], asked: dict[str, Any]) -> None:
     with pytest.raises(zs.BroadcastError) as caught:
         zs.plan(*shapes, **asked)
     assert caught.value.reason == "extent_mismatch"
     assert "None" not in str(caught.value)
 
 
-def test_cases_where_the_alignment_depends_on_sizes() -> None:
+def test_alignment_that_depends_on_sizes_gives_cases() -> None:
     plan = zs.plan(("H", "W"), ("W",), rule="ncnn")
     assert [str(case.conditions) for case in plan.cases] == ["H == W", "H != W"]
     assert [case.aligned[1] for case in plan.cases] == [("W", 1), (1, "W")]
@@ -129,7 +129,7 @@ def test_engines_have_their_own_conditions() -> None:
 # Binding.
 
 
-def test_binding_by_name_by_shape_and_in_part() -> None:
+def test_plan_is_bound_by_name_by_shape_and_in_part() -> None:
     plan = zs.plan(("N", "?", "2*H"), ("C", "2*H"))
     whole = zs.plan((2, 5, 6), (5, 6))
     assert plan.bind({"N": 2, "x[1]": 5}, C=5, H=3) == whole
@@ -156,13 +156,13 @@ def test_binding_by_name_by_shape_and_in_part() -> None:
         (((2, 3), (2, 3)), {"N": 4}, "axis 0 of x is 2"),
     ],
 )
-def test_what_does_not_fit_is_not_bound(shapes: Any, sizes: dict[str, Any], said: str) -> None:
+def test_contradicting_values_are_refused(shapes: Any, sizes: dict[str, Any], said: str) -> None:
     with pytest.raises(zs.BroadcastError) as caught:
         zs.plan(("N", 3), ("M", 3)).bind(*shapes, **sizes)
     assert said in caught.value.detail
 
 
-def test_facts_hold_of_what_is_bound() -> None:
+def test_facts_are_checked_when_binding() -> None:
     plan = zs.plan(("N",), ("M",), facts=["N % 8 == 0", "M <= 8"])
     assert plan.bind(N=8, M=8).shape == (8,)
     with pytest.raises(zs.BroadcastError, match="contradicts what is given"):
@@ -171,7 +171,7 @@ def test_facts_hold_of_what_is_bound() -> None:
         zs.plan(("1..3",), (2,)).bind({"x[0]": 4})
 
 
-def test_a_guard_checks_arrays_and_shapes() -> None:
+def test_guard_checks_arrays_and_shapes() -> None:
     check = zs.plan(("N", 3), ("M", 3)).guard()
     assert check(np.zeros((4, 3)), np.zeros((1, 3))).shape == (4, 3)
     with pytest.raises(zs.BroadcastError, match="4 against 2"):
@@ -179,7 +179,7 @@ def test_a_guard_checks_arrays_and_shapes() -> None:
     assert str(check) == "M == N or N == 1 or M == 1"
 
 
-def test_views_bind_by_the_arrays_and_the_rest_asks_for_numbers() -> None:
+def test_views_bind_by_arrays_and_other_methods_ask_for_numbers() -> None:
     plan = zs.plan(("N", 3), (3,))
     a, b = plan.views(np.ones((2, 3)), np.arange(3.0))
     assert (a + b).tolist() == [[1, 2, 3]] * 2
@@ -193,7 +193,7 @@ def test_views_bind_by_the_arrays_and_the_rest_asks_for_numbers() -> None:
         assert caught.value.reason == "unknown_size"
 
 
-def test_plans_of_symbols_are_values() -> None:
+def test_symbolic_plans_are_values() -> None:
     plan = zs.plan(("N", 1), ("N", 5))
     assert plan == zs.plan(("N", 1), ("N", 5)) == zs.plan((zs.Dim("N"), 1), [zs.Dim("N"), 5])
     assert plan == zs.plan(("N", 1), ("N", 5), rule="mnn")
@@ -203,7 +203,7 @@ def test_plans_of_symbols_are_values() -> None:
     assert zs.plan(("3", 1), ("1*2",)) == zs.plan((3, 1), (2,))
 
 
-def test_targets_may_be_symbols_too() -> None:
+def test_targets_may_be_symbolic() -> None:
     plan = zs.plan_to(("N",), (2, "N", "M"), "explicit", [1])
     assert plan.shape == (2, "N", "M")
     assert len(plan.conditions) == 0
@@ -215,7 +215,7 @@ def test_targets_may_be_symbols_too() -> None:
 # What a reader who tried to break it found.
 
 
-def test_a_size_is_not_negative_beside_a_symbol_either() -> None:
+def test_negative_size_beside_a_symbol_is_refused() -> None:
     with pytest.raises(zs.BroadcastError) as caught:
         zs.plan((-3, "N"), ("N",))
     assert caught.value.reason == "bad_extent"
@@ -232,16 +232,16 @@ def test_every_plan_can_be_pickled(rule: str) -> None:
     assert twin.bind(N=2, K=3) == plan.bind(N=2, K=3)
 
 
-def test_names_that_python_uses_are_names() -> None:
+def test_python_keywords_are_names_of_sizes() -> None:
     assert zs.plan(("self", 3), ("lambda", 3)).bind({"lambda": 1}, self=3).shape == (3, 3)
 
 
-def test_facts_that_contradict_one_another_are_said_so() -> None:
+def test_contradicting_facts_are_refused() -> None:
     with pytest.raises(zs.BroadcastError, match="holds for no values"):
         zs.plan(("N",), ("M",), facts=["N >= 3", "N <= 2"])
 
 
-def test_sizes_that_do_not_exist_are_not_bound() -> None:
+def test_missing_sizes_are_not_bound() -> None:
     plan = zs.plan(("bcast(N, M)", "K"), (1, "K"))
     with pytest.raises(zs.BroadcastError, match="do not broadcast"):
         plan.bind(N=2, M=0, K=3)
@@ -249,12 +249,12 @@ def test_sizes_that_do_not_exist_are_not_bound() -> None:
         zs.plan_to((), ("bcast(N, M)",)).bind(N=0, M=2)
 
 
-def test_many_operands_are_simplified_in_no_time() -> None:
+def test_many_operands_are_simplified_in_time() -> None:
     operands = [tuple(pair) for pair in zip("acegikmo", "bdfhjlnp", strict=True)]
     assert len(zs.plan(*operands).conditions) == 56
 
 
-def test_code_of_sizes_told_by_themselves_ends() -> None:
+def test_code_of_nonlinear_sizes_is_valid() -> None:
     source = zs.plan(("M",), ("N%2", "N*N"), facts="N != 1").code("numpy")
     assert "always" not in source
     compile(source, "source", "exec")

@@ -33,7 +33,7 @@ from zerostride.sizes.dim import Dim
         "-1,N": (-1, "N"),
     }.items(),
 )
-def test_a_shape_may_be_written(written: str, shape: tuple[Any, ...]) -> None:
+def test_shapes_may_have_open_sizes(written: str, shape: tuple[Any, ...]) -> None:
     assert parse_shape(written) == shape
 
 
@@ -68,7 +68,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("written", HOSTILE, ids=range(len(HOSTILE)))
 @pytest.mark.parametrize("command", ["explain", "compare"])
-def test_what_is_no_shape_is_bad_input(run: Run, command: str, written: str) -> None:
+def test_invalid_shape_is_bad_input(run: Run, command: str, written: str) -> None:
     began = time.monotonic()
     answer = run(command, written, "3")
     assert answer.status == 2, answer
@@ -80,13 +80,13 @@ def test_what_is_no_shape_is_bad_input(run: Run, command: str, written: str) -> 
 @pytest.mark.parametrize(
     "text", ["", "N", "N >=", "N >= 1 and", "(" * 900, "N" * 5000, "N ≥ 1", "?"]
 )
-def test_what_is_no_fact_is_bad_input(run: Run, text: str) -> None:
+def test_invalid_fact_is_bad_input(run: Run, text: str) -> None:
     answer = run("explain", "N", "M", "--given", text)
     assert answer.status == 2
     assert len(answer.err) < 4000
 
 
-def test_a_drawing_with_what_it_needs(run: Run) -> None:
+def test_drawing_shows_the_needs(run: Run) -> None:
     answer = run("explain", "N,3", "M,3", "--given", "N >= 2", "--given", "M <= 9")
     assert (answer.status, answer.err) == (0, "")
     assert "  x        N 3\n  y       M⇢ 3\n  result   N 3\n" in answer.out
@@ -94,7 +94,7 @@ def test_a_drawing_with_what_it_needs(run: Run) -> None:
     assert "  y may stretch along result axis 0 (where M == 1)\n" in answer.out
 
 
-def test_values_are_put_in(run: Run) -> None:
+def test_option_set_replaces_sizes(run: Run) -> None:
     answer = run(
         "explain", "N,1,H", "C,H", "--set", "N=2", "--set", "C=3", "--set", "H=4", "--json"
     )
@@ -125,7 +125,7 @@ def test_values_are_put_in(run: Run) -> None:
         (["N", "1", "--set", "N=" + "9" * 5000], 2, "9"),
     ],
 )
-def test_what_is_wrong_is_said(run: Run, words: list[str], status: int, said: str) -> None:
+def test_wrong_calls_are_reported(run: Run, words: list[str], status: int, said: str) -> None:
     answer = run("explain", *words)
     assert (answer.status, answer.out) == (status, "")
     assert said in answer.err
@@ -133,7 +133,7 @@ def test_what_is_wrong_is_said(run: Run, words: list[str], status: int, said: st
     assert data["ok"] is False
 
 
-def test_a_target_may_be_of_symbols(run: Run) -> None:
+def test_target_may_be_symbolic(run: Run) -> None:
     answer = run("explain", "N", "--to", "M,4,K")
     assert answer.status == 0
     assert answer.out.startswith("rule 'unidirectional' lays data over (M, 4, K)\n")
@@ -152,7 +152,7 @@ def test_cases_are_drawn_one_by_one(run: Run) -> None:
 
 
 @pytest.mark.parametrize("target", ["numpy", "torch", "onnx"])
-def test_source_and_another_rule(run: Run, target: str) -> None:
+def test_source_and_another_rule_are_printed(run: Run, target: str) -> None:
     answer = run("explain", "N,1,H", "C,H", "--code", target, "--express", "ncnn", "--json")
     data = json.loads(answer.out)
     compile(data["code"], target, "exec")
@@ -160,13 +160,13 @@ def test_source_and_another_rule(run: Run, target: str) -> None:
     assert data["express"]["only_if"] is None
 
 
-def test_source_that_needs_numbers_says_to_bind(run: Run) -> None:
+def test_source_that_needs_numbers_advises_to_bind(run: Run) -> None:
     answer = run("explain", "N,1", "M", "--code", "stablehlo")
     assert answer.status == 1
     assert "bind the sizes first" in answer.err
 
 
-def test_a_comparison_says_for_which_sizes(run: Run) -> None:
+def test_comparison_states_the_sizes(run: Run) -> None:
     answer = run("compare", "H,W", "W")
     assert answer.status == 1
     assert "different when H == W and W != 1, for example H=2, W=2" in answer.out
@@ -175,7 +175,7 @@ def test_a_comparison_says_for_which_sizes(run: Run) -> None:
     assert {row["name"]: row["verdict"] for row in rows if row["kind"] == "rule"}["ncnn"] == "same"
 
 
-def test_a_tensor_of_a_model_may_have_symbols(run: Run, tmp_path: Path) -> None:
+def test_tensor_of_a_model_may_have_symbols(run: Run, tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
     from onnx import TensorProto, helper
 
@@ -193,11 +193,11 @@ def test_a_tensor_of_a_model_may_have_symbols(run: Run, tmp_path: Path) -> None:
     assert json.loads(bound.out)["shape"] == [4, 3, 5]
 
 
-def test_compute_takes_arrays_only(run: Run) -> None:
+def test_compute_takes_only_arrays(run: Run) -> None:
     answer = run("compute", "add", "N,3", "3")
     assert answer.status == 2
     assert "N,3" in answer.err
 
 
-def test_help_says_to_quote(run: Run) -> None:
+def test_help_advises_to_quote(run: Run) -> None:
     assert "Quote those" in run("explain", "-h").out

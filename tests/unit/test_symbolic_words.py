@@ -54,7 +54,7 @@ def open_plan(draw: st.DrawFn) -> zs.Plan:
 
 @settings(max_examples=300, deadline=None)
 @given(plan=open_plan(), names=st.lists(st.text(max_size=4), max_size=4))
-def test_every_plan_can_be_shown(plan: zs.Plan, names: list[str]) -> None:
+def test_every_plan_can_be_drawn(plan: zs.Plan, names: list[str]) -> None:
     text = explain(plan, names)
     assert all(line.isprintable() for line in text.splitlines())
     plain = re.sub(r"\x1b\[[0-9;]*m", "", explain(plan, names, color=True))
@@ -68,7 +68,7 @@ def test_every_plan_can_be_shown(plan: zs.Plan, names: list[str]) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(plan=open_plan(), numbers=st.lists(st.lists(st.integers(0, 3), min_size=9), min_size=6))
-def test_what_is_said_holds_of_numbers(plan: zs.Plan, numbers: list[list[int]]) -> None:
+def test_described_stretches_hold_for_numbers(plan: zs.Plan, numbers: list[list[int]]) -> None:
     """Every stretch, and every warning, of the plan bound is one that was told."""
     where = two_sided_where(plan)
     fates = [[fate(plan, k, a) for a in range(plan.rank)] for k in range(len(plan.operands))]
@@ -90,7 +90,7 @@ def test_what_is_said_holds_of_numbers(plan: zs.Plan, numbers: list[list[int]]) 
         assert where.evaluate(values) == bound.two_sided
 
 
-def test_the_drawing_of_certain_stretches() -> None:
+def test_certain_stretches_are_drawn() -> None:
     assert str(zs.plan(("N", 1, "H"), ("C", "H"))) == (
         "rule 'numpy' combines x and y\n"
         "  x       N 1→C H\n"
@@ -104,7 +104,7 @@ def test_the_drawing_of_certain_stretches() -> None:
     )
 
 
-def test_the_drawing_of_what_may_stretch() -> None:
+def test_possible_stretches_are_drawn() -> None:
     lines = zs.plan(("N", 3), ("M", 3)).explain(["a", "b"]).splitlines()
     assert lines[1:6] == [
         "  a                N⇢ 3",
@@ -117,7 +117,7 @@ def test_the_drawing_of_what_may_stretch() -> None:
     assert lines[7].startswith("  ⇢ marks a size that may stretch")
 
 
-def test_facts_make_certain() -> None:
+def test_facts_make_stretches_certain() -> None:
     plan = zs.plan(("N", 3), ("M", 3), facts=["N >= 2", "M == 1"])
     assert cells(plan, 1) == ("M→N", "3")
     told = dict(facts(plan))
@@ -126,13 +126,13 @@ def test_facts_make_certain() -> None:
     assert "legend" not in told
 
 
-def test_bounds_of_a_result_that_the_drawing_does_not_show() -> None:
+def test_bounds_hidden_in_the_drawing_are_listed() -> None:
     told = dict(facts(zs.plan(("2*N", 3), ("N+1", 1))))
     assert told["interval"] == "axis 0 of the result, 2*N, is 0..2"
     assert "interval" not in dict(facts(zs.plan(("N",), ("1..8",), facts="N == 3")))
 
 
-def test_sizes_without_a_name_are_called_by_their_operand() -> None:
+def test_unnamed_sizes_are_called_by_their_operand() -> None:
     text = zs.plan(("?", 3), ("0..3", 1)).explain(["img", "mask"])
     assert "needs: img[0] == mask[0] or" in text
     assert "bcast(img[0], mask[0])" in text
@@ -162,7 +162,7 @@ def test_cases_are_drawn_with_their_condition() -> None:
     assert "where H != W:" in picture
 
 
-def test_cases_that_look_alike_are_drawn_once() -> None:
+def test_equal_looking_cases_are_drawn_once() -> None:
     # pdpd drops a trailing 1: it lands nowhere, and that is where it would be drawn as 1.
     plan = zs.plan(("N", "C", "H"), ("C",), rule="pdpd", axis=1)
     assert len(plan.cases) == 2
@@ -173,7 +173,7 @@ def test_cases_that_look_alike_are_drawn_once() -> None:
     assert [case["axes_mapping"][1] for case in data["cases"]] == [[None], [1]]
 
 
-def test_the_two_sided_warning_names_a_fix_that_is_one_sided() -> None:
+def test_two_sided_warning_names_a_one_sided_fix() -> None:
     plan = zs.plan(("N", 1), ("N",))
     assert element_by_element(plan) == (1, ("N", 1))
     warning = dict(facts(plan))["two_sided"]
@@ -184,7 +184,7 @@ def test_the_two_sided_warning_names_a_fix_that_is_one_sided() -> None:
     assert "two_sided" not in dict(facts(zs.plan(("N", 1), ("M",), facts="N == 1")))
 
 
-def test_data_of_an_open_plan() -> None:
+def test_open_plan_has_data() -> None:
     data = as_dict(zs.plan(("N", 1, "?"), ("C", "2*H"), facts="N >= 1"))
     assert data["shape"] == ["N", "C", "2*H"]  # twice a size is not 1
     assert data["operands"] == [["N", 1, "?"], ["C", "2*H"]]
@@ -197,7 +197,7 @@ def test_data_of_an_open_plan() -> None:
     assert data["cases"] == []
 
 
-def test_data_of_a_plan_of_numbers_has_the_same_keys() -> None:
+def test_data_of_a_concrete_plan_has_the_same_keys() -> None:
     closed, opened = as_dict(zs.plan((2, 3), (3,))), as_dict(zs.plan(("N", 3), (3,)))
     assert closed.keys() <= opened.keys()
     assert closed["conditions"] == closed["cases"] == closed["symbols"] == []
@@ -211,7 +211,7 @@ def verdicts(*shapes: Any, **more: Any) -> dict[str, str]:
     return {row.name: row.verdict for row in rows if row.kind == "rule"}
 
 
-def test_a_comparison_of_symbols() -> None:
+def test_comparison_of_symbols_is_printed() -> None:
     found = zs.compare(("H", "W"), ("W",))
     row = next(row for row in found.rows if row.name == "ncnn")
     assert row.verdict == "same_here"
@@ -238,7 +238,7 @@ def test_a_comparison_of_symbols() -> None:
         (("?", "?"), ("1..2",)),
     ],
 )
-def test_a_comparison_holds_of_numbers(shapes: tuple[tuple[Any, ...], ...]) -> None:
+def test_comparison_of_symbols_holds_for_numbers(shapes: tuple[tuple[Any, ...], ...]) -> None:
     found = zs.compare(*shapes)
     plan = found.reference.answer
     assert isinstance(plan, zs.Plan)
@@ -255,6 +255,6 @@ def test_a_comparison_holds_of_numbers(shapes: tuple[tuple[Any, ...], ...]) -> N
             assert wrong == (numbers.verdict not in ("same", "same_here")), (said.name, values)
 
 
-def test_a_comparison_of_what_the_reference_refuses() -> None:
+def test_comparison_with_a_refusing_reference_is_printed() -> None:
     assert verdicts(("N", 3), ("N", 4)) == dict.fromkeys(verdicts((2, 3), (2, 4)), "refused")
     assert verdicts(("N", "C", 5), ("C",), reference="pdpd", axis=1)["numpy"] == "same_here"

@@ -56,7 +56,7 @@ def over(shape, strides):
     ("strides", "axis", "apart"),
     [((0, 1), 0, 0), ((3, 0), 1, 0), ((0, 0), 0, 0), ((1, 1), 0, 8), ((-2, 1), 0, 16)],
 )
-def test_what_lies_on_itself_is_refused(call, strides, axis, apart):
+def test_out_with_shared_elements_is_refused(call, strides, axis, apart):
     name, function = CALLS[call]
     out = over((2, 3), strides)
     for _ in range(2):
@@ -88,7 +88,7 @@ def test_any_other_layout_is_written(call, strides):
 
 
 @pytest.mark.parametrize("shape", [(2, 1), (0, 3), ()])
-def test_a_stride_of_0_along_no_more_than_one_element(shape):
+def test_stride_0_along_one_element_is_accepted(shape):
     x = np.ones(shape)
     out = as_strided(np.zeros(1), shape, (8, 0)[: len(shape)])
     zs.add(x, 1, out=out)
@@ -96,7 +96,7 @@ def test_a_stride_of_0_along_no_more_than_one_element(shape):
     np.testing.assert_array_equal(out, x + 1)
 
 
-def test_a_larger_out_is_looked_at_as_a_whole():
+def test_larger_out_is_checked_as_a_whole():
     stretched = over((4, 2, 3), (0, 3, 1))
     for call in ("add", "broadcast", "fused", "fused, two results"):
         with pytest.raises(ValueError, match="along axis 0 are 0 bytes apart"):
@@ -107,7 +107,7 @@ def test_a_larger_out_is_looked_at_as_a_whole():
     st.lists(st.tuples(st.integers(0, 4), st.integers(-12, 12)), min_size=1, max_size=3),
     st.integers(1, 4),
 )
-def test_overlaps_are_those_of_the_bytes(axes, itemsize):
+def test_overlaps_are_compared_by_bytes(axes, itemsize):
     shape, strides = zip(*axes, strict=True)
     starts = [
         sum(k * step for k, step in zip(place, strides, strict=True))
@@ -122,7 +122,7 @@ def test_overlaps_are_those_of_the_bytes(axes, itemsize):
 
 
 @given(st.lists(st.tuples(st.integers(2, 3), st.integers(-9, 9)), min_size=1, max_size=3))
-def test_the_axis_is_one_along_which_elements_meet(axes):
+def test_named_axis_is_one_of_shared_elements(axes):
     shape, strides = zip(*axes, strict=True)
     try:
         check_places(shape, strides, 8)
@@ -146,7 +146,7 @@ def test_the_axis_is_one_along_which_elements_meet(axes):
     ("shape", "axis", "here"),
     [((2, 4), 1, "4"), ((3, 3), 0, "3"), ((3,), 0, "none"), ((), 0, "none"), ((5, 2, 1), 1, "1")],
 )
-def test_another_shape_is_named_with_its_axis(call, shape, axis, here):
+def test_wrong_shape_is_refused_with_its_axis(call, shape, axis, here):
     name, function = CALLS[call]
     with pytest.raises(zs.BroadcastError) as caught:
         function(np.empty(shape))
@@ -161,7 +161,7 @@ def test_another_shape_is_named_with_its_axis(call, shape, axis, here):
     assert str(error).splitlines()[0] == f"{name} does not fit the result"
 
 
-def test_the_operands_are_shown_where_they_are_known():
+def test_known_operands_are_shown():
     with pytest.raises(zs.BroadcastError) as caught:
         zs.add(X, [1.0, 2.0, 3.0], out=np.empty(3))
     assert str(caught.value).splitlines()[1:3] == ["  x  (2, 3)", "  y  (3,)"]
@@ -171,14 +171,14 @@ def test_the_operands_are_shown_where_they_are_known():
 
 
 @calls
-def test_a_larger_shape_is_filled(call):
+def test_larger_shape_is_filled(call):
     wanted, out = np.empty((2, 3)), np.zeros((4, 2, 3))
     CALLS[call][1](wanted)
     CALLS[call][1](out)
     np.testing.assert_array_equal(out, np.broadcast_to(wanted, out.shape))
 
 
-def test_nothing_is_written_where_the_second_out_is_wrong():
+def test_nothing_is_written_if_the_second_out_is_wrong():
     first = np.zeros((2, 3))
     for second in (np.empty((2, 4)), over((2, 3), (0, 1))):
         with pytest.raises(ValueError, match=r"^out\[1\]"):
@@ -193,7 +193,7 @@ class Held:
         self.shape, self.strides = shape, strides
 
 
-def test_arrays_elsewhere_that_say_how_they_lie():
+def test_arrays_on_a_device_are_checked_by_their_strides():
     dtype = np.dtype("f4")
     check_target(Held((2, 3), (12, 4)), (2, 3), dtype, None)
     with pytest.raises(ValueError, match="along axis 0 are 0 bytes apart"):

@@ -20,7 +20,7 @@ def reason_of(*shapes: Any, **asked: Any) -> tuple[str, bool]:
     return caught.value.reason, caught.value.silent
 
 
-def test_the_pairs_that_tensorflow_refuses_are_carried() -> None:
+def test_pairs_refused_by_tensorflow_are_supported() -> None:
     """tensorflow#14924 and #17762: TensorFlow's kernels stop at 5 runs of axes, LiteRT's do not."""
     pairs = [
         SIX,
@@ -34,14 +34,14 @@ def test_the_pairs_that_tensorflow_refuses_are_carried() -> None:
 
 
 @pytest.mark.parametrize("op", ["SUB", "DIV", "MAXIMUM", "POW", "FLOOR_DIV", "LESS", "LOGICAL_OR"])
-def test_eight_axes_stretch_and_nine_end_the_process(op: str) -> None:
+def test_eight_axes_stretch_and_nine_crash(op: str) -> None:
     assert zs.plan((2,) * 8, (2,), engine="litert", op=op).rank == 8
     assert reason_of((2,) * 9, (2,), op=op) == ("rank_limit", True)
     assert zs.plan((2,) * 12, (2,) * 12, engine="litert", op=op).rank == 12
     assert reason_of((2,) * 9, (1, *(2,) * 8), op=op) == ("rank_limit", True)
 
 
-def test_select_refuses_where_others_die() -> None:
+def test_select_refuses_where_other_ops_crash() -> None:
     three = (2,) * 9, (2,), (2,) * 9
     assert reason_of(*three, op="SELECT_V2") == ("rank_limit", False)
     assert zs.plan(*[(2,) * 9] * 3, engine="litert", op="where").rank == 9
@@ -66,7 +66,7 @@ def _five_loops(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     return False
 
 
-def test_add_and_multiply_carry_what_merges_into_five_loops() -> None:
+def test_add_and_multiply_allow_axes_that_merge_into_five_loops() -> None:
     found = set()
     for kinds in itertools.product("=ab", repeat=5):
         a = (*(1 if kind == "a" else 2 for kind in kinds), 2, 3, 2, 3)
@@ -93,7 +93,7 @@ def test_prelu_is_one_way() -> None:
     assert reason_of((3,), (2, 3), op="prelu") == ("rank", False)
 
 
-def test_broadcast_to_is_one_way_and_knows_no_limit_of_axes() -> None:
+def test_broadcast_to_is_one_way_without_a_limit_of_axes() -> None:
     assert zs.plan_to((3, 1), (2,) * 10 + (3, 5), engine="litert").rank == 12
     with pytest.raises(zs.BroadcastError):
         zs.plan_to((2, 3), (2, 1), engine="litert")
@@ -117,7 +117,7 @@ TAKEN = [("ADD", "int16"), ("MAXIMUM", "int8"), ("MUL", "uint32"), ("EQUAL", "bo
 
 
 @pytest.mark.parametrize(("op", "dtype", "word"), REFUSED)
-def test_what_a_dtype_does_to_an_op(op: str, dtype: str, word: str) -> None:
+def test_unsupported_dtype_has_its_reason(op: str, dtype: str, word: str) -> None:
     answer = zs.supports("litert", op, dtype, [(2, 3), (3,)])
     assert not answer.ok
     assert word in answer.reason
@@ -127,11 +127,11 @@ def test_what_a_dtype_does_to_an_op(op: str, dtype: str, word: str) -> None:
 
 
 @pytest.mark.parametrize(("op", "dtype"), TAKEN)
-def test_what_it_does_take(op: str, dtype: str) -> None:
+def test_supported_dtypes_are_accepted(op: str, dtype: str) -> None:
     assert zs.supports("litert", op, dtype, [(2, 3), (3,)]).ok
 
 
-def test_every_op_of_it_has_its_dtypes() -> None:
+def test_every_op_has_its_dtypes() -> None:
     from zerostride.ops import OPS
 
     ops = {op.name for op in OPS.values() if "litert" in op.names}
@@ -140,7 +140,7 @@ def test_every_op_of_it_has_its_dtypes() -> None:
     assert all(zs.supports("litert", "where", d).ok for d in ("int8", "float64", "bool"))
 
 
-def test_mixed_dtypes_and_values() -> None:
+def test_mixed_dtypes_and_values_are_judged() -> None:
     import numpy as np
 
     a, b = np.array([[1.0], [2.0]], "f4"), np.array([1.0, 2.0], "f4")

@@ -26,13 +26,13 @@ def answer(engine: str, *shapes: Any, op: str | None = None) -> Any:
         return str(error.reason), error.silent
 
 
-def test_they_are_there_and_nothing_else_is_read() -> None:
+def test_read_engines_have_rows_at_the_end() -> None:
     assert tuple(name for name, row in ENGINES.items() if not row.run) == READ
     assert tuple(ENGINES)[-len(READ) :] == READ  # those that were run come first
 
 
 @pytest.mark.parametrize("name", READ)
-def test_every_fact_has_a_source_that_was_read(name: str) -> None:
+def test_every_read_fact_has_a_source(name: str) -> None:
     row = find_engine(name)
     rules = (row.elementwise, row.to_target, row.constants, *row.ops.values())
     sources = [row.source, *(rule.source for group in rules for rule in group.values())]
@@ -44,7 +44,7 @@ def test_every_fact_has_a_source_that_was_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", READ)
-def test_no_installed_package_is_taken_for_a_measured_one(
+def test_no_installed_package_counts_as_a_read_engine(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(versions, "installed", lambda distribution: "99")
@@ -70,12 +70,12 @@ def test_ranks_must_be_equal_and_both_may_stretch(engine: str, most: int) -> Non
     assert answer(engine, (2, 1), (3,), (1, 1), op="where") == ("rank", False)
 
 
-def test_core_ml_takes_numpys_rule_up_to_five_axes() -> None:
+def test_core_ml_has_numpys_rule_up_to_five_axes() -> None:
     assert answer("coreml", (5, 4, 3, 2, 1), (2, 6)) == (5, 4, 3, 2, 6)
     assert answer("coreml", (1,) * 6, (2,)) == ("rank_limit", False)
 
 
-def test_litert_gpu_lays_each_operand_out_by_its_own_rank() -> None:
+def test_litert_gpu_lays_out_each_operand_by_its_own_rank() -> None:
     """LiteRT#8980: the scores of Whisper's decoder and their mask."""
     scores, mask = (20, 128, 128), (1, 1, 128, 128)
     assert answer("litert-gpu", scores, mask) == (20, 1, 128, 128)
@@ -87,7 +87,7 @@ def test_litert_gpu_lays_each_operand_out_by_its_own_rank() -> None:
     assert swapped.describe() == "swap the operands"
 
 
-def test_litert_gpu_stops_at_four_axes_and_stretches_the_second() -> None:
+def test_litert_gpu_allows_four_axes_and_stretches_the_second() -> None:
     assert answer("litert-gpu", (1,) * 5, (1,) * 5) == ("rank_limit", False)
     assert answer("litert-gpu", (2, 3, 4), (2, 1, 4)) == (2, 3, 4)
     assert answer("litert-gpu", (2, 1, 4), (2, 3, 4)) == ("one_way", True)
@@ -112,11 +112,11 @@ SELECTS: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("shapes", "said"), SELECTS)
-def test_litert_gpu_stretches_the_condition_of_a_select_alone(shapes: Any, said: Any) -> None:
+def test_litert_gpu_stretches_only_the_condition_of_a_select(shapes: Any, said: Any) -> None:
     assert answer("litert-gpu", *shapes, op="where") == said
 
 
-def test_stablehlo_stretches_nothing_and_says_where_axes_go() -> None:
+def test_stablehlo_stretches_nothing_and_maps_axes() -> None:
     assert answer("stablehlo", (2, 3), (2, 3)) == (2, 3)
     assert answer("stablehlo", (2, 3), (1, 3)) == ("not_identical", False)
     assert answer("stablehlo", (2, 3), (3,)) == ("rank", False)
@@ -129,7 +129,7 @@ def test_stablehlo_stretches_nothing_and_says_where_axes_go() -> None:
     assert caught.value.reason == "transposes"
 
 
-def test_what_was_not_read_is_not_claimed() -> None:
+def test_undocumented_ops_are_not_supported() -> None:
     for engine, op in (("coreml", "prelu"), ("tosa", "fmod"), ("tensorrt", "atan2")):
         said = zs.supports(engine, op)
         assert not said.ok
@@ -152,7 +152,7 @@ TYPES = [
 
 
 @pytest.mark.parametrize(("op", "dtype", "taken"), TYPES)
-def test_tosas_types(op: str, dtype: str, taken: bool) -> None:
+def test_tosa_has_its_types(op: str, dtype: str, taken: bool) -> None:
     said = zs.supports("tosa", op, dtype, [(2, 3)] * (3 if op == "where" else 2))
     assert said.ok == taken
     assert taken or "tosa.xml" in said.source
@@ -161,7 +161,7 @@ def test_tosas_types(op: str, dtype: str, taken: bool) -> None:
 # Fixes.
 
 
-def test_a_reshape_makes_ranks_equal() -> None:
+def test_fix_makes_ranks_equal() -> None:
     for engine, op in (("tensorrt", None), ("tosa", None), ("jax", "lax.add")):
         fix = zs.plan((2, 3, 4), (3, 1)).express(None, engine=engine, op=op)  # type: ignore[arg-type]
         assert fix.shapes == ((2, 3, 4), (1, 3, 1))
@@ -169,7 +169,7 @@ def test_a_reshape_makes_ranks_equal() -> None:
         assert plan(*fix.shapes, engine=engine, op=op) == zs.plan((2, 3, 4), (3, 1))
 
 
-def test_axes_merge_under_a_rank_limit() -> None:
+def test_fix_merges_axes_under_a_rank_limit() -> None:
     meant = zs.plan((2, 3, 4, 5, 6, 7), (4, 5, 1, 1))
     fix = meant.express("coreml")
     assert fix.merged_axes == ((0,), (1,), (2,), (3,), (4, 5))
@@ -181,7 +181,7 @@ def test_axes_merge_under_a_rank_limit() -> None:
     assert caught.value.reason == "rank_limit"
 
 
-def test_stablehlo_gets_its_broadcasts_written_out() -> None:
+def test_stablehlo_fix_has_explicit_broadcasts() -> None:
     fix = zs.plan((5, 1), (5,)).express("stablehlo")
     assert fix.explicit == ((0, 1), (1,))
     assert fix.shapes == ((5, 5), (5, 5))
@@ -197,7 +197,7 @@ def test_stablehlo_gets_its_broadcasts_written_out() -> None:
 # Where engines are listed.
 
 
-def test_comparisons_mark_them() -> None:
+def test_comparisons_mark_read_engines() -> None:
     found = zs.compare((2, 3), (3,))
     rows = {row.name: row for row in found.rows if row.kind == "engine"}
     for name, row in rows.items():
@@ -207,12 +207,12 @@ def test_comparisons_mark_them() -> None:
     assert len(lines) == len(READ)
 
 
-def test_drawings_mark_them() -> None:
+def test_drawings_mark_read_engines() -> None:
     for name, row in ENGINES.items():
         drawn = zs.plan((2, 3), (2, 3), engine=name).explain().splitlines()[0]
         assert ("(read, not run)" in drawn) == (not row.run)
 
 
-def test_their_values_are_not_known() -> None:
+def test_values_of_read_engines_are_not_computed() -> None:
     with pytest.raises(zs.BroadcastError, match="read about, not run"):
         zs.add(np.ones((2, 3)), np.ones((2, 3)), engine="tosa")

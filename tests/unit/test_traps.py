@@ -32,7 +32,7 @@ Shapes = tuple[tuple[int, ...], ...]
         (((7, 2, 3, 4), (4,)), ((4, 2, 3, 4), (4,))),
     ],
 )
-def test_ncnn_vectors_that_agree_with_numpy_only_here(shapes: Shapes, witness: Shapes) -> None:
+def test_ncnn_vectors_that_agree_with_numpy_have_a_trap(shapes: Shapes, witness: Shapes) -> None:
     (trap,) = size_traps(NCNN, shapes)
     assert trap.shapes == witness
     assert trap.reference == zs.plan(*witness)
@@ -54,29 +54,29 @@ def test_ncnn_vectors_that_agree_with_numpy_only_here(shapes: Shapes, witness: S
         ((3,), (3,)),
     ],
 )
-def test_no_trap(shapes: Shapes) -> None:
+def test_other_shapes_have_no_trap(shapes: Shapes) -> None:
     assert size_traps(NCNN, shapes) == ()
 
 
-def test_the_rule_that_looks_at_sizes_may_be_the_reference() -> None:
+def test_size_dependent_rule_may_be_the_reference() -> None:
     (trap,) = size_traps(NUMPY, ((3, 5), (5,)), NCNN)
     assert trap.shapes == ((5, 5), (5,))
     assert trap.reference.rule == "ncnn"
 
 
-def test_prelu_slopes_that_also_fit_the_channel() -> None:
+def test_prelu_slopes_that_also_fit_the_channel_have_a_trap() -> None:
     (trap,) = size_traps(PRELU, ((2, 3, 4), (4,)))
     assert trap.shapes == ((2, 4, 4), (4,))
     assert isinstance(trap.target, zs.Plan)
     assert trap.target.aligned[1] == (1, 4, 1)
 
 
-def test_names_are_used() -> None:
+def test_trap_uses_the_operands_names() -> None:
     (trap,) = size_traps(NCNN, ((3, 5), (5,)), names=["features", "bias"])
     assert str(trap).startswith("where axis 0 of features is as long as axis 0 of bias, ")
 
 
-def test_a_trap_as_data() -> None:
+def test_trap_is_available_as_data() -> None:
     (trap,) = size_traps(NCNN, ((3, 5), (5,)))
     assert trap.as_dict() == {
         "condition": "where axis 0 of x is as long as axis 0 of y",
@@ -87,7 +87,7 @@ def test_a_trap_as_data() -> None:
     }
 
 
-def test_a_loud_refusal_is_no_trap_and_a_silent_one_is() -> None:
+def test_silent_refusals_are_traps_and_loud_ones_are_not() -> None:
     # NumPy's rule, but refusing where ncnn would align otherwise.
     def align(asker, shapes, attributes):  # type: ignore[no-untyped-def]
         if asker.equal(shapes[0][0], shapes[1][0]):
@@ -121,7 +121,7 @@ pairs = st.tuples(
 
 @settings(max_examples=300, deadline=None)
 @given(pairs, st.sampled_from(SIDES), st.sampled_from(SIDES))
-def test_every_trap_is_what_it_says(shapes: Shapes, target: Side, reference: Side) -> None:
+def test_every_trap_is_real(shapes: Shapes, target: Side, reference: Side) -> None:
     for trap in size_traps(target, shapes, reference):
         assert target.plan(shapes) == reference.plan(shapes)
         assert trap.reference == reference.plan(trap.shapes)
@@ -133,7 +133,7 @@ def test_every_trap_is_what_it_says(shapes: Shapes, target: Side, reference: Sid
         assert tuple(map(len, trap.shapes)) == tuple(map(len, shapes))
 
 
-def test_numpy_and_ncnn_completely() -> None:
+def test_traps_of_numpy_and_ncnn_are_complete() -> None:
     """By brute force over sizes 1..3: a pair has a trap iff other sizes > 1 part the two rules."""
     ranks = [(1, 2), (2, 1), (1, 3), (2, 2), (2, 3)]
     for first, second in ranks:

@@ -61,7 +61,7 @@ def dead_process() -> int:
     return process.pid
 
 
-def test_a_killed_process_leaves_a_file_that_is_swept_after_a_day(tmp_path):
+def test_file_left_by_a_killed_process_is_removed_after_a_day(tmp_path):
     left = killed_while_writing(tmp_path / "out.npy")
     age(left, 23)
     files.write_array(str(tmp_path / "out.npy"), np.zeros(3))
@@ -73,7 +73,7 @@ def test_a_killed_process_leaves_a_file_that_is_swept_after_a_day(tmp_path):
     assert np.load(tmp_path / "out.npy").tolist() == [1, 1, 1]
 
 
-def test_what_may_be_somebodys_stays(tmp_path):
+def test_files_of_other_owners_stay(tmp_path):
     dead, other = dead_process(), tmp_path / "victim"
     other.write_bytes(b"victim")
     names = {
@@ -115,13 +115,13 @@ def test_what_may_be_somebodys_stays(tmp_path):
     assert other.read_bytes() == b"victim"
 
 
-def test_a_folder_that_is_not_there_or_not_readable_is_no_error(tmp_path):
+def test_missing_or_unreadable_folder_is_no_error(tmp_path):
     sweep(tmp_path / "missing")
     (tmp_path / "file").write_bytes(b"")
     sweep(tmp_path / "file")
 
 
-def test_several_files_are_replaced_or_none(tmp_path):
+def test_several_files_are_replaced_together_or_not(tmp_path):
     first, second = tmp_path / "a.bin", tmp_path / "b.param"
     first.write_bytes(b"old")
 
@@ -137,7 +137,7 @@ def test_several_files_are_replaced_or_none(tmp_path):
     assert {*os.listdir(tmp_path)} == {"a.bin", "b.param"}
 
 
-def test_rights_are_those_that_the_umask_leaves(tmp_path):
+def test_permissions_follow_the_umask(tmp_path):
     before = os.umask(0o027)
     try:
         write_whole((tmp_path / "a", lambda file: file.write(b"")))
@@ -146,7 +146,7 @@ def test_rights_are_those_that_the_umask_leaves(tmp_path):
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
 
 
-def test_processes_that_sweep_at_once_do_not_meet(tmp_path):
+def test_concurrent_cleanups_do_not_collide(tmp_path):
     dead = dead_process()
     for k in range(2000):
         path = tmp_path / f".zerostride-{dead}-{k:016x}"
@@ -163,5 +163,5 @@ def test_processes_that_sweep_at_once_do_not_meet(tmp_path):
     assert (tmp_path / "out").read_bytes() == b"whole"
 
 
-def test_a_name_tells_its_process(tmp_path):
+def test_temporary_name_has_its_process_id(tmp_path):
     assert temporary_name(tmp_path / "m.onnx").name.startswith(f".zerostride-{os.getpid()}-")
