@@ -18,6 +18,12 @@ _IR = (
     "import sys, openvino as ov\n"
     "ov.save_model(ov.convert_model(sys.argv[1]), sys.argv[2], compress_to_fp16=False)\n"
 )
+#: Loads what pnnx wrote, as a user's program does; a layer that ncnn lacks ends it with status 1.
+_LOAD = (
+    "import sys, ncnn\n"
+    "net = ncnn.Net()\n"
+    "sys.exit(net.load_param(sys.argv[1]) != 0 or net.load_model(sys.argv[2]) != 0)\n"
+)
 
 
 def _with_openvino(model: Path, goal: Path, inputs: tuple[str, ...]) -> list[str]:
@@ -58,13 +64,14 @@ CONVERTERS: Mapping[str, tuple[str, Callable[[Path, Path, tuple[str, ...]], list
 def convert(model: Path, converter: str, inputs: tuple[str, ...], folder: Path) -> Path | str:
     """The file that a converter makes of a model, or the reason of its failure.
 
-    Converters run in a folder of their own: they leave files beside the model.
+    Converters run in a folder of their own: they leave files beside the model. Files that ncnn
+    itself does not load, because pnnx left layers in them that ncnn lacks, count as failures.
     """
     suffix, command_of = CONVERTERS[converter]
     folder = folder.resolve()
     goal = folder / f"{model.stem}{suffix}"
     if goal.is_file():
-        return goal
+        return _refusal_of_ncnn(goal) or goal
     place = folder / f"{model.stem}.{converter}"
     place.mkdir(parents=True, exist_ok=True)
     shutil.copy(model, place / model.name)
@@ -88,4 +95,14 @@ def convert(model: Path, converter: str, inputs: tuple[str, ...], folder: Path) 
     for file in place.glob(f"{goal.name.rsplit('.', 1)[0]}.*"):
         shutil.move(file, folder / file.name)
     shutil.rmtree(place)
-    return goal
+    return _refusal_of_ncnn(goal) or goal
+
+
+def _refusal_of_ncnn(goal: Path) -> str:
+    """Why ncnn does not load a file that pnnx wrote; empty where it does, and for other files."""
+    if goal.suffix != ".param":
+        return ""
+    command = [sys.executable, "-I", "-c", _LOAD, str(goal), str(goal.with_suffix(".bin"))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
+    lines = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
+    return f"ncnn does not load the result: {lines[-1][:200]}" if done.returncode else ""

@@ -135,7 +135,9 @@ def whole(model: Path, converted: Path, engine: str, shapes: Sequence[str]) -> s
     """How a converted file's outputs compare with those of the model it came from."""
     command = [sys.executable, "-m", "zerostride", "verify", str(model), "--engine", engine]
     command += ["--against", str(converted), "--json"]
-    answer = _run(command + [word for shape in shapes for word in ("--input-shape", shape)], {})
+    for shape in shapes:
+        command += ["--input-shape", f"{shape}scalar" if shape.endswith("=") else shape]
+    answer = _run(command, {})
     if isinstance(answer, str):
         return answer
     return ", ".join(

@@ -550,3 +550,16 @@ def test_nodes_of_other_formats_are_not_lowered() -> None:
     node = Node("a", "BinaryOp", "", 1, (), ())
     assert find_site(node) is None
     assert lower(node) is None
+
+
+def test_a_concat_of_an_open_size_and_a_number_has_the_number(tmp_path: Path) -> None:
+    # A Squeeze after it then knows that its axis has one element.
+    lines = [
+        "Input x0 0 1 x0",
+        "Convolution c 1 1 x0 a 0=4 1=3 3=2 6=36",
+        "Input x1 0 1 x1 0=5 1=1 2=2",
+        "Concat j 2 1 a x1 b 0=0",
+        "Squeeze s 1 1 b out -23303=1,1",
+    ]
+    graph = made.graph(tmp_path, made.param(*lines))
+    assert made.shapes_of(graph)["out"] == (6, 5)

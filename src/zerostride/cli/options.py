@@ -188,7 +188,7 @@ def _input_shape(text: str) -> tuple[str | None, tuple[int | str | None, ...]]:
     name, equals, sizes = text.rpartition("=")
     sizes = sizes.strip()
     if (equals and not name) or not sizes:
-        raise ZerostrideError(f"{text[:80]!r} is not NAME=SIZES, such as x=1,3,224,224")
+        raise ZerostrideError(f"{text[:80]!r} is not NAME=SIZES, such as x=1,3,224,224 or x=scalar")
     if sizes == "scalar":
         return name or None, ()
     if sizes[0] + sizes[-1] in ("()", "[]"):

@@ -212,16 +212,20 @@ def flatten(call: LayerCall) -> Results:
 
 
 def concat(call: LayerCall) -> Results:
-    """Concat: the sum along one axis."""
+    """Concat: the sum along one axis; elsewhere a number, where one of the operands gives it."""
     axis = call.axis(0)
+    sizes = list(call.first)
     for other in call.shapes[1:]:
-        if len(other) != len(call.first):
+        if len(other) != len(sizes):
             raise Wrong(f"{_words(call.first)} and {_words(other)} are joined")
-        for k, (a, b) in enumerate(zip(call.first, other, strict=True)):
-            if k != axis and equal(a, b) is False:
+        for k, (a, b) in enumerate(zip(sizes, other, strict=True)):
+            if k == axis:
+                sizes[k] = plain(a + b)
+            elif equal(a, b) is False:
                 raise Wrong(f"{_words(call.first)} and {_words(other)} are joined at axis {axis}")
-    whole = plain(sum((shape[axis] for shape in call.shapes[1:]), start=call.first[axis]))
-    return [checked((*call.first[:axis], whole, *call.first[axis + 1 :]))]
+            elif isinstance(b, int):
+                sizes[k] = b
+    return [checked(tuple(sizes))]
 
 
 def cuts(call: LayerCall) -> list[Number]:
