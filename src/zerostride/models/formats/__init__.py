@@ -1,7 +1,11 @@
 """The formats of model files: one row each, and the lookup of a file's reader.
 
 A format is a module of this package with the four functions of :class:`FormatModule` and a row of
-`FORMATS`. No other code depends on the format of a graph.
+`FORMATS`. No other code depends on the format of a graph. Common parts of the functions:
+`..ir.files` reads untrusted bytes and sections of weights, `Value.with_numbers` keeps the numbers
+of small constants, `child` asks a package in a child process, `site_rows` and `onnx.sites` find
+broadcasts like those of ONNX's ops, `lowering` translates nodes by a table with a row per op type,
+`..ir.moves` has the shapes of a rewrite's steps for `edit`.
 """
 
 from __future__ import annotations

@@ -138,6 +138,16 @@ def layout_findings(graph: Graph) -> tuple[tuple[Finding, ...], tuple[str, ...]]
     return tuple(_judgement(site, layouts).of(site) for site in sites), tuple(layouts.notes)
 
 
+def _says(
+    message: str,
+    source: Plan | BroadcastError | None = None,
+    target: Plan | BroadcastError | None = None,
+    verdict: Verdict = Verdict.UNKNOWN,
+    **more: Any,
+) -> Judgement:
+    return Judgement(source, target, verdict, Cause.LAYOUT, f"channels-last{message}", **more)
+
+
 def _judgement(site: Site, layouts: Layouts) -> Judgement:
     images = [layouts.of(part.tensor) for part in site.operands]
     if site.kind not in _JUDGED:
@@ -145,43 +155,33 @@ def _judgement(site: Site, layouts: Layouts) -> Judgement:
     shapes = tuple(sizes_of(part) for part in site.operands)
     unknown = next((part for part in site.operands if part.shape is None), None)
     if unknown is not None or any(None in (part.shape or ()) for part in site.operands):
-        name = (unknown or site.operands[0]).name
-        message = f"channels-last: a size of {name!r} is not known"
-        return Judgement(None, None, Verdict.UNKNOWN, Cause.LAYOUT, message)
+        return _says(f": a size of {(unknown or site.operands[0]).name!r} is not known")
     try:
         plan = site.plan(shapes)
     except BroadcastError as error:
-        message = f"channels-last: the model itself does not broadcast here: {error.detail}"
-        return Judgement(error, None, Verdict.UNKNOWN, Cause.LAYOUT, message)
+        return _says(f": the model itself does not broadcast here: {error.detail}", error)
     if plan.open is not None and len(plan.open.accepted) > 1:
-        message = "channels-last: how the operands lie depends on sizes that are not known"
-        return Judgement(plan, None, Verdict.UNKNOWN, Cause.LAYOUT, message)
+        return _says(": how the operands lie depends on sizes that are not known", plan)
     perm = next((p for p in images if p is not None and len(p) == plan.rank), None)
-    if perm is None and any(p is not None for p in images):
-        message = (
-            "channels-last: the image has fewer axes than the result, so it is put back before"
-        )
-        return Judgement(plan, plan, Verdict.SAME, Cause.LAYOUT, message)
-    if perm is None:
-        message = "channels-last: no operand is an image, nothing changes"
-        return Judgement(plan, plan, Verdict.SAME, Cause.LAYOUT, message)
-    return _moved(site, plan, perm, images)
+    if perm is not None:
+        return _moved(site, plan, perm, images)
+    message = ": no operand is an image, nothing changes"
+    if any(p is not None for p in images):
+        message = ": the image has fewer axes than the result, so it is put back before"
+    return _says(message, plan, plan, Verdict.SAME)
 
 
 def _other(site: Site, images: Sequence[Perm | None]) -> Judgement:
     """The finding of a kind whose operands do not lie on single axes of an image."""
-    if all(perm is None for perm in images):
-        message, verdict = "channels-last: no operand is an image, nothing changes", Verdict.SAME
-    elif site.kind in _OF_CHANNELS:
-        message = "channels-last: vectors along the channels stay as they are"
-        verdict = Verdict.SAME
-    elif site.kind in (Kind.CUSTOM, Kind.NOT_MODELLED):
-        message = f"channels-last: nothing is known of the axes of {site.node.op}"
-        verdict = Verdict.UNKNOWN
-    else:
-        message = "channels-last: the image is put back into the model's order before this op"
-        verdict = Verdict.SAME
-    return Judgement(None, None, verdict, Cause.LAYOUT, message)
+    message, verdict = ": no operand is an image, nothing changes", Verdict.SAME
+    if any(perm is not None for perm in images):
+        message = ": the image is put back into the model's order before this op"
+        if site.kind in _OF_CHANNELS:
+            message = ": vectors along the channels stay as they are"
+        elif site.kind in (Kind.CUSTOM, Kind.NOT_MODELLED):
+            message = f": nothing is known of the axes of {site.node.op}"
+            verdict = Verdict.UNKNOWN
+    return _says(message, verdict=verdict)
 
 
 def _moved(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) -> Judgement:
@@ -193,36 +193,25 @@ def _moved(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) ->
     name = (canonical(site) or "add") if site.kind is not Kind.EXPAND else ""
     proof = prove(plan, plan.operands, perm, rows, name)
     if proof.fault is not None:
-        message = (
-            f"channels-last: {moves[proof.fault].name!r} as changed is not what the model means"
-        )
-        return Judgement(plan, None, Verdict.UNKNOWN, Cause.LAYOUT, message)
-    if not any(move.changes for move in moves):
-        message = "channels-last: nothing changes but the image itself"
-        target = _planned(site, after)
-        return Judgement(
-            plan,
-            target,
-            Verdict.SAME,
-            Cause.LAYOUT,
-            message,
-            notes=(*_traps(site, plan), proof.words),
-        )
+        return _says(f": {moves[proof.fault].name!r} as changed is not what the model means", plan)
+    notes = (*_traps(site, plan), proof.words)
+    changes = [move for move in moves if move.changes]
+    if not changes:
+        message = ": nothing changes but the image itself"
+        return _says(message, plan, _planned(site, after), Verdict.SAME, notes=notes)
     left = tuple(m.after if m.how == "image" else m.before for m in moves)
     rule = RuleUse("unidirectional" if site.kind is Kind.EXPAND else "numpy")
     changed = tuple(move.changes for move in moves)
     fix = Relayout(after, {}, False, (), result, rule, changed, moves=moves)
-    message = "; ".join(move.describe() for move in moves if move.changes)
-    notes = tuple(m.describe() for m in moves if not m.changes)
-    return Judgement(
+    stay = tuple(m.describe() for m in moves if not m.changes)
+    return _says(
+        ", " + "; ".join(move.describe() for move in changes),
         plan,
         _planned(site, left),
         Verdict.DIFFERENT,
-        Cause.LAYOUT,
-        f"channels-last, {message}",
         fix=fix,
         witness=proof.witness,
-        notes=(*notes, *_traps(site, plan), proof.words),
+        notes=(*stay, *notes),
     )
 
 
@@ -264,11 +253,9 @@ def _move(part: Operand, plan: Plan, k: int, perm: Perm, image: Perm | None) -> 
         after = after[1:]
     filled = [axis for axis in range(plan.rank) if aligned[axis] != 1]
     moved = [axis for axis in perm if aligned[axis] != 1]
-    if image is not None:
-        return Move(part.name, before, after, perm, "transpose", part.constant)
-    if after == before and filled == moved:
-        return Move(part.name, before, after, perm, "stays", part.constant)
-    how = "reshape" if filled == moved else "transpose"
+    how = "transpose"
+    if image is None and filled == moved:
+        how = "stays" if after == before else "reshape"
     return Move(part.name, before, after, perm, how, part.constant)
 
 
