@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import printable
-from ..report import LONGEST_NAME, MOST_NOTES, shown
+from ..report import LONGEST_NAME, notes, shown
 from . import options
 from .tables import Column, put_table
 
@@ -72,8 +72,5 @@ def _show(sized: Shapes, only: str | None, constants: bool) -> None:
             click.echo(f"    {shown(need.words)}")
     for failure in sized.failures:
         click.echo(f"\nno sizes make {shown(failure.node_path, 200)} work: {shown(failure.words)}")
-    for note in sized.notes[:MOST_NOTES]:
-        click.echo(f"note: {shown(note)}")
-    more = len(sized.notes) - MOST_NOTES
-    if more > 0:
-        click.echo(f"note: and {more} more like these")
+    for note in notes(sized):
+        click.echo(note)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..core.alignment import apply
 from ..core.plan import Plan
 from ..derive.explain.facts import row_of
 from ..errors import BroadcastError, cut, printable, render
 from ..models.findings import Check, Finding, Outcome, Report, Unread, Verdict
+
+if TYPE_CHECKING:
+    from ..models.flow.shapes import Shapes
 
 #: The mark of a verdict in text, and its colour on terminals.
 MARKS = {
@@ -54,10 +57,10 @@ def shown(words: object, most: int = LONGEST_LINE) -> str:
     return printable(cut(str(words), most))
 
 
-def notes(report: Report) -> list[str]:
-    """The report's notes for a reader: the first of them, and how many more there are."""
-    lines = [f"note: {shown(note)}" for note in report.notes[:MOST_NOTES]]
-    more = len(report.notes) - len(lines)
+def notes(result: Report | Shapes) -> list[str]:
+    """The notes of a result for a reader: the first of them, and how many more there are."""
+    lines = [f"note: {shown(note)}" for note in result.notes[:MOST_NOTES]]
+    more = len(result.notes) - len(lines)
     return [*lines, f"note: and {more} more like these"] if more else lines
 
 

@@ -82,12 +82,17 @@ def rank_notes(case: JudgedSite, fix: Expression | None) -> tuple[str, ...]:
 
 def _reshaped(case: JudgedSite) -> Expression | None:
     """The operands after the first in aligned form: with all axes, without outer ones, or none."""
-    meant = case.sample.plan
-    first, *rest = meant.operands
-    outer = tuple(without_outer(aligned) for aligned in meant.aligned[1:])
+    first, *rest = case.sample.plan.operands
     bare = tuple(tuple(size for size in shape if size != 1) for shape in rest)
-    forms = [(first, *meant.aligned[1:]), (first, *outer), (first, *bare), meant.aligned]
-    return next(filter(None, (_try(case, shapes) for shapes in forms)), None)
+    *others, every = forms(case.sample.plan)
+    tries = (_try(case, shapes) for shapes in (*others, (first, *bare), every))
+    return next(filter(None, tries), None)
+
+
+def forms(meant: Plan) -> list[tuple[Shape, ...]]:
+    """Candidate shapes for the operands, the least change first."""
+    first, outer = meant.operands[0], tuple(map(without_outer, meant.aligned[1:]))
+    return [(first, *meant.aligned[1:]), (first, *outer), meant.aligned]
 
 
 def without_outer(shape: Shape) -> Shape:
@@ -105,7 +110,7 @@ def _merged(case: JudgedSite) -> Expression | None:
         if isinstance(plan, Plan) and plan == merged:
             every = (True,) * len(merged.aligned)
             groups = groups_of(merged)
-            return Expression(merged.aligned, {}, False, groups, merged.shape, _use(case), every)
+            return Expression(merged.aligned, {}, False, groups, merged.shape, use_of(case), every)
     return None
 
 
@@ -121,8 +126,9 @@ def reshaped_to(
     """The operands reshaped to `shapes`, as a fix."""
     meant = case.sample.plan
     changed = tuple(a != b for a, b in zip(shapes, meant.operands, strict=True))
-    return Expression(shapes, {}, False, (), meant.shape, _use(case), changed, only_if=only_if)
+    return Expression(shapes, {}, False, (), meant.shape, use_of(case), changed, only_if=only_if)
 
 
-def _use(case: JudgedSite) -> RuleUse:
+def use_of(case: JudgedSite) -> RuleUse:
+    """The target's rule, as plans name it."""
     return RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)

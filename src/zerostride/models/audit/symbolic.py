@@ -7,12 +7,11 @@ target does with tensors without elements.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...core.alignment import Rule, complete
-from ...core.plan import Plan, RuleUse
 from ...derive.express import Expression
 from ...derive.regions import Kind, Meanings, Region, meanings, not_empty, real_shapes
 from ...derive.size_traps import Side
@@ -26,10 +25,9 @@ from ...sizes.solve import implies, listing
 from ..findings import Verdict, Witness
 from ..formats.onnx.sites import Site
 from ..reasons import Cause
-from .fixes import expressed, reshaped_to, without_outer
+from .fixes import expressed, forms, reshaped_to, use_of
 from .judged_site import JudgedSite, Judgement, sizes_of
-from .verdict import alignment, shape_text
-from .witness import find_witness
+from .verdict import alignment, shape_text, witness_of
 
 _BAD: tuple[Kind, ...] = ("different", "silent", "refused")
 _BEYOND = "whether sizes part the two is beyond what is decided here"
@@ -110,7 +108,7 @@ def _compared(case: JudgedSite, premises: Condition) -> Judgement:
         _words(case, outcomes, kind, *example, certain=certain) for kind, example in shown.items()
     ]
     return case.judged(
-        _target(case),
+        case.plan(case.shapes),
         verdict,
         reason,
         lambda site: f"on {case.engine.name} {'; '.join(part(site) for part in parts)}",
@@ -145,11 +143,6 @@ def _meanings(case: JudgedSite, shapes: tuple[Shape, ...], premises: Condition) 
     return meanings(
         case.sample.plan, case.target, shapes, known=premises, divergences=case.divergences
     )
-
-
-def _target(case: JudgedSite) -> Plan | BroadcastError:
-    """The target's plan, for those values for which it has one."""
-    return case.plan(case.shapes)
 
 
 def carried_as_is(
@@ -190,9 +183,10 @@ def _read_attributes(rule: Rule, attributes: Mapping[str, Any]) -> Mapping[str, 
 
 def _as_is(case: JudgedSite) -> Judgement:
     """The judgement where both sides use the same rule: same, for all sizes."""
-    use = RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)
     message = f"means the same on {case.engine.name}{_everywhere(case, _symbols(case))}"
-    return case.judged(replace(case.source, rule=use), Verdict.SAME, Cause.SAME_PLAN, message)
+    return case.judged(
+        replace(case.source, rule=use_of(case)), Verdict.SAME, Cause.SAME_PLAN, message
+    )
 
 
 def _symbols(case: JudgedSite) -> tuple[Symbol, ...]:
@@ -216,7 +210,7 @@ def _same(case: JudgedSite, outcomes: Meanings, premises: Condition) -> Judgemen
         real = case.plan(real_shapes(case.shapes, values))
         what = real.detail if isinstance(real, BroadcastError) else region.detail
         notes = (f"for {listing(values)}: {what or 'it means something else'}",)
-    target = _target(case)
+    target = case.plan(case.shapes)
     return case.judged(target, Verdict.SAME, Cause.SAME_PLAN, message, notes=notes)
 
 
@@ -253,18 +247,19 @@ def _words(
 
 def _witness(case: JudgedSite, values: Mapping[Symbol, int]) -> Witness | None:
     """Numbers that show the difference at these sizes."""
-    meaning = case.meaning
     needed = {symbol for shape in case.shapes for size in shape for symbol in dim(size).symbols}
-    if meaning is None or not needed <= values.keys():
+    if not needed <= values.keys():
         return None
-    shapes = real_shapes(case.shapes, values)
-    return find_witness(shapes, meaning.plan, case.plan, case.op, renamed=False)
+    return witness_of(case, real_shapes(case.shapes, values), renamed=False)
 
 
 def _fix(case: JudgedSite, premises: Condition) -> Expression | None:
     """Reshapes after which the target means the same: for all sizes, or under `only_if`."""
     limited: Expression | None = None
-    for shapes in _forms(case):
+    meant = case.sample.plan
+    for shapes in forms(meant):
+        if shapes == meant.operands or len(shapes) != len(meant.operands):
+            continue
         changed = (*shapes, *case.shapes[len(shapes) :])
         outcomes = _meanings(case, changed, premises)
         if outcomes.possible("same") is not Answer.YES:
@@ -280,16 +275,6 @@ def _fix(case: JudgedSite, premises: Condition) -> Expression | None:
     if limited is None or (fix is not None and fix.only_if is None):
         return fix
     return limited
-
-
-def _forms(case: JudgedSite) -> Iterator[tuple[Shape, ...]]:
-    """Candidate shapes for the operands, the least change first."""
-    meant = case.sample.plan
-    first, *rest = meant.operands
-    outer = tuple(without_outer(aligned) for aligned in meant.aligned[1:])
-    for shapes in ((first, *meant.aligned[1:]), (first, *outer), meant.aligned):
-        if shapes != meant.operands and len(shapes) == 1 + len(rest):
-            yield shapes
 
 
 #: The most clauses of the needs by which a site is judged. Leaving premises out is safe.

@@ -36,7 +36,7 @@ def compare_case(case: JudgedSite) -> Judgement:
             Cause.OTHER_ALIGNMENT,
             _other_alignment(case, target),
             fix=_fix(case),
-            witness=_witness(case, case.shapes),
+            witness=witness_of(case, case.shapes),
         )
     for divergence in case.divergences:
         if divergence.strikes is not None and divergence.strikes(target, Asker()):
@@ -55,7 +55,7 @@ def compare_case(case: JudgedSite) -> Judgement:
             Cause.SIZE_TRAP,
             lambda site: f"the same at these sizes only: {trap.named(pair(site)).words}",
             fix=fix_of_trap(case),
-            witness=_witness(case, trap.shapes),
+            witness=witness_of(case, trap.shapes),
         )
     return case.judged(target, Verdict.SAME, Cause.SAME_PLAN, f"means the same on {name}")
 
@@ -128,7 +128,7 @@ def _refused(case: JudgedSite, error: BroadcastError) -> Judgement:
         message = f"{name} refuses: {detail}"
         return case.judged(error, Verdict.REFUSED, error.reason, message, fix=fix, notes=notes)
     message = f"{name} does not refuse, but computes nonsense or crashes: {detail}"
-    witness = _witness(case, case.shapes)
+    witness = witness_of(case, case.shapes)
     return case.judged(
         error, Verdict.DIFFERENT, Cause.SILENT, message, fix=fix, witness=witness, notes=notes
     )
@@ -159,12 +159,14 @@ def _fix(case: JudgedSite) -> Expression | None:
     return None if case.bare else fix_of(case)
 
 
-def _witness(case: JudgedSite, shapes: Sequence[Shape]) -> Witness | None:
-    """Numbers that show the difference at these sizes or smaller ones."""
+def witness_of(
+    case: JudgedSite, shapes: Sequence[Shape], *, renamed: bool = True
+) -> Witness | None:
+    """Numbers that show the difference at these sizes, or at smaller ones (`renamed`)."""
     meaning = None if case.bare else case.meaning
     if meaning is None:
         return None
-    return find_witness(shapes, meaning.plan, case.plan, case.op)
+    return find_witness(shapes, meaning.plan, case.plan, case.op, renamed=renamed)
 
 
 def _traps(case: JudgedSite) -> tuple[Trap, Callable[[Site], Sequence[str]]] | None:
