@@ -68,9 +68,9 @@ def test_names_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sites that differ in names alone are judged once, and each message has its own names."""
     calls = []
 
-    def counted(*args: Any) -> Any:
+    def counted(*args: Any, **more: Any) -> Any:
         calls.append(args)
-        return find_witness(*args)
+        return find_witness(*args, **more)
 
     monkeypatch.setattr(comparing, "find_witness", counted)
     alike = findings([("Add", (2, 1, 5), (3, 1))] * 20, "ncnn")

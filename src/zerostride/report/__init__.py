@@ -13,7 +13,6 @@ from .plain import finding_text, overview, text, unread_text
 from .words import (
     LONGEST_NAME,
     MARKS,
-    MOST_NOTES,
     headline,
     notes,
     shapes_text,
@@ -25,7 +24,6 @@ __all__ = [
     "FORMS",
     "LONGEST_NAME",
     "MARKS",
-    "MOST_NOTES",
     "finding_text",
     "form_of",
     "headline",
