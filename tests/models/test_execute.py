@@ -12,9 +12,10 @@ import small
 from onnx import TensorProto, helper
 
 from zerostride.errors import ModelError, ZerostrideError
-from zerostride.models.execute import call, execute, not_executed
+from zerostride.models.execute import execute, not_executed
 from zerostride.models.execute import run as walk
 from zerostride.models.formats.onnx.reader import read_onnx
+from zerostride.models.onnx_ops.kernels import call
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 

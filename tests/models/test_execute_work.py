@@ -11,9 +11,10 @@ import small
 
 from zerostride.errors import ModelError
 from zerostride.models.execute import execute
-from zerostride.models.execute.call import MAX_WORK
-from zerostride.models.execute.work import NANOSECONDS, UNIT, nanoseconds
+from zerostride.models.execute.work import UNIT, nanoseconds
 from zerostride.models.formats.onnx.reader import read_onnx
+from zerostride.models.onnx_ops.kernels.call import MAX_WORK
+from zerostride.models.onnx_ops.table import OPS
 
 COUNT = 2**17
 
@@ -51,7 +52,7 @@ def test_chain_of_tiles_is_charged_for_all_elements(tmp_path: Path) -> None:
     content = small.model(
         [*tiles, small.node("Neg", "t18", "y")], {"x": (1,)}, {"r": np.array([2])}
     )
-    made = [NANOSECONDS["Tile"] * 2 ** (k + 1) // UNIT for k in range(18)]
+    made = [OPS["Tile"].making * 2 ** (k + 1) // UNIT for k in range(18)]
     units = sum(made) + 3 * 2**18 // UNIT
     assert _runs(content, tmp_path, units, np.ones(1, np.float32))
     assert not _runs(content, tmp_path, units - 1, np.ones(1, np.float32))

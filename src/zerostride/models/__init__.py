@@ -1,7 +1,8 @@
 """Model files: read into a neutral graph, judged, rewritten, executed.
 
-`ir` is the graph, `formats` reads and edits files, `flow` follows sizes, `transport` finds the plan
-of a node on an engine, `audit` compares, `layout` and `port` rewrite, `execute` computes.
-`findings` holds the results, `options` what a caller says about a model.
+`ir` is the graph, `formats` reads and edits files, `onnx_ops` has a row for each ONNX op, `flow`
+follows sizes, `transport` finds the plan of a node on an engine, `audit` compares, `layout` and
+`port` rewrite, `execute` computes. `findings` holds the results, `options` what a caller says about
+a model.
 In: a model file. Out: Report, or another file.
 """

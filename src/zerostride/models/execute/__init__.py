@@ -1,8 +1,7 @@
-"""A graph executed with NumPy: broadcasts by their sites' plans, other ops by a table.
+"""A graph executed with NumPy: broadcasts by their sites' plans, other ops by rows of `onnx_ops`.
 
 `program` plans the steps and finds nodes that cannot be computed. `run` walks the graph.
-`broadcasts` computes the nodes that broadcast; `movement`, `pointwise`, `reduction`, `windows`,
-`recurrent`, `resize` and `narrow` hold the other ops.
+`broadcasts` computes the nodes that broadcast, and `work` counts what a node costs.
 In: Graph, inputs. Out: outputs, within a limit of work.
 """
 

@@ -14,8 +14,8 @@ from ...errors import BroadcastError
 from ...ops import find_op
 from ..formats.onnx.sites import Kind, Site
 from ..ir.graph import Array, Node, Value
-from .call import NodeCall, Unfit, room
-from .pointwise import BROADCAST
+from ..onnx_ops.kernels.call import NodeCall, Unfit, room
+from ..onnx_ops.table import op_row
 
 #: Kinds computed by their plan. The table of ops computes compounds and clamps.
 PLANNED = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU, Kind.EXPAND})
@@ -33,7 +33,7 @@ def can_plan(site: Site) -> bool:
         return True
     if len(site.operands) != sum(value is not None for value in site.node.inputs):
         return False  # the node does more: ncnn's Scale adds a bias aligned like its scale
-    if site.stands_for in BROADCAST:
+    if op_row(site.stands_for).values is not None:
         return True
     try:
         find_op(site.stands_for)
@@ -84,7 +84,7 @@ def broadcast(site: Site, call: NodeCall, engine: str | None) -> Array:
     shapes = tuple(array.shape for array in arrays)
     plan = site.plan(shapes)
     room(plan.shape, arrays[-1].dtype)
-    values = BROADCAST.get(site.stands_for)
+    values = op_row(site.stands_for).values
     if values is None:
         return _by_table(site, plan, arrays, engine)
     _check_types(site, arrays)

@@ -10,18 +10,10 @@ from ..formats import FormatModule, module_of
 from ..formats.onnx.sites import Site
 from ..formats.onnx.sites import find_site as onnx_site
 from ..ir.graph import Body, Graph, Node, Value
+from ..onnx_ops.table import op_row
 from .broadcasts import can_plan
 from .inputs import near
-from .movement import MOVEMENT
-from .narrow import NARROW
-from .pointwise import UNARY
-from .recurrent import RECURRENT
-from .reduction import REDUCTION
-from .resize import RESIZE
-from .windows import WINDOWS
 
-#: The executed ops that do not broadcast.
-TABLE = {**UNARY, **MOVEMENT, **REDUCTION, **NARROW, **WINDOWS, **RESIZE, **RECURRENT}
 #: Ops that run bodies.
 CONTROL = frozenset({"If", "Loop", "Scan"})
 #: Ops that make truth values in ONNX, and may make numbers in other formats.
@@ -203,7 +195,7 @@ def _word(node: Node, module: FormatModule, refused: list[NotExecuted]) -> tuple
     if why is not None:
         refused.append(NotExecuted(node.path, node.op, why))
         return ()
-    if node.domain == "" and node.op in TABLE:
+    if op_row(node.op, node.domain).kernel is not None:
         return (NodeStep(node),)
     if node.domain == "" and node.op in CONTROL:
         return (NodeStep(node, None, tuple(_body(body, module, refused) for body in node.bodies)),)

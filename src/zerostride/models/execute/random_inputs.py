@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import ZerostrideError
 from ..flow.advice import advice
 from ..ir.graph import Array, Graph, Value
-from .call import room
+from ..onnx_ops.kernels.call import room
 from .inputs import shown
 
 

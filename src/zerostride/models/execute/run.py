@@ -11,10 +11,20 @@ import numpy as np
 from ...errors import BroadcastError, ModelError, ZerostrideError
 from ..formats import FORMATS
 from ..ir.graph import Array, Graph, Value
+from ..onnx_ops.kernels.call import (
+    MAX_ALIVE,
+    MAX_WORK,
+    Meter,
+    NodeCall,
+    Unfit,
+    axis_of,
+    meter,
+    room,
+)
+from ..onnx_ops.table import run_op
 from .broadcasts import broadcast, in_order, measured
-from .call import MAX_ALIVE, MAX_WORK, Meter, NodeCall, Unfit, axis_of, meter, room
 from .inputs import check_inputs
-from .program import TABLE, Execution, NodeStep, not_executed, prepare, readable, reads
+from .program import Execution, NodeStep, not_executed, prepare, readable, reads
 from .work import UNIT, nanoseconds
 
 #: Arrays by the identity of their values.
@@ -146,10 +156,7 @@ class _Walk:
                 if site is None:
                     raise Unfit("with these operands it does not broadcast")
                 return (broadcast(site, NodeCall(node, in_order(site, arrays)), self.engine),)
-            with np.errstate(all="ignore"):
-                result = TABLE[step.node.op](call)
-            results = result if isinstance(result, tuple) else (result,)
-            return tuple(map(np.asarray, results))
+            return run_op(call)
         except ModelError:
             raise
         except BroadcastError as error:

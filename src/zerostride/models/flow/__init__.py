@@ -1,8 +1,8 @@
 """Sizes through a whole model: every tensor's shape in terms of the inputs' sizes.
 
-`walk` goes through a graph once, in order. `table` has one row per op, which gives the results'
-sizes and the conditions for them; nothing is guessed. `needs` collects the conditions.
-`input_sizes` takes the sizes that a user gives. `shapes` is the command of that name.
+`walk` goes through a graph once, in order. The rows of `onnx_ops` give the results' sizes and the
+conditions for them; nothing is guessed. `needs` collects the conditions. `input_sizes` takes the
+sizes that a user gives, and `advice` says which to give. `shapes` is the command of that name.
 In: Graph, sizes. Out: every tensor's facts.
 """
 

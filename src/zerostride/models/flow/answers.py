@@ -8,10 +8,10 @@ from typing import Any
 from ...sizes import MAX_RANK
 from ...sizes.condition import Condition, ge
 from ...sizes.dim import Dim, bounds
-from .elementwise import by_format
-from .facts import SURPRISES, UNKNOWN, Fact, NoSizes, OpCall, Open, Unclear, sound
+from ..onnx_ops.sizes.elementwise import by_format
+from ..onnx_ops.sizes.facts import SURPRISES, UNKNOWN, Fact, NoSizes, OpCall, Open, Unclear, sound
+from ..onnx_ops.table import op_row
 from .fallback import inferred
-from .table import CONTRIB, ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,8 @@ def first_line(surprise: BaseException) -> str:
 
 def ask(call: OpCall) -> RowAnswer:
     """The checked answer of an op's row; an exception in the row becomes a note."""
-    row = ROWS.get(call.op) if call.domain == "" else None
-    if call.domain == "com.microsoft":
-        row = CONTRIB.get(call.op)
-    elif call.domain != "" and call.find is not None:
+    row = op_row(call.op, call.domain).sizes
+    if call.domain not in ("", "com.microsoft") and call.find is not None:
         row = call.rows.get(call.op, by_format)
     try:
         results = inferred(call) if row is None else row(call)

@@ -14,7 +14,17 @@ from ...sizes.condition import ge
 from ...sizes.dim import Number, Symbol, dim, of_atom, plain
 from ...sizes.functions import maximum
 from ..ir.graph import Body, Node
-from .facts import UNKNOWN, Fact, NoSizes, Open, Size, Unclear, bounds_of, is_number, place
+from ..onnx_ops.sizes.facts import (
+    UNKNOWN,
+    Fact,
+    NoSizes,
+    Open,
+    Size,
+    Unclear,
+    bounds_of,
+    is_number,
+    place,
+)
 
 if TYPE_CHECKING:
     from .walk import Walk

@@ -14,9 +14,7 @@ from ...sizes.condition import ALWAYS, Condition, eq, ge
 from ...sizes.dim import Dim, Number, Symbol, dim, lone_symbol, of_atom, plain
 from ..formats import FORMATS, module_of
 from ..ir.graph import FileShape, Graph, Node, Value
-from . import bodies
-from .answers import RowAnswer, ask, first_line
-from .facts import (
+from ..onnx_ops.sizes.facts import (
     SURPRISES,
     UNKNOWN,
     Fact,
@@ -25,9 +23,11 @@ from .facts import (
     Open,
     Unclear,
 )
+from ..onnx_ops.sizes.numbers import exact
+from . import bodies
+from .answers import RowAnswer, ask, first_line
 from .input_sizes import named_inputs, size_in_file
 from .needs import Failure, Ledger, Need, decided, undecided
-from .numbers import exact
 from .result import Flow, known_part
 
 #: A format's `lower`: a node translated to ONNX ops, or None.

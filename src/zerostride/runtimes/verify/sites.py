@@ -16,13 +16,13 @@ from ...models.audit.judge import BATCHLESS
 from ...models.audit.judged_site import sizes_of
 from ...models.execute import execute
 from ...models.execute.broadcasts import PLANNED, broadcast
-from ...models.execute.call import NodeCall, Unfit
-from ...models.execute.program import TABLE
 from ...models.flow.advice import advice
 from ...models.formats import FormatModule, module_of
 from ...models.formats.onnx.sites import Kind, Site
 from ...models.formats.onnx.sites import find_site as onnx_site
 from ...models.ir.graph import Graph, Node, Value
+from ...models.onnx_ops.kernels.call import NodeCall, Unfit
+from ...models.onnx_ops.table import op_row, run_op
 from ...models.transport.batch import BatchAxes, Sample, contracted_batch, whole, without_batch
 from ...models.transport.frontend import FAULTS
 from ...models.transport.ways import NotJudged, canonical, transport
@@ -119,9 +119,7 @@ class Plain:
             return broadcast(self.site, NodeCall(self.site.node, arrays), domain or None)
         rest = iter(arrays)
         placed = tuple(None if value is None else next(rest) for value in self.word.inputs)
-        with np.errstate(all="ignore"):
-            results = TABLE[self.word.op](NodeCall(self.word, placed))
-        return np.asarray(results[0] if isinstance(results, tuple) else results)
+        return run_op(NodeCall(self.word, placed))[0]
 
 
 def prepare(site: Site, engine: Engine, batch: BatchAxes, graph: Graph) -> Plain:
@@ -303,7 +301,7 @@ def _numpy_type(dtype: str) -> str:
 def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule) -> Plain:
     """A product, a normalisation or a clamp, as one node or one layer."""
     words = module.lower(site.node)
-    if words is None or words[-1].op not in TABLE:
+    if words is None or op_row(words[-1].op).kernel is None:
         raise Skip(f"{site.node.op} is not one op that is computed here")
     word = words[-1]
     if len(words) > 1:

@@ -7,9 +7,9 @@ three ops, and a convolution along one axis like one over a plane.
 from __future__ import annotations
 
 from ...flow import flow
-from ...flow.facts import UNKNOWN
 from ...flow.result import known_part
 from ...ir.graph import Graph, Value
+from ...onnx_ops.sizes.facts import UNKNOWN
 from .lowering import lower
 
 

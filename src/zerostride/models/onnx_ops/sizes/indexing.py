@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ...sizes.condition import ge
-from ...sizes.dim import Number, bounds, dim, plain
-from ...sizes.functions import maximum, minimum
+from ....sizes.condition import ge
+from ....sizes.dim import Number, bounds, dim, plain
+from ....sizes.functions import maximum, minimum
 from .facts import (
     FAR,
-    UNKNOWN,
     Content,
     Fact,
     NoSizes,
@@ -371,36 +368,3 @@ def window(call: OpCall) -> Results:
     if size is None or len(size) != 1 or not is_number(size[0]):
         return Fact((Open(),))
     return Fact(target_sizes(call, (size[0],)))
-
-
-_REDUCTIONS = "Sum Mean Prod Max Min L1 L2 LogSum LogSumExp SumSquare"
-
-ROWS: Mapping[str, Callable[[OpCall], Results]] = MappingProxyType(
-    {
-        "Slice": cut,
-        "Gather": gather,
-        "GatherND": gather_nd,
-        "GatherElements": gather_elements,
-        "Scatter": scatter,
-        "ScatterElements": scatter,
-        "ScatterND": scatter_nd,
-        **{f"Reduce{name}": reduce for name in _REDUCTIONS.split()},
-        "ArgMax": arg_extreme,
-        "ArgMin": arg_extreme,
-        "TopK": top,
-        **dict.fromkeys(("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"), loss),
-        **dict.fromkeys(("HannWindow", "HammingWindow", "BlackmanWindow"), window),
-        "NonZero": nonzero,
-        "OneHot": one_hot,
-        "Compress": compress,
-        "Unique": unique,
-        "NonMaxSuppression": select_boxes,
-        "GridSample": grid_sample,
-        "RoiAlign": roi_align,
-        "LSTM": recurrent,
-        "GRU": recurrent,
-        "RNN": recurrent,
-    }
-)
-
-__all__ = ["ROWS", "UNKNOWN", "sliced"]

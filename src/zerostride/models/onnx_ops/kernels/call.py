@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..ir.graph import Array, Node
+from ...ir.graph import Array, Node
 
 #: Bytes of one tensor. A file of a few bytes can ask for more than any machine has; models in use
 #: stay far below.

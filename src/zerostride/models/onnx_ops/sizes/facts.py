@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeGuard
 
-from ...errors import ZerostrideError
-from ...sizes import MAX_ELEMENTS, MAX_RANK
-from ...sizes.condition import Condition, eq, ge
-from ...sizes.dim import Dim, Interval, Number, bounds, calls, dim, plain
-from ...sizes.functions import floordiv
+from ....errors import ZerostrideError
+from ....sizes import MAX_ELEMENTS, MAX_RANK
+from ....sizes.condition import Condition, eq, ge
+from ....sizes.dim import Dim, Interval, Number, bounds, calls, dim, plain
+from ....sizes.functions import floordiv
 
 #: Numbers of a tensor that are followed: shapes, axes, repeats have a few.
 MAX_CONTENT = 64

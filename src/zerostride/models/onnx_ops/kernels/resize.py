@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Array
-from .call import Kernel, NodeCall, Unfit, axes_of, effort, room
+from ...ir.graph import Array
+from .call import NodeCall, Unfit, axes_of, effort, room
 
 #: The centre of a result in the data, from the result's index x, the scale and both sizes.
 _PLACES: Mapping[str, Callable[[Array, float, int, int], Array]] = MappingProxyType(
@@ -118,7 +118,7 @@ def _sizes(call: NodeCall, x: Array, axes: tuple[int, ...]) -> tuple[list[int], 
     return sizes, scales
 
 
-def _resized(call: NodeCall) -> Array:
+def run_resized(call: NodeCall) -> Array:
     """Resize and Upsample."""
     x = call[0]
     for name, plain in (("antialias", 0), ("keep_aspect_ratio_policy", "stretch")):
@@ -136,6 +136,3 @@ def _resized(call: NodeCall) -> Array:
     if x.dtype.kind in "iu" and wide.dtype.kind == "f":
         wide = np.clip(np.rint(wide), np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
     return wide.astype(x.dtype)
-
-
-RESIZE: Mapping[str, Kernel] = MappingProxyType({"Resize": _resized, "Upsample": _resized})

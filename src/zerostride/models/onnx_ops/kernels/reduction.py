@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Array
+from ...ir.graph import Array
 from .call import Kernel, NodeCall, Unfit, axes_of, axis_of, effort, room
 from .pointwise import rounded
 
@@ -126,7 +126,8 @@ def _normalised(x: Array, axis: int, finish: Callable[[Array, Array, int], Any])
     return np.asarray(finish(shifted, np.exp(shifted), axis))
 
 
-def _hardmax(call: NodeCall) -> Array:
+def run_hardmax(call: NodeCall) -> Array:
+    """Hardmax: 1 for the first largest element, 0 elsewhere."""
     x = call[0]
     old = call.node.version < 13
     axis = axis_of(call.attribute("axis", 1 if old else -1), x.ndim)
@@ -146,7 +147,8 @@ def product(a: Array, b: Array) -> Array:
     return np.asarray(rounded(lambda wide: np.matmul(wide, b.astype(wide.dtype)))(a))
 
 
-def _gemm(call: NodeCall) -> Array:
+def run_gemm(call: NodeCall) -> Array:
+    """Gemm: a product of two matrices, and C."""
     a, b, c = call[0], call[1], call.maybe(2)
     if a.ndim != 2 or b.ndim != 2:
         raise Unfit(f"operands of shapes {a.shape} and {b.shape}; it takes matrices")
@@ -162,7 +164,8 @@ def _gemm(call: NodeCall) -> Array:
     return np.asarray(result).astype(a.dtype)
 
 
-def _einsum(call: NodeCall) -> Array:
+def run_einsum(call: NodeCall) -> Array:
+    """Einsum by NumPy, within the limit of work."""
     equation = str(call.attribute("equation", "")).replace(" ", "")
     operands = call.operands()
     terms = equation.split("->")[0].split(",")
@@ -184,7 +187,8 @@ def _einsum(call: NodeCall) -> Array:
     return np.asarray(np.einsum(equation, *wide)).astype(operands[0].dtype)
 
 
-def _det(call: NodeCall) -> Array:
+def run_det(call: NodeCall) -> Array:
+    """Det: the determinants of square matrices."""
     x = call[0]
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise Unfit(f"data of shape {x.shape}; it takes square matrices")
@@ -215,7 +219,7 @@ def _channels(x: Array, vector: Array) -> Array:
     )
 
 
-def _batch_norm(call: NodeCall) -> Array | tuple[Array, ...]:
+def run_batch_norm(call: NodeCall) -> Array | tuple[Array, ...]:
     """In training mode uses the batch's mean and variance, and updates the running ones."""
     if call.attribute("spatial", 1) == 0:
         raise Unfit("spatial=0 is not executed")
@@ -243,7 +247,8 @@ def _batch_norm(call: NodeCall) -> Array | tuple[Array, ...]:
     return (normed(*own), *moved)[: max(1, outputs)]
 
 
-def _instance_norm(call: NodeCall) -> Array:
+def run_instance_norm(call: NodeCall) -> Array:
+    """InstanceNormalization: each plane by its own statistics."""
     x, epsilon = call[0], call.attribute("epsilon", 1e-5)
 
     def compute(wide: Array) -> Array:
@@ -254,7 +259,8 @@ def _instance_norm(call: NodeCall) -> Array:
     return rounded(compute)(x)
 
 
-def _group_norm(call: NodeCall) -> Array:
+def run_group_norm(call: NodeCall) -> Array:
+    """GroupNormalization: groups of channels by their statistics."""
     x, groups = call[0], call.attribute("num_groups", 0)
     epsilon = call.attribute("epsilon", 1e-5)
     if x.ndim < 2 or groups < 1 or x.shape[1] % groups:
@@ -274,7 +280,8 @@ def _group_norm(call: NodeCall) -> Array:
     return rounded(compute)(x)
 
 
-def _layer_norm(call: NodeCall) -> tuple[Array, ...]:
+def run_layer_norm(call: NodeCall) -> tuple[Array, ...]:
+    """LayerNormalization: the axes from `axis` on."""
     x, bias = call[0], call.maybe(2)
     axes = tuple(range(axis_of(call.attribute("axis", -1), x.ndim), x.ndim))
     wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
@@ -292,7 +299,8 @@ def _centred(x: Array, axes: tuple[int, ...], epsilon: float) -> tuple[Array, Ar
     return x - mean, np.asarray(1 / np.sqrt(variance + x.dtype.type(epsilon)))
 
 
-def _rms_norm(call: NodeCall) -> Array:
+def run_rms_norm(call: NodeCall) -> Array:
+    """RMSNormalization: divided by the root of the mean square."""
     x = call[0]
     axes = tuple(range(axis_of(call.attribute("axis", -1), x.ndim), x.ndim))
     wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
@@ -308,7 +316,8 @@ def _not_larger(result: Array, x: Array) -> None:
         raise Unfit(f"its scale and bias would stretch the data, {x.shape}, to {result.shape}")
 
 
-def _lp_norm(call: NodeCall) -> Array:
+def run_lp_norm(call: NodeCall) -> Array:
+    """LpNormalization: divided by the norm along one axis; 0 stays 0."""
     x, p = call[0], call.attribute("p", 2)
     axis = axis_of(call.attribute("axis", -1), x.ndim)
     norm = np.linalg.norm(x, p, axis, keepdims=True).astype(x.dtype)
@@ -325,41 +334,35 @@ def _pooled(function: Callable[..., Any]) -> Kernel:
     return kernel
 
 
-REDUCTION: Mapping[str, Kernel] = MappingProxyType(
+#: The reductions by their name after "Reduce".
+_REDUCERS: Mapping[str, Reducer] = MappingProxyType(
     {
-        **{
-            f"Reduce{name}": _reduce(function)
-            for name, function in {
-                "Sum": _sum,
-                "Mean": _mean,
-                "Max": _extreme(True),
-                "Min": _extreme(False),
-                "Prod": lambda x, axes: np.prod(x, axes, dtype=x.dtype, keepdims=True),
-                "L1": lambda x, axes: _sum(np.abs(x), axes),
-                "L2": lambda x, axes: np.sqrt(_sum(np.square(x), axes)),
-                "LogSum": lambda x, axes: np.log(_sum(x, axes)),
-                "LogSumExp": _log_sum_exp,
-                "SumSquare": lambda x, axes: _sum(np.square(x), axes),
-            }.items()
-        },
-        "ArgMax": _picked(np.argmax),
-        "ArgMin": _picked(np.argmin),
-        "CumSum": _running(np.cumsum, 0),
-        "CumProd": _running(np.cumprod, 1),
-        "Softmax": _softmax(lambda _, e, axis: e / e.sum(axis, keepdims=True)),
-        "LogSoftmax": _softmax(lambda x, e, axis: x - np.log(e.sum(axis, keepdims=True))),
-        "Hardmax": _hardmax,
-        "MatMul": lambda call: product(call[0], call[1]),
-        "Gemm": _gemm,
-        "Einsum": _einsum,
-        "Det": _det,
-        "BatchNormalization": _batch_norm,
-        "InstanceNormalization": _instance_norm,
-        "GroupNormalization": _group_norm,
-        "LayerNormalization": _layer_norm,
-        "RMSNormalization": _rms_norm,
-        "LpNormalization": _lp_norm,
-        "GlobalAveragePool": _pooled(np.mean),
-        "GlobalMaxPool": _pooled(np.max),
+        "Sum": _sum,
+        "Mean": _mean,
+        "Max": _extreme(True),
+        "Min": _extreme(False),
+        "Prod": lambda x, axes: np.prod(x, axes, dtype=x.dtype, keepdims=True),
+        "L1": lambda x, axes: _sum(np.abs(x), axes),
+        "L2": lambda x, axes: np.sqrt(_sum(np.square(x), axes)),
+        "LogSum": lambda x, axes: np.log(_sum(x, axes)),
+        "LogSumExp": _log_sum_exp,
+        "SumSquare": lambda x, axes: _sum(np.square(x), axes),
     }
 )
+
+
+def reduction(name: str) -> Kernel:
+    """The kernel of a reduction: "Sum" for ReduceSum."""
+    return _reduce(_REDUCERS[name])
+
+
+run_arg_max, run_arg_min = _picked(np.argmax), _picked(np.argmin)
+run_cum_sum, run_cum_prod = _running(np.cumsum, 0), _running(np.cumprod, 1)
+run_softmax = _softmax(lambda _, e, axis: e / e.sum(axis, keepdims=True))
+run_log_softmax = _softmax(lambda x, e, axis: x - np.log(e.sum(axis, keepdims=True)))
+run_global_average, run_global_max = _pooled(np.mean), _pooled(np.max)
+
+
+def run_matmul(call: NodeCall) -> Array:
+    """MatMul: a matrix product."""
+    return product(call[0], call[1])

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...sizes import MAX_ELEMENTS
-from ...sizes.condition import Condition, eq, ge
-from ...sizes.dim import Number, plain
-from ...sizes.functions import floordiv, maximum, minimum
+from ....sizes import MAX_ELEMENTS
+from ....sizes.condition import Condition, eq, ge
+from ....sizes.dim import Number, plain
+from ....sizes.functions import floordiv, maximum, minimum
 from .facts import (
     MAX_CONTENT,
     Content,

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ...sizes import Answer, is_one
-from ...sizes.condition import any_of, eq, ge
-from ...sizes.dim import Number, dim, exact_quotient, of_atom, plain
-from ...sizes.functions import floordiv, maximum
+from ....sizes import Answer, is_one
+from ....sizes.condition import any_of, eq, ge
+from ....sizes.dim import Number, dim, exact_quotient, of_atom, plain
+from ....sizes.functions import floordiv, maximum
 from .facts import (
     UNKNOWN,
     Fact,
@@ -351,21 +350,3 @@ def counted(call: OpCall) -> Results:
         return Fact((Open(),))
     distance = dim(limit) - start if step > 0 else dim(start) - limit
     return Fact((plain(maximum(rounded_up(distance, abs(step)), 0)),))
-
-
-ROWS: Mapping[str, Callable[[OpCall], Results]] = MappingProxyType(
-    {
-        "Reshape": reshape,
-        "Flatten": flatten,
-        "Squeeze": squeeze,
-        "Unsqueeze": unsqueeze,
-        "Transpose": transpose,
-        "Concat": concat,
-        "Split": split,
-        "Tile": tile,
-        "Pad": pad,
-        "DepthToSpace": depth_to_space,
-        "SpaceToDepth": space_to_depth,
-        "Range": counted,
-    }
-)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ...compute.kernels import KERNELS, VARIANTS, to_integer
-from ...ops import OPS, Op, find_op
-from ..ir.graph import Array
+from ....compute.kernels import KERNELS, VARIANTS, to_integer
+from ....ops import OPS, Op, find_op
+from ...ir.graph import Array
 from .call import Kernel, NodeCall, Unfit
 
 # Ops of one tensor. Half floats are computed as floats and rounded once, as in engines.
@@ -45,12 +45,14 @@ def _by_row(op: Op) -> Kernel:
     return kernel
 
 
-def _gelu(call: NodeCall) -> Array:
+def run_gelu(call: NodeCall) -> Array:
+    """Gelu: exact, or approximated by tanh."""
     by_tanh = call.attribute("approximate", "none") == "tanh"
     return rounded(KERNELS["gelu_tanh" if by_tanh else "gelu"])(call[0])
 
 
-def _is_inf(call: NodeCall) -> Array:
+def run_is_inf(call: NodeCall) -> Array:
+    """IsInf: truth values, of one sign or of both."""
     x = call[0]
     wanted = np.zeros(x.shape, bool)
     if call.flag("detect_negative", 1):
@@ -60,7 +62,7 @@ def _is_inf(call: NodeCall) -> Array:
     return np.asarray(np.isinf(x) & wanted)
 
 
-def _clip(call: NodeCall) -> Array:
+def run_clip(call: NodeCall) -> Array:
     """Bounds are attributes up to opset 6, operands of one number from 11 on."""
     x = call[0]
     bounds: list[Any] = []
@@ -77,19 +79,18 @@ def _clip(call: NodeCall) -> Array:
     return np.asarray(x if high is None else np.minimum(x, high))
 
 
+def run_is_nan(call: NodeCall) -> Array:
+    """IsNaN: truth values."""
+    return np.asarray(np.isnan(call[0]))
+
+
+#: The ops of one tensor that the op table has, by their names in ONNX.
 UNARY: Mapping[str, Kernel] = MappingProxyType(
     {
-        **{
-            str(name): _by_row(op)
-            for op in OPS.values()
-            if op.tensors == 1 and op.name != "cast"
-            for name in op.names.get("onnx", ())
-        },
-        # Ops with attributes, or with results of another dtype.
-        "Gelu": _gelu,
-        "IsNaN": lambda call: np.asarray(np.isnan(call[0])),
-        "IsInf": _is_inf,
-        "Clip": _clip,
+        str(name): _by_row(op)
+        for op in OPS.values()
+        if op.tensors == 1 and op.name != "cast"
+        for name in op.names.get("onnx", ())
     }
 )
 
@@ -115,7 +116,7 @@ def _compared(function: Callable[..., Any]) -> Values:
     return lambda _, operands: np.asarray(function(*operands))
 
 
-def _divide(_: NodeCall, operands: Sequence[Array]) -> Array:
+def run_divide(_: NodeCall, operands: Sequence[Array]) -> Array:
     """Integers are truncated towards zero, as in C."""
     x, y = operands
     if x.dtype.kind not in "iu":
@@ -126,7 +127,8 @@ def _divide(_: NodeCall, operands: Sequence[Array]) -> Array:
         raise Unfit("an integer is divided by zero") from None
 
 
-def _modulo(call: NodeCall, operands: Sequence[Array]) -> Array:
+def run_modulo(call: NodeCall, operands: Sequence[Array]) -> Array:
+    """Mod: the divisor's sign, or with `fmod` the dividend's."""
     x, y = operands
     if x.dtype.kind in "iu" and not np.all(y):
         raise Unfit("an integer is divided by zero")
@@ -135,7 +137,7 @@ def _modulo(call: NodeCall, operands: Sequence[Array]) -> Array:
     return np.asarray(np.remainder(_wide(x), _wide(y))).astype(x.dtype)
 
 
-def _power(_: NodeCall, operands: Sequence[Array]) -> Array:
+def run_power(_: NodeCall, operands: Sequence[Array]) -> Array:
     """The base decides the dtype; integers by float64's power, as ONNX Runtime computes them."""
     x, y = operands
     if x.dtype.kind not in "iu":
@@ -146,7 +148,7 @@ def _power(_: NodeCall, operands: Sequence[Array]) -> Array:
     return np.asarray(to_integer(np.power(x.astype(np.float64), y.astype(np.float64)), x.dtype))
 
 
-def _shifted(call: NodeCall, operands: Sequence[Array]) -> Array:
+def run_shifted(call: NodeCall, operands: Sequence[Array]) -> Array:
     """A shift by the whole width or more gives 0."""
     x, y = operands
     direction = call.attribute("direction")
@@ -156,7 +158,8 @@ def _shifted(call: NodeCall, operands: Sequence[Array]) -> Array:
     return np.asarray(function(x, y))
 
 
-def _mean(call: NodeCall, operands: Sequence[Array]) -> Array:
+def run_mean(call: NodeCall, operands: Sequence[Array]) -> Array:
+    """Mean of all operands."""
     wide = [_wide(x) for x in operands]
     total = wide[0]
     for x in wide[1:]:
@@ -164,33 +167,26 @@ def _mean(call: NodeCall, operands: Sequence[Array]) -> Array:
     return np.asarray(total / total.dtype.type(len(operands))).astype(operands[0].dtype)
 
 
-def _where(_: NodeCall, operands: Sequence[Array]) -> Array:
+def run_where(_: NodeCall, operands: Sequence[Array]) -> Array:
+    """Where: one of two operands for each element."""
     condition, x, y = operands
     return np.where(condition.astype(bool), x, y)
 
 
-def _slope(_: NodeCall, operands: Sequence[Array]) -> Array:
+def run_slope(_: NodeCall, operands: Sequence[Array]) -> Array:
+    """PRelu: the slope scales what is below 0."""
     x, slope = operands
     return np.asarray(KERNELS["prelu"](_wide(x), _wide(slope))).astype(x.dtype)
 
 
-#: Ops whose operands are folded.
-_FOLDED = ("Add", "Sub", "Mul", "Max", "Min", "And", "Or", "Xor")
-_FOLDED_BITS = ("BitwiseAnd", "BitwiseOr", "BitwiseXor")
-_COMPARISONS = ("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual")
+def folded(name: str) -> Values:
+    """The op table's function of an ONNX op, folded over all operands."""
+    return _plain(KERNELS[find_op(name, "onnx").name])
 
-#: The values of ONNX's ops that broadcast.
-BROADCAST: Mapping[str, Values] = MappingProxyType(
-    {
-        **{name: _plain(KERNELS[find_op(name, "onnx").name]) for name in (*_FOLDED, *_FOLDED_BITS)},
-        **{name: _compared(KERNELS[find_op(name, "onnx").name]) for name in _COMPARISONS},
-        "Sum": _plain(np.add),
-        "Div": _divide,
-        "Mod": _modulo,
-        "Pow": _power,
-        "BitShift": _shifted,
-        "Mean": _mean,
-        "Where": _where,
-        "PRelu": _slope,
-    }
-)
+
+def compared(name: str) -> Values:
+    """The op table's comparison of an ONNX op."""
+    return _compared(KERNELS[find_op(name, "onnx").name])
+
+
+run_sum = _plain(np.add)

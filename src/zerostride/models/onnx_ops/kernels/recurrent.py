@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Array
-from .call import MULTIPLICATIONS, Kernel, NodeCall, Unfit, effort, room
+from ...ir.graph import Array
+from .call import MULTIPLICATIONS, NodeCall, Unfit, effort, room
 
 _Function = Callable[[Array], Array]
 
@@ -75,8 +74,9 @@ _STEPS: Mapping[str, Callable[..., Any]] = MappingProxyType(
 )
 
 
-def _recurrent(op: str, call: NodeCall) -> tuple[Array, ...]:
+def run_recurrent(call: NodeCall) -> tuple[Array, ...]:
     """All steps of all directions: every state, the last ones, and the last cells of an LSTM."""
+    op = call.node.op
     x, w, r = call[0], call[1], call[2]
     if call.attribute("layout", 0):
         raise Unfit("layout 1 is not computed here")
@@ -124,6 +124,3 @@ def _recurrent(op: str, call: NodeCall) -> tuple[Array, ...]:
             states[at, d] = np.where(live, new, 0)
         last[d], ends[d] = h, c
     return (states, last, ends) if op == "LSTM" else (states, last)
-
-
-RECURRENT: Mapping[str, Kernel] = MappingProxyType({op: partial(_recurrent, op) for op in _GATES})

@@ -5,16 +5,14 @@ Types that NumPy lacks come from ml_dtypes, which the onnx package installs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Array
-from .call import Kernel, NodeCall, Unfit, axis_of, room
+from ...ir.graph import Array
+from .call import NodeCall, Unfit, axis_of, room
 from .reduction import product
-from .windows import convolved
+from .windows import run_conv
 
 #: 8-bit floats for which a saturating cast clips large numbers (ONNX, Cast).
 _CLIPPED = frozenset({"float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"})
@@ -55,7 +53,7 @@ def _power_of_two(x: Array, dtype: np.dtype[Any], call: NodeCall) -> Array:
     return np.where(exponent == 0xFF, 0xFF, rounded_exponent).astype(np.uint8).view(dtype)
 
 
-def _cast(call: NodeCall) -> Array:
+def run_cast(call: NodeCall) -> Array:
     """Integers wrap around; NaN and floats too large for an integer convert as on x86."""
     x, dtype = call[0], call.output_dtype()
     if dtype is None:
@@ -69,7 +67,8 @@ def _cast(call: NodeCall) -> Array:
     return x.astype(dtype)
 
 
-def _bit_cast(call: NodeCall) -> Array:
+def run_bit_cast(call: NodeCall) -> Array:
+    """BitCast: the same bits as another type."""
     x, dtype = call[0], call.output_dtype()
     if dtype is None or x.dtype.kind in "OSU":
         raise Unfit("the element type that it casts from or to is none that is executed")
@@ -108,7 +107,8 @@ def _stored(numbers: Array, zero: Array | None, dtype: np.dtype[Any], saturate: 
     return _saturated(whole if zero is None else whole + zero.astype(wide), dtype)
 
 
-def _quantise(call: NodeCall) -> Array:
+def run_quantise(call: NodeCall) -> Array:
+    """QuantizeLinear: divided by the scale, shifted, rounded."""
     x, scale, zero = call[0], _along_axis(call, call[0], call[1]), call.maybe(2)
     dtype = zero.dtype if zero is not None else call.output_dtype() or np.dtype(np.uint8)
     shift = None if zero is None else _along_axis(call, x, zero)
@@ -116,7 +116,8 @@ def _quantise(call: NodeCall) -> Array:
     return _stored(divided, shift, dtype, call.flag("saturate", 1))
 
 
-def _dequantise(call: NodeCall) -> Array:
+def run_dequantise(call: NodeCall) -> Array:
+    """DequantizeLinear: shifted back and scaled."""
     x, scale, zero = call[0], _along_axis(call, call[0], call[1]), call.maybe(2)
     if x.dtype.name not in _INTEGERS | _FLOATS:
         raise Unfit(f"quantised numbers of {x.dtype} are not executed")
@@ -141,21 +142,24 @@ def _shifted(x: Array, zero: Array | None, per_row: bool) -> Array:
     return wide - shift
 
 
-def _matmul_integer(call: NodeCall) -> Array:
+def run_matmul_integer(call: NodeCall) -> Array:
+    """MatMulInteger: a product of shifted integers."""
     return product(_shifted(call[0], call.maybe(2), True), _shifted(call[1], call.maybe(3), False))
 
 
-def _conv_integer(call: NodeCall) -> Array:
+def run_conv_integer(call: NodeCall) -> Array:
+    """ConvInteger: a convolution of shifted integers."""
     x, weight = _shifted(call[0], call.maybe(2), False), call[1].astype(np.int32)
     zero = call.maybe(3)
     if zero is not None:
         if zero.size not in (1, weight.shape[0]):
             raise Unfit(f"a zero point of shape {zero.shape} for weights of shape {weight.shape}")
         weight = weight - zero.astype(np.int32).reshape(-1, *(1,) * (weight.ndim - 1))
-    return convolved(NodeCall(call.node, (x, weight)))
+    return run_conv(NodeCall(call.node, (x, weight)))
 
 
-def _quantised_matmul(call: NodeCall) -> Array:
+def run_quantised_matmul(call: NodeCall) -> Array:
+    """QLinearMatMul: a product of quantised numbers, quantised again."""
     a, b = _shifted(call[0], call[2], True), _shifted(call[3], call[5], False)
     scales = [call[1], call[4], call[6]]
     if any(scale.size != 1 for scale in scales) or call[7].size != 1:
@@ -164,17 +168,3 @@ def _quantised_matmul(call: NodeCall) -> Array:
     whole = product(a, b)
     scaled = np.asarray(whole * (first * second / third))
     return _stored(scaled, call[7].reshape(()), call[7].dtype, True)
-
-
-NARROW: Mapping[str, Kernel] = MappingProxyType(
-    {
-        "Cast": _cast,
-        "CastLike": _cast,
-        "BitCast": _bit_cast,
-        "QuantizeLinear": _quantise,
-        "DequantizeLinear": _dequantise,
-        "MatMulInteger": _matmul_integer,
-        "ConvInteger": _conv_integer,
-        "QLinearMatMul": _quantised_matmul,
-    }
-)

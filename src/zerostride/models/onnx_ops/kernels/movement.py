@@ -9,17 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Array
-from .call import Kernel, NodeCall, Unfit, axes_of, axis_of, room
+from ...ir.graph import Array
+from .call import NodeCall, Unfit, axes_of, axis_of, room
 
 
-def _shape(call: NodeCall) -> Array:
+def run_shape(call: NodeCall) -> Array:
+    """Shape: the sizes of a tensor, or of some axes."""
     x = call[0]
     start, end, _ = slice(call.attribute("start", 0), call.attribute("end")).indices(x.ndim)
     return np.array(x.shape[start:end], np.int64)
 
 
-def _reshape(call: NodeCall) -> Array:
+def run_reshape(call: NodeCall) -> Array:
+    """Reshape: 0 keeps a size, −1 is the remaining size."""
     x, wanted = call[0], call.integers("shape", 1)
     if wanted is None:
         raise Unfit("it has no target shape")
@@ -38,7 +40,8 @@ def _reshape(call: NodeCall) -> Array:
     return x.reshape([x.size // rest if size == -1 else size for size in sizes])
 
 
-def _flatten(call: NodeCall) -> Array:
+def run_flatten(call: NodeCall) -> Array:
+    """Flatten: two axes, split before `axis`."""
     x, axis = call[0], call.attribute("axis", 1)
     if not -x.ndim <= axis <= x.ndim:
         raise Unfit(f"axis {axis} of a tensor of rank {x.ndim}")
@@ -46,7 +49,8 @@ def _flatten(call: NodeCall) -> Array:
     return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
 
 
-def _squeeze(call: NodeCall) -> Array:
+def run_squeeze(call: NodeCall) -> Array:
+    """Squeeze: without the listed axes, or without all of extent 1."""
     x, axes_listed = call[0], call.integers("axes", 1)
     if axes_listed is None:
         axes = tuple(axis for axis, size in enumerate(x.shape) if size == 1)
@@ -58,7 +62,8 @@ def _squeeze(call: NodeCall) -> Array:
     return x.reshape([size for axis, size in enumerate(x.shape) if axis not in axes])
 
 
-def _unsqueeze(call: NodeCall) -> Array:
+def run_unsqueeze(call: NodeCall) -> Array:
+    """Unsqueeze: with axes of extent 1."""
     x, axes_listed = call[0], call.integers("axes", 1)
     if axes_listed is None:
         raise Unfit("it has no axes")
@@ -66,7 +71,8 @@ def _unsqueeze(call: NodeCall) -> Array:
     return np.expand_dims(x, axes_of(axes_listed, x.ndim + len(axes_listed)))
 
 
-def _transpose(call: NodeCall) -> Array:
+def run_transpose(call: NodeCall) -> Array:
+    """Transpose: axes in the order of `perm`."""
     x = call[0]
     order = call.integers("perm")
     if order is None:
@@ -76,7 +82,8 @@ def _transpose(call: NodeCall) -> Array:
     return x.transpose(axes_of(order, x.ndim))
 
 
-def _concat(call: NodeCall) -> Array:
+def run_concat(call: NodeCall) -> Array:
+    """Concat: operands one after the other along an axis."""
     parts = call.operands()
     axis = axis_of(call.attribute("axis", 1), parts[0].ndim)
     shape = list(parts[0].shape)
@@ -85,7 +92,8 @@ def _concat(call: NodeCall) -> Array:
     return np.concatenate(parts, axis)
 
 
-def _split(call: NodeCall) -> tuple[Array, ...]:
+def run_split(call: NodeCall) -> tuple[Array, ...]:
+    """Split: parts of given sizes, or equal parts."""
     x = call[0]
     axis = axis_of(call.attribute("axis", 0), x.ndim)
     size, count = x.shape[axis], len(call.node.outputs)
@@ -101,7 +109,8 @@ def _split(call: NodeCall) -> tuple[Array, ...]:
     return tuple(np.split(x, ends[:-1], axis))
 
 
-def _slice(call: NodeCall) -> Array:
+def run_slice(call: NodeCall) -> Array:
+    """Slice: ends are clamped to the axis."""
     x = call[0]
     starts, ends = call.integers("starts", 1), call.integers("ends", 2)
     if starts is None or ends is None:
@@ -132,7 +141,8 @@ def _indices(array: Array, size: int) -> Array:
     return np.where(array < 0, array + size, array).astype(np.int64)
 
 
-def _gather(call: NodeCall) -> Array:
+def run_gather(call: NodeCall) -> Array:
+    """Gather: the elements at these indices of one axis."""
     x = call[0]
     axis = axis_of(call.attribute("axis", 0), x.ndim)
     indices = _indices(call[1], x.shape[axis])
@@ -154,7 +164,8 @@ def _along(call: NodeCall) -> tuple[Array, int, tuple[Any, ...]]:
     return x, axis, tuple(places)
 
 
-def _gather_elements(call: NodeCall) -> Array:
+def run_gather_elements(call: NodeCall) -> Array:
+    """GatherElements: one index for each element."""
     x, _, places = _along(call)
     return np.asarray(x[places])
 
@@ -175,7 +186,8 @@ def _scatter(call: NodeCall, x: Array, places: tuple[Any, ...], updates: Array) 
     return result
 
 
-def _scatter_elements(call: NodeCall) -> Array:
+def run_scatter_elements(call: NodeCall) -> Array:
+    """ScatterElements: one index for each update."""
     x, _, places = _along(call)
     if call[2].shape != call[1].shape:
         raise Unfit(f"updates of shape {call[2].shape} for indices of shape {call[1].shape}")
@@ -198,7 +210,8 @@ def _deep(x: Array, indices: Array, batch: int) -> tuple[Any, ...]:
     return tuple(places)
 
 
-def _gather_nd(call: NodeCall) -> Array:
+def run_gather_nd(call: NodeCall) -> Array:
+    """GatherND: each row of the indices is one place."""
     x, indices = call[0], call[1]
     batch = call.attribute("batch_dims", 0)
     places = _deep(x, indices, batch)
@@ -206,7 +219,8 @@ def _gather_nd(call: NodeCall) -> Array:
     return x[places] if places else np.broadcast_to(x, indices.shape[:-1] + x.shape)
 
 
-def _scatter_nd(call: NodeCall) -> Array:
+def run_scatter_nd(call: NodeCall) -> Array:
+    """ScatterND: each row of the indices is the place of one update."""
     x, indices, updates = call[0], call[1], call[2]
     places = _deep(x, indices, 0)
     if updates.shape != indices.shape[:-1] + x.shape[len(places) :]:
@@ -214,7 +228,8 @@ def _scatter_nd(call: NodeCall) -> Array:
     return _scatter(call, x, places, updates)
 
 
-def _tile(call: NodeCall) -> Array:
+def run_tile(call: NodeCall) -> Array:
+    """Tile: the data repeated along each axis."""
     x, repeats = call[0], call.integers("repeats", 1)
     if repeats is None or len(repeats) != x.ndim or min(repeats, default=0) < 0:
         raise Unfit(f"repeats {repeats} for a tensor of rank {x.ndim}")
@@ -225,7 +240,8 @@ def _tile(call: NodeCall) -> Array:
 _MODES = frozenset({"reflect", "edge", "wrap"})
 
 
-def _pad(call: NodeCall) -> Array:
+def run_pad(call: NodeCall) -> Array:
+    """Pad: a number below 0 removes elements."""
     x, mode = call[0], call.attribute("mode", "constant")
     pads = call.integers("pads", 1) or call.integers("paddings")
     axes_listed = call.integers("axes", 3)
@@ -251,7 +267,8 @@ def _pad(call: NodeCall) -> Array:
     return np.pad(x, widths, constant_values=fill)
 
 
-def _range(call: NodeCall) -> Array:
+def run_range(call: NodeCall) -> Array:
+    """Range: the numbers from start to limit."""
     start, limit, delta = (call[k].reshape(()) for k in range(3))
     if not delta or not np.isfinite([float(start), float(limit), float(delta)]).all():
         raise Unfit(f"a range from {start} to {limit} by {delta}")
@@ -264,7 +281,8 @@ def _range(call: NodeCall) -> Array:
     return (np.arange(count).astype(start.dtype) * delta + start).astype(start.dtype)
 
 
-def _constant_of_shape(call: NodeCall) -> Array:
+def run_constant_of_shape(call: NodeCall) -> Array:
+    """ConstantOfShape: one number everywhere."""
     sizes = call.integers("shape", 0)
     if sizes is None or min(sizes, default=0) < 0:
         raise Unfit(f"{sizes} is no shape")
@@ -276,7 +294,8 @@ def _constant_of_shape(call: NodeCall) -> Array:
     return np.full(room(sizes, dtype), 0 if fill is None else fill, dtype)
 
 
-def _eye_like(call: NodeCall) -> Array:
+def run_eye_like(call: NodeCall) -> Array:
+    """EyeLike: ones on a diagonal."""
     x = call[0]
     if x.ndim != 2:
         raise Unfit(f"data of rank {x.ndim}; it takes matrices")
@@ -287,7 +306,8 @@ def _eye_like(call: NodeCall) -> Array:
     return np.eye(rows, columns, int(call.attribute("k", 0))).astype(dtype)
 
 
-def _one_hot(call: NodeCall) -> Array:
+def run_one_hot(call: NodeCall) -> Array:
+    """OneHot: a new axis with one element switched on."""
     indices, values = call[0], call[2]
     depth = int(call[1].reshape(-1)[0])
     axis = axis_of(call.attribute("axis", -1), indices.ndim + 1)
@@ -302,7 +322,8 @@ def _one_hot(call: NodeCall) -> Array:
     return np.asarray(np.where(on, values[1], values[0]))
 
 
-def _trilu(call: NodeCall) -> Array:
+def run_trilu(call: NodeCall) -> Array:
+    """Trilu: the part above or below a diagonal."""
     k = 0 if call.maybe(1) is None else call.number(1)
     limit = sum(call[0].shape[-2:])
     k = max(-limit, min(k, limit))
@@ -316,7 +337,8 @@ def _blocks(call: NodeCall) -> tuple[Array, int]:
     return x, block
 
 
-def _depth_to_space(call: NodeCall) -> Array:
+def run_depth_to_space(call: NodeCall) -> Array:
+    """DepthToSpace: channels become blocks of the plane."""
     x, b = _blocks(call)
     n, c, h, w = x.shape
     if c % (b * b):
@@ -328,7 +350,8 @@ def _depth_to_space(call: NodeCall) -> Array:
     return moved.reshape(n, c // b**2, h * b, w * b)
 
 
-def _space_to_depth(call: NodeCall) -> Array:
+def run_space_to_depth(call: NodeCall) -> Array:
+    """SpaceToDepth: blocks of the plane become channels."""
     x, b = _blocks(call)
     n, c, h, w = x.shape
     if h % b or w % b:
@@ -338,13 +361,15 @@ def _space_to_depth(call: NodeCall) -> Array:
     return moved.reshape(n, c * b * b, h // b, w // b)
 
 
-def _non_zero(call: NodeCall) -> Array:
+def run_non_zero(call: NodeCall) -> Array:
+    """NonZero: the indices of elements that are not 0."""
     x = call[0]
     indices = np.nonzero(x if x.ndim else x.reshape(1))
     return np.array(indices, np.int64) if x.ndim else np.zeros((0, indices[0].size), np.int64)
 
 
-def _compress(call: NodeCall) -> Array:
+def run_compress(call: NodeCall) -> Array:
+    """Compress: the elements that a condition picks."""
     x, chosen = call[0], call[1].astype(bool)
     axis = call.attribute("axis")
     if axis is None:
@@ -355,7 +380,7 @@ def _compress(call: NodeCall) -> Array:
     return np.compress(chosen, x, axis)
 
 
-def _reverse_sequence(call: NodeCall) -> Array:
+def run_reverse_sequence(call: NodeCall) -> Array:
     """Reverses the first elements along the time axis, as many as each row's length."""
     x, lengths = call[0], call[1]
     time, batch = (
@@ -373,7 +398,8 @@ def _reverse_sequence(call: NodeCall) -> Array:
     return np.take_along_axis(x, places.astype(np.int64), time)
 
 
-def _top_k(call: NodeCall) -> tuple[Array, ...]:
+def run_top_k(call: NodeCall) -> tuple[Array, ...]:
+    """TopK: the largest or smallest elements, and their indices."""
     x = call[0]
     axis = axis_of(call.attribute("axis", -1), x.ndim)
     k = call.attribute("k") if "k" in call.node.attributes else call.number(1)
@@ -389,51 +415,20 @@ def _top_k(call: NodeCall) -> tuple[Array, ...]:
     return np.take_along_axis(x, order, axis), order.astype(np.int64)
 
 
-def _same(call: NodeCall) -> Array:
+def run_same(call: NodeCall) -> Array:
+    """Identity, and n-ary ops of one operand."""
     return call[0]
 
 
-def _dropout(call: NodeCall) -> tuple[Array, ...]:
+def run_size(call: NodeCall) -> Array:
+    """Size: the number of elements."""
+    return np.array(call[0].size, np.int64)
+
+
+def run_dropout(call: NodeCall) -> tuple[Array, ...]:
+    """Dropout: the data unchanged; training is refused."""
     mode = call.maybe(2)
     ratio = call.maybe(1)
     if mode is not None and mode.any() and (ratio is None or ratio.any()):
         raise Unfit("it is in training mode, where its result is random")
     return (call[0], np.ones(call[0].shape, bool))[: max(1, len(call.node.outputs))]
-
-
-MOVEMENT: Mapping[str, Kernel] = MappingProxyType(
-    {
-        # With one operand these do not broadcast.
-        **dict.fromkeys(("Identity", "Max", "Min", "Sum", "Mean"), _same),
-        "Dropout": _dropout,
-        "Shape": _shape,
-        "Size": lambda call: np.array(call[0].size, np.int64),
-        "Reshape": _reshape,
-        "Flatten": _flatten,
-        "Squeeze": _squeeze,
-        "Unsqueeze": _unsqueeze,
-        "Transpose": _transpose,
-        "Concat": _concat,
-        "Split": _split,
-        "Slice": _slice,
-        "Gather": _gather,
-        "GatherElements": _gather_elements,
-        "GatherND": _gather_nd,
-        "ScatterElements": _scatter_elements,
-        "Scatter": _scatter_elements,
-        "ScatterND": _scatter_nd,
-        "Tile": _tile,
-        "Pad": _pad,
-        "Range": _range,
-        "ConstantOfShape": _constant_of_shape,
-        "EyeLike": _eye_like,
-        "OneHot": _one_hot,
-        "Trilu": _trilu,
-        "DepthToSpace": _depth_to_space,
-        "SpaceToDepth": _space_to_depth,
-        "NonZero": _non_zero,
-        "Compress": _compress,
-        "ReverseSequence": _reverse_sequence,
-        "TopK": _top_k,
-    }
-)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from fractions import Fraction
-from types import MappingProxyType
 
 import numpy as np
 
-from ...sizes.condition import ge
-from ...sizes.dim import Number, dim, plain
-from ...sizes.functions import floordiv
+from ....sizes.condition import ge
+from ....sizes.dim import Number, dim, plain
+from ....sizes.functions import floordiv
 from .facts import (
     Element,
     Fact,
@@ -241,16 +239,3 @@ def _one_number(call: OpCall, position: int) -> Number:
     if not content or content[0] is None:
         raise Unclear("a length is not known")
     return content[0]
-
-
-ROWS: Mapping[str, Callable[[OpCall], Results]] = MappingProxyType(
-    {
-        **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv"), convolution),
-        "ConvTranspose": transposed,
-        **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), pool),
-        **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), global_pool),
-        **dict.fromkeys(("Resize", "Upsample"), resize),
-        "STFT": spectra,
-        "DFT": spectrum,
-    }
-)

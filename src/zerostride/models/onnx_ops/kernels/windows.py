@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ..ir.graph import Array
-from .call import Kernel, NodeCall, Unfit, effort, room
+from ...ir.graph import Array
+from .call import NodeCall, Unfit, effort, room
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ def _views(x: Array, window: _Window, fill: Any) -> Array:
     return np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
 
 
-def convolved(call: NodeCall) -> Array:
+def run_conv(call: NodeCall) -> Array:
     """A convolution in groups. Integer operands must have at least 32 bits.
 
     Floats are added in double precision. In single precision a BLAS gives equal kernels different
@@ -132,7 +131,7 @@ def convolved(call: NodeCall) -> Array:
     return result.astype(x.dtype)
 
 
-def _transposed(call: NodeCall) -> Array:
+def run_transposed(call: NodeCall) -> Array:
     """A transposed convolution: each element adds its window of weights to the result."""
     x, weight, bias = call[0], call[1], call.maybe(2)
     groups = call.attribute("group", 1)
@@ -201,13 +200,14 @@ def _axes(window: _Window) -> tuple[int, ...]:
     return tuple(range(-len(window.size), 0))
 
 
-def _max_pool(call: NodeCall) -> Array:
+def run_max_pool(call: NodeCall) -> Array:
+    """MaxPool: the largest element of each window."""
     x, window = _pool(call)
     least = np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
     return np.asarray(_views(x, window, least).max(_axes(window)))
 
 
-def _average_pool(call: NodeCall) -> Array:
+def run_average_pool(call: NodeCall) -> Array:
     """Padding counts if the node says so; padding that ceil_mode adds never counts."""
     x, window = _pool(call)
     wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
@@ -231,7 +231,7 @@ def _average_pool(call: NodeCall) -> Array:
     return np.asarray(total / count).astype(x.dtype)
 
 
-def _lp_pool(call: NodeCall) -> Array:
+def run_lp_pool(call: NodeCall) -> Array:
     """The p-norm of each window; padding is zero."""
     x, window = _pool(call)
     p = call.attribute("p", 2)
@@ -242,7 +242,7 @@ def _lp_pool(call: NodeCall) -> Array:
     return np.asarray(total ** (1 / p)).astype(x.dtype)
 
 
-def _local_norm(call: NodeCall) -> Array:
+def run_local_norm(call: NodeCall) -> Array:
     """Divides each element by a power of its neighbours' squares along the channels."""
     x, size = call[0], call.attribute("size", 1)
     if x.ndim < 3 or size < 1:
@@ -263,15 +263,3 @@ def _local_norm(call: NodeCall) -> Array:
         for name, default in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))
     )
     return np.asarray(wide / (bias + alpha / kind(size) * total) ** beta).astype(x.dtype)
-
-
-WINDOWS: Mapping[str, Kernel] = MappingProxyType(
-    {
-        "Conv": convolved,
-        "ConvTranspose": _transposed,
-        "MaxPool": _max_pool,
-        "AveragePool": _average_pool,
-        "LpPool": _lp_pool,
-        "LRN": _local_norm,
-    }
-)

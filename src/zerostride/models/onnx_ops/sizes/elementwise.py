@@ -6,21 +6,20 @@ table, so an op has one rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ...core.plan import Plan
-from ...core.rules import RULES
-from ...errors import BroadcastError, Reason
-from ...sizes import Answer, is_one
-from ...sizes.condition import ALWAYS, Condition
-from ...sizes.dim import Dim, Number, dim_of_terms
-from ..formats.onnx.sites import Kind, Site, find_site
-from ..ir.graph import Node, Value
+from ....core.plan import Plan
+from ....core.rules import RULES
+from ....errors import BroadcastError, Reason
+from ....sizes import Answer, is_one
+from ....sizes.condition import ALWAYS, Condition
+from ....sizes.dim import Dim, Number, dim_of_terms
+from ...formats.onnx.sites import Kind, Site, find_site
+from ...ir.graph import Node, Value
 from .facts import (
     UNKNOWN,
     Element,
@@ -360,45 +359,22 @@ def along(call: OpCall) -> Results:
     return Fact(shape)
 
 
-_ROWS: tuple[tuple[Callable[[OpCall], Results], str], ...] = (
-    (
-        broadcast,
-        "Add Sub Mul Div Pow Mod And Or Xor BitShift BitwiseAnd BitwiseOr BitwiseXor Equal Greater "
-        "Less GreaterOrEqual LessOrEqual StringConcat Max Min Sum Mean",
-    ),
-    (where, "Where"),
-    (expand, "Expand"),
-    (
-        unary,
-        "Identity Cast Neg Abs Floor Ceil Not Sign Dropout Relu LeakyRelu Elu Selu Celu Gelu Mish "
-        "ThresholdedRelu HardSigmoid HardSwish Swish Sigmoid Softplus Softsign Sqrt Reciprocal Exp "
-        "Log Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Erf Round IsNaN IsInf "
-        "BitwiseNot Shrink LRN BitCast",
-    ),
-    (
-        like,
-        "CastLike EyeLike RandomNormalLike RandomUniformLike Bernoulli LpNormalization Trilu "
-        "ReverseSequence RotaryEmbedding TensorScatter",
-    ),
-    (like, "MeanVarianceNormalization ImageScaler ParametricSoftplus ScaledTanh Affine"),
-    (along, "Softmax LogSoftmax Hardmax CumSum CumProd"),
-    (by_site, "PRelu Clip QuantizeLinear DequantizeLinear"),
-    (
-        normalised,
-        "BatchNormalization InstanceNormalization GroupNormalization LayerNormalization "
-        "RMSNormalization",
-    ),
-    (quantized, "DynamicQuantizeLinear"),
-    (matmul, "MatMul MatMulInteger QLinearMatMul"),
-    (gemm, "Gemm"),
-    (einsum, "Einsum"),
-    (shape_of, "Shape"),
-    (size_of, "Size"),
-    (constant_of_shape, "ConstantOfShape"),
-    (by_attribute, "RandomNormal RandomUniform"),
-)
+# Ops of com.microsoft, ONNX Runtime's own.
 
-#: The rows of this module by op.
-ROWS: Mapping[str, Callable[[OpCall], Results]] = MappingProxyType(
-    {name: row for row, names in _ROWS for name in names.split()}
-)
+
+def fused_product(call: OpCall) -> Results:
+    """FusedMatMul: a MatMul, unless it transposes."""
+    if any(call.integer(name) for name in ("transA", "transB", "transBatchA", "transBatchB")):
+        raise Unclear("which axes it transposes is not followed")
+    return matmul(call)
+
+
+def pair(call: OpCall) -> Results:
+    """QLinearAdd, QLinearMul: two tensors, by their site's rule."""
+    site = site_of(call)
+    return UNKNOWN if site is None else Fact(planned(site, call))
+
+
+def as_first(call: OpCall) -> Results:
+    """The shape of the first operand, if it is known."""
+    return Fact(call.fact(0).shape)
