@@ -29,23 +29,20 @@ from zerostride.fusion.trace.graph import (
     View,
     arguments,
 )
-from zerostride.ops import OPS
+from zerostride.ops import OPS, ops_with
 
 from ..native.cases import Number, dtype_of
 from .cases import DrawnStep, FuseCase, FuseProgram
 
 Shape = tuple[int, ...]
 _ALONE = {bool: "bool", int: "int64", float: "float64"}
-_COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+_COMPARISONS = ops_with("comparison")
 #: Reductions that are expressions.
 _COMPOSED = frozenset({"mean", "var", "std", "sum_of_squares", "logsumexp"})
 #: Ops of truth values that are no numbers.
-_OF_BOTH = _COMPARISONS | {
-    *("where", "cast", "positive", "maximum", "minimum", "fmax", "fmin", "clip"),
-    *(name for name in OPS if name.startswith(("logical_", "bitwise_", "is"))),
-}
+_OF_BOTH = ops_with("truths")
 #: Ops that read whether their operands are 0.
-_OF_TRUTHS = frozenset(name for name in OPS if name.startswith("logical_"))
+_OF_TRUTHS = ops_with("logical")
 _HALVES = frozenset({"float16", "bfloat16"})
 
 

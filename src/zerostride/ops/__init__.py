@@ -8,7 +8,7 @@ In: a name of any engine. Out: its row.
 """
 
 from .model import Names, Op
-from .table import COLUMNS, OPS, column_of, find_op, find_reversed, ops_with, take_names
+from .table import COLUMNS, OPS, column_of, find_op, find_reversed, ops_with, take_names, translated
 from .targets import FEW
 
 __all__ = [
@@ -22,4 +22,5 @@ __all__ = [
     "find_reversed",
     "ops_with",
     "take_names",
+    "translated",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -96,6 +97,23 @@ def find_reversed(name: Name, engine: str) -> Op | None:
     """
     index = _REVERSED.get(column_of(engine), {})
     return index.get(name.lower() if isinstance(name, str) else name)
+
+
+def translated(column: str, to: str) -> Mapping[Name, Name]:
+    """For each name in a column of ops of several operands the name in another column; the op's
+    own where that column lacks it, or has one name for several ops.
+
+    >>> names = translated("openvino", "onnx")
+    >>> names["Subtract"], names["SquaredDifference"], names["Mod"]
+    ('Sub', 'squared_difference', 'fmod')
+    """
+    uses = Counter(name for op in ROWS for name in op.names.get(to, ()))
+    words: dict[Name, Name] = {}
+    for op in ROWS:
+        if op.tensors == 2 or op.conditions:
+            theirs = [name for name in op.names.get(to, ()) if uses[name] == 1]
+            words |= dict.fromkeys(op.names.get(column, ()), (*theirs, op.name)[0])
+    return words
 
 
 _READS = {"onnxruntime": "onnx", "litert-gpu": "litert"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from ...fusion.trace.graph import Apply, Node, Reduce, View, needed_by
+from ...fusion.trace.graph import Node, landings, needed_by
 from .tasks import Labels
 
 #: The extents of the chunks along an axis, in order.
@@ -30,42 +30,12 @@ def common(chunkings: Iterable[Extents | None]) -> Extents | None:
     return tuple(after - before for before, after in itertools.pairwise(ends)) or (0,)
 
 
-def landings(nodes: Sequence[Node], node: Node) -> Iterator[tuple[int, int, int]]:
+def shared_axes(nodes: Sequence[Node], node: Node) -> Iterator[tuple[int, int, int]]:
     """Argument, its axis, and the node's axis that has the same extent, where that is not 1."""
-    for arg, axes in placed(node):
+    for arg, axes in landings(node, nodes):
         for axis, to in enumerate(axes):
             if to is not None and nodes[arg].shape[axis] != 1:
                 yield arg, axis, to
-
-
-def placed(node: Node) -> Iterator[tuple[int, Labels]]:
-    """For each argument of a node, the node's axes on which its axes land.
-
-    >>> x = Reduce("sum", 3, (0,), False, "float32", (5,), "float32")
-    >>> list(placed(x))
-    [(3, (None, 0))]
-    """
-    if isinstance(node, Apply):
-        yield from zip(node.args, node.axes, strict=True)
-    elif isinstance(node, View):
-        rank = max((axis for axis in node.axes if axis is not None), default=-1) + 1
-        lands: list[int | None] = [None] * rank
-        for to, axis in enumerate(node.axes):
-            if axis is not None:
-                lands[axis] = to
-        yield node.arg, tuple(lands)
-    elif isinstance(node, Reduce):
-        kept = itertools.count()
-        rank = len(node.shape) + (0 if node.keepdims else len(node.over))
-        lands = []
-        for axis in range(rank):
-            if axis in node.over:
-                lands.append(None)
-                if node.keepdims:
-                    next(kept)
-            else:
-                lands.append(next(kept))
-        yield node.arg, tuple(lands)
 
 
 class Classes:
@@ -83,7 +53,7 @@ class Classes:
         self._parent = list(range(self._first[-1]))
         needed = needed_by(nodes, wanted, sources)
         for k in needed - sources:
-            for arg, axis, to in landings(nodes, nodes[k]):
+            for arg, axis, to in shared_axes(nodes, nodes[k]):
                 self._unite(self._first[arg] + axis, self._first[k] + to)
         self.clash = any(self._clashes(k) for k in needed)
 

@@ -18,9 +18,19 @@ import numpy as np
 
 from ...compute.special import HALVES, working
 from ...fusion.schedule.phases import fold_dtype
-from ...fusion.trace.graph import Apply, Graph, Input, Node, Reduce, View, arguments, rewired
+from ...fusion.trace.graph import (
+    Apply,
+    Graph,
+    Input,
+    Node,
+    Reduce,
+    View,
+    arguments,
+    landings,
+    rewritten,
+)
 from .folds import share_dtype
-from .labels import Chunks, Classes, Extents, Fresh, common, landings, placed
+from .labels import Chunks, Classes, Extents, Fresh, common, shared_axes
 from .tasks import Labels, Part
 
 #: Reductions whose results have the dtype of the reduced values.
@@ -98,19 +108,17 @@ def widened(graph: Graph) -> Graph:
     >>> [node.dtype for node in widened(Graph((x, total), (1,), 1)).nodes]
     ['float16', 'float32', 'float16']
     """
-    nodes: list[Node] = []
-    number: list[int] = []
-    for node in graph.nodes:
-        new = rewired(node, number)
-        if isinstance(new, Reduce) and new.op in _HELD and new.dtype in HALVES:
-            nodes.append(replace(new, dtype="float32"))
-            axes = (tuple(range(len(new.shape))),)
-            # A cast would round.
-            dtypes = ("float32", new.dtype)
-            new = Apply("positive", (len(nodes) - 1,), axes, dtypes, new.shape, new.dtype)
-        nodes.append(new)
-        number.append(len(nodes) - 1)
-    return Graph(tuple(nodes), tuple(number[k] for k in graph.outputs), graph.inputs)
+
+    def replaced(_: int, node: Node, nodes: list[Node]) -> Node:
+        if not (isinstance(node, Reduce) and node.op in _HELD and node.dtype in HALVES):
+            return node
+        nodes.append(replace(node, dtype="float32"))
+        axes = (tuple(range(len(node.shape))),)
+        # A cast would round.
+        dtypes = ("float32", node.dtype)
+        return Apply("positive", (len(nodes) - 1,), axes, dtypes, node.shape, node.dtype)
+
+    return rewritten(graph, replaced)
 
 
 def _chunks(
@@ -123,7 +131,7 @@ def _chunks(
             for n, axis_chunks in zip(node.shape, own_chunks, strict=True)
         )
     candidates: list[list[Extents | None]] = [[] for _ in node.shape]
-    for arg, axis, to in landings(nodes, node):
+    for arg, axis, to in shared_axes(nodes, node):
         candidates[to].append(chunks[arg][axis])
     return tuple(common(axis_chunks) for axis_chunks in candidates)
 
@@ -343,7 +351,7 @@ def _handed(
     """The arguments of a node, with the labels that they get from the node's."""
     node = nodes[k]
     arguments = []
-    for arg, lands in placed(node):
+    for arg, lands in landings(node, nodes):
         shape = nodes[arg].shape
         own = naming.of(arg) if isinstance(node, Reduce) else ()
         of_arg: list[int | None] = [None] * len(shape)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from ...errors import BroadcastError, Reason
-from ...fusion.trace.graph import Apply, Graph, Input, Node, Reduce, View
+from ...fusion.trace.graph import Apply, Graph, Input, Node, Reduce, arguments, landings
 
 #: For each axis the number of its dimension; None for an axis of extent 1 or without a name.
 Labels = tuple[int | None, ...]
@@ -68,7 +68,7 @@ def check(graph: Graph, operands: Sequence[Names | None], dims: Sequence[Hashabl
     """
     values: list[_Value] = []
     for node in graph.nodes:
-        values.append(_value(node, values, operands, dims))
+        values.append(_value(node, graph.nodes, values, operands, dims))
     for k in graph.outputs:
         for place, label in enumerate(values[k].labels):
             if len(values[k].labels) == len(dims) and label is not None and label != place:
@@ -77,6 +77,7 @@ def check(graph: Graph, operands: Sequence[Names | None], dims: Sequence[Hashabl
 
 def _value(
     node: Node,
+    nodes: Sequence[Node],
     values: Sequence[_Value],
     operands: Sequence[Names | None],
     dims: Sequence[Hashable],
@@ -88,51 +89,47 @@ def _value(
         places = range(len(dims) - named.rank, len(dims))
         labels = tuple(place if dims[place] in named.dims else None for place in places)
         return _Value(labels, tuple(map(dims.index, named.dims)))
+    args = [values[arg] for arg in arguments(node)]
+    if isinstance(node, Apply) and any(arg.has_places for arg in args):
+        for arg in args:
+            _check_counted("an array without names", arg, dims)
+    labels = _labels(node, nodes, values, dims)
+    if isinstance(node, Reduce) and 0 < len(node.over) < len(args[0].labels):
+        _check_counted("a reduction", args[0], dims)
+    return _Value(labels, *_order(node, args, labels))
+
+
+def _order(node: Node, args: Sequence[_Value], labels: Labels) -> tuple[tuple[int, ...], bool]:
+    """A node's dimensions in xarray's order, and whether it depends on arrays without names."""
+    order = tuple(dict.fromkeys(dimension for arg in args for dimension in arg.order))
+    has_places = any(arg.has_places for arg in args)
     if isinstance(node, Apply):
-        args = [values[arg] for arg in node.args]
-        if any(arg.has_places for arg in args):
-            for arg in args:
-                _check_counted("an array without names", arg, dims)
-        return _applied(node, args, dims)
-    if isinstance(node, View):
-        source = values[node.arg]
-        labels = tuple(None if axis is None else source.labels[axis] for axis in node.axes)
-        return _Value(labels, source.order, source.has_places)
+        return order, has_places and not order
     if isinstance(node, Reduce):
-        source = values[node.arg]
-        if 0 < len(node.over) < len(source.labels):
-            _check_counted("a reduction", source, dims)
-        return _reduced(node, source)
-    return _Value(())
+        (source,) = args
+        if len(node.over) == len(source.labels):
+            order = ()
+        gone = set() if node.keepdims else {source.labels[axis] for axis in node.over}
+        # An axis that is kept still has its position.
+        order = tuple(dimension for dimension in order if dimension not in gone)
+        return order, has_places and bool(labels)
+    return order, has_places
 
 
-def _applied(node: Apply, args: Sequence[_Value], dims: Sequence[Hashable]) -> _Value:
+def _labels(
+    node: Node, nodes: Sequence[Node], values: Sequence[_Value], dims: Sequence[Hashable]
+) -> Labels:
+    """The dimensions of a node's axes; refused where two meet on one axis."""
     labels: list[int | None] = [None] * len(node.shape)
-    for arg, axes in zip(args, node.axes, strict=True):
-        for label, to in zip(arg.labels, axes, strict=True):
+    for arg, lands in landings(node, nodes):
+        for label, to in zip(values[arg].labels, lands, strict=True):
             if label is None or to is None:
                 continue
             before = labels[to]
             if before is not None and before != label:
                 _refuse(dims[label], dims[before])
             labels[to] = label
-    order = tuple(dict.fromkeys(dimension for arg in args for dimension in arg.order))
-    return _Value(tuple(labels), order, not order and any(arg.has_places for arg in args))
-
-
-def _reduced(node: Reduce, source: _Value) -> _Value:
-    gone = {source.labels[axis] for axis in node.over}
-    labels = [
-        None if axis in node.over else label
-        for axis, label in enumerate(source.labels)
-        if node.keepdims or axis not in node.over
-    ]
-    whole = len(node.over) == len(source.labels)
-    kept = () if whole else source.order  # an axis that is kept still has its position
-    order = (
-        kept if node.keepdims else tuple(dimension for dimension in kept if dimension not in gone)
-    )
-    return _Value(tuple(labels), order, source.has_places and bool(labels))
+    return tuple(labels)
 
 
 def _check_counted(what: str, value: _Value, dims: Sequence[Hashable]) -> None:

@@ -30,6 +30,7 @@ from ..trace.graph import (
     Reduce,
     View,
     arguments,
+    landings,
     places_of,
 )
 from ..trace.tracing import Operand, Tracer
@@ -159,11 +160,8 @@ class _Adjoint:
         elif isinstance(node, Reduce) and self.active[node.arg]:
             yield node.arg, self._of_reduce(k, node, g)
         elif isinstance(node, View) and self.active[node.arg]:
-            rank = len(self.graph.nodes[node.arg].shape)
-            back = tuple(
-                node.axes.index(axis) if axis in node.axes else None for axis in range(rank)
-            )
-            yield node.arg, self.tracer.view(g, back)
+            ((arg, back),) = landings(node, self.graph.nodes)
+            yield arg, self.tracer.view(g, back)
 
     # Ops
 
@@ -265,11 +263,8 @@ class _Adjoint:
         """A reduction's result, or cotangent, with the reduced axes as axes of extent 1."""
         if node.keepdims or not node.over:
             return value
-        rank = len(self.graph.nodes[node.arg].shape)
-        kept = iter(range(rank - len(node.over)))
-        return self.tracer.view(
-            value, tuple(None if axis in node.over else next(kept) for axis in range(rank))
-        )
+        ((_, lands),) = landings(node, self.graph.nodes)
+        return self.tracer.view(value, lands)
 
 
 def _is_weak(node: Node) -> bool:

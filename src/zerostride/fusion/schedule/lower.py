@@ -19,7 +19,7 @@ import numpy as np
 from ...compute.limits import MOST_OPERANDS
 from ...compute.special import EXACT_IN_16_BITS, HALVES, cast, working
 from ...ops import ops_with
-from ..trace.graph import Apply, Constant, Graph, Input, Node, Number, Reduce, View, arguments
+from ..trace.graph import Apply, Constant, Graph, Input, Node, Number, Reduce, landings, places_of
 from .batch import batched, find_group
 from .materialize import Kept, keep
 from .phases import Pass, Schedule, Sink, fold_dtype, root, schedule
@@ -235,13 +235,15 @@ class Emission:
                 continue
             for key in needed[k]:
                 self._reads[k, key] = []
-            for position, arg in enumerate(arguments(self._nodes[k])):
-                axes = _axes_of(self._nodes, k, position)
+            node = self._nodes[k]
+            for arg, lands in landings(node, self._nodes):
+                axes = places_of(lands, len(node.shape))
                 if arg not in needed:
                     needed[arg] = {}
                     heappush(ahead, -arg)
                 for key, walk in needed[k].items():
-                    onward = tuple(-1 if axis < 0 else axes[axis] for axis in walk)
+                    places = (None if axis < 0 else axes[axis] for axis in walk)
+                    onward = tuple(-1 if axis is None else axis for axis in places)
                     there = self._key(arg, onward)
                     self._reads[k, key].append((arg, there))
                     needed[arg].setdefault(there, onward)
@@ -376,15 +378,12 @@ class Emission:
             walk = sink.place if sink.walk is None else tuple(range(len(along)))
             return Store(value, sink.slot, walk)
         value = self._folded(node, top, value)
-        axes = _axes_of(self._nodes, sink.node, 0)
-        places = [-1] * len(along)
-        for axis, place in zip(axes, sink.place, strict=True):
-            if axis not in node.over:
-                places[axis] = place
+        ((_, lands),) = landings(node, self._nodes)
+        places = tuple(-1 if to is None else sink.place[to] for to in lands)
         fold = node.op
         if _dtype(self._values[value]) == "bool":
             fold = _OF_BOOLS.get(fold, fold)
-        return Store(value, sink.slot, tuple(places), fold)
+        return Store(value, sink.slot, places, fold)
 
     def _before_rounding(self, value: int, dtype: str) -> int:
         """The value to store in a slot of 16-bit floats, which rounds as a cast does."""
@@ -401,19 +400,6 @@ def _is_power_of_two(number: Number) -> bool:
     """Whether a number is a power of two whose inverse is a normal float32."""
     mantissa, exponent = math.frexp(number)
     return abs(mantissa) == 0.5 and abs(exponent) < 120
-
-
-def _axes_of(nodes: Sequence[Node], k: int, position: int) -> Walk:
-    """For each axis of a node the argument's axis that lies there, or -1."""
-    node = nodes[k]
-    if isinstance(node, Apply):
-        lands = {to: axis for axis, to in enumerate(node.axes[position]) if to is not None}
-        return tuple(lands.get(axis, -1) for axis in range(len(node.shape)))
-    if isinstance(node, View):
-        return tuple(-1 if axis is None else axis for axis in node.axes)
-    rank = len(nodes[arguments(node)[0]].shape)
-    assert isinstance(node, Reduce)
-    return tuple(axis for axis in range(rank) if node.keepdims or axis not in node.over)
 
 
 def _dtype(value: Load | Literal | Step) -> str:

@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 
 from ...compute.special import HALVES, working
 from ...ops import OPS
-from ..trace.graph import Apply, Graph, Input, Node, Reduce, View, arguments
+from ..trace.graph import Apply, Graph, Input, Node, Reduce, View, arguments, landings
 from .program import Slot, Walk
 
 #: Bytes of an element, for dtypes whose names do not end in their bits.
@@ -167,9 +167,8 @@ def _through_views(nodes: Sequence[Node], k: int) -> tuple[int, tuple[int, ...]]
     """The node under views, and for each of its axes the view's axis, or -1."""
     place = tuple(range(len(nodes[k].shape)))
     while isinstance(node := nodes[k], View):
-        under = nodes[node.arg].shape
-        shown = {axis: place[a] for a, axis in enumerate(node.axes) if axis is not None}
-        place = tuple(shown.get(axis, -1) for axis in range(len(under)))
+        ((_, lands),) = landings(node, nodes)
+        place = tuple(-1 if to is None else place[to] for to in lands)
         k = node.arg
     return k, place
 

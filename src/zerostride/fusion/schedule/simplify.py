@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ...compute.special import HALVES
-from ..trace.graph import Apply, Constant, Graph, Node, Reduce, arguments, pruned, rewired
+from ..trace.graph import Apply, Constant, Graph, Node, Reduce, arguments, pruned, rewritten
 from .phases import fold_dtype
 
 
@@ -22,15 +22,14 @@ def simplified(graph: Graph) -> Graph:
     """
     if not any(_is_single(graph.nodes, node) for node in graph.nodes):
         return graph
-    nodes: list[Node] = []
-    number: list[int] = []  # of each node of the graph, in `nodes`
-    for node in graph.nodes:
-        new = rewired(node, number)
-        if isinstance(new, Reduce) and _is_single(nodes, new):
-            new = _of_single(nodes, new)
-        nodes.append(new)
-        number.append(len(nodes) - 1)
-    return pruned(Graph(tuple(nodes), (), graph.inputs), [number[k] for k in graph.outputs])
+
+    def replaced(_: int, node: Node, nodes: list[Node]) -> Node:
+        if isinstance(node, Reduce) and _is_single(nodes, node):
+            return _of_single(nodes, node)
+        return node
+
+    equal = rewritten(graph, replaced)
+    return pruned(equal, equal.outputs)
 
 
 def _is_single(nodes: Sequence[Node], node: Node) -> bool:
@@ -73,31 +72,28 @@ def in_two_steps(graph: Graph) -> Graph:
     >>> [one.shape for one in in_two_steps(Graph((x, rows, less, total), (3,), 1)).nodes[-2:]]
     [(512, 1), ()]
     """
-    nodes: list[Node] = []
-    number: list[int] = []
     #: The reductions that each node of the graph depends on, as the bits of an integer; then for
     #: each shape and folded axes its reductions.
     under: list[int] = []
     reductions: dict[tuple[int, ...], dict[tuple[int, ...], int]] = {}
-    for k, node in enumerate(graph.nodes):
+
+    def replaced(k: int, node: Node, nodes: list[Node]) -> Node:
         inside = 0
-        for arg in arguments(node):
+        for arg in arguments(graph.nodes[k]):
             inside |= under[arg]
-        new = rewired(node, number)
-        if isinstance(new, Reduce) and isinstance(node, Reduce):
-            shape = graph.nodes[node.arg].shape
+        if isinstance(node, Reduce):
+            shape = nodes[node.arg].shape
             alike = reductions.setdefault(shape, {})
             first = _first_axes(shape, node, inside, alike)
-            if first:
-                nodes.append(_folded(nodes, new, first))
-                inner = nodes[-1].dtype
-                new = replace(new, arg=len(nodes) - 1, compute=inner)
             alike[node.over] = alike.get(node.over, 0) | 1 << k
             inside |= 1 << k
+            if first:
+                nodes.append(_folded(nodes, node, first))
+                node = replace(node, arg=len(nodes) - 1, compute=nodes[-1].dtype)
         under.append(inside)
-        nodes.append(new)
-        number.append(len(nodes) - 1)
-    return Graph(tuple(nodes), tuple(number[k] for k in graph.outputs), graph.inputs)
+        return node
+
+    return rewritten(graph, replaced)
 
 
 def _first_axes(

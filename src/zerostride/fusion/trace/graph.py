@@ -7,7 +7,7 @@ and no blocks, and does not depend on the engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -148,6 +148,44 @@ def places_of(axes: Axes, rank: int) -> Axes:
         if to is not None:
             places[to] = axis
     return tuple(places)
+
+
+def landings(node: Node, nodes: Sequence[Node]) -> Iterator[tuple[int, Axes]]:
+    """For each argument of a node, the node's axes on which its axes land; None for those that a
+    reduction folds, or that are dropped.
+
+    >>> x = Input(0, (2, 5), "float32")
+    >>> list(landings(Reduce("sum", 0, (0,), False, "float32", (5,), "float32"), [x]))
+    [(0, (None, 0))]
+    >>> list(landings(View(0, (1, None, 0), (5, 1, 2), "float32"), [x]))
+    [(0, (2, 0))]
+    """
+    if isinstance(node, Apply):
+        yield from zip(node.args, node.axes, strict=True)
+    elif isinstance(node, View):
+        yield node.arg, places_of(node.axes, len(nodes[node.arg].shape))
+    elif isinstance(node, Reduce):
+        rank = len(nodes[node.arg].shape)
+        kept = [axis for axis in range(rank) if node.keepdims or axis not in node.over]
+        places = {axis: to for to, axis in enumerate(kept) if axis not in node.over}
+        yield node.arg, tuple(map(places.get, range(rank)))
+
+
+def rewritten(graph: Graph, replaced: Callable[[int, Node, list[Node]], Node]) -> Graph:
+    """A graph with other nodes in the places of its own.
+
+    Args:
+        graph: the graph.
+        replaced: gives the node for the place k, from k, the graph's node reading the new nodes,
+            and the new nodes before it, to which it may add.
+    """
+    nodes: list[Node] = []
+    number: list[int] = []
+    for k, node in enumerate(graph.nodes):
+        new = replaced(k, rewired(node, number), nodes)
+        nodes.append(new)
+        number.append(len(nodes) - 1)
+    return Graph(tuple(nodes), tuple(number[k] for k in graph.outputs), graph.inputs)
 
 
 def rewired(node: Node, number: Mapping[int, int] | Sequence[int]) -> Node:

@@ -20,6 +20,7 @@ from ....core.rules import RULES
 from ....engines.aligns import openvino_explicit, openvino_pdpd
 from ....engines.table import find_engine
 from ....errors import Misfit, Reason
+from ....ops import translated
 from ....sizes import Asker, Shape
 from ...ir.graph import FileShape, Node, Value
 from ..onnx.sites import Kind, Operand, Site, operand_of, present_operands, unjudged
@@ -105,26 +106,8 @@ def axis_of(node: Node) -> int | None:
 #: Op to ONNX's name, or to the op table's if ONNX lacks the op.
 NAMES: Mapping[str, str] = MappingProxyType(
     {
-        "Subtract": "Sub",
-        "Multiply": "Mul",
-        "Divide": "Div",
-        "Maximum": "Max",
-        "Minimum": "Min",
-        "Power": "Pow",
-        "Mod": "fmod",
-        "FloorMod": "remainder",
-        "SquaredDifference": "squared_difference",
-        "GreaterEqual": "GreaterOrEqual",
-        "LessEqual": "LessOrEqual",
-        "NotEqual": "not_equal",
-        "LogicalAnd": "And",
-        "LogicalOr": "Or",
-        "LogicalXor": "Xor",
-        "BitwiseLeftShift": "bitwise_left_shift",
-        "BitwiseRightShift": "bitwise_right_shift",
-        "Select": "Where",
+        **{str(name): str(word) for name, word in translated("openvino", "onnx").items()},
         "Broadcast": "Expand",
-        "PRelu": "PRelu",
         "MatMul": "MatMul",
     }
 )
