@@ -1,4 +1,4 @@
-"""Many models on the command line: what is found, order, processes, files, statuses, the hook."""
+"""Many models on the command line: searching, order, processes, files, statuses."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import contextlib
 import io
 import json
 import os
-import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -22,7 +20,7 @@ from commandline import Run, start
 from zerostride.errors import ZerostrideError
 from zerostride.models.audit.many import _Worker, audit_many, cores
 from zerostride.models.findings import Report, Unread
-from zerostride.models.formats.file_search import find_models, is_single, suffixes
+from zerostride.models.formats.file_search import find_models, is_single
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -440,54 +438,6 @@ def test_verdicts_are_completed(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
     assert offered("zerostride audit --fail-on different,re") == {"different,refused"}
     assert "unknown" in offered("zerostride audit --fail-on ")
     assert {"--baseline", "--write-baseline"} & offered("zerostride audit --b") == {"--baseline"}
-
-
-# The hook.
-
-
-def hook() -> dict[str, Any]:
-    """The one hook of the file, whose values are words or JSON."""
-    said: dict[str, Any] = {}
-    for line in (ROOT / ".pre-commit-hooks.yaml").read_text().splitlines():
-        found = re.fullmatch(r"(?:- |  )(\w+): (.*)", line)
-        if found is None:
-            assert not line or line.lstrip().startswith("#"), line
-            continue
-        key, value = found.groups()
-        said[key] = json.loads(value) if value[:1] in '["' or value == "true" else value
-    return said
-
-
-def test_hook_runs_its_entry(run: Run) -> None:
-    pytest.importorskip("onnx", reason="audits read ONNX files")
-    words = [*shlex.split(hook()["entry"]), *hook()["args"]]
-    assert words[0] == "zerostride"
-    assert run(*words[1:], CLEAN).status == 0
-    assert run(*words[1:], CLEAN, VISION).status == 1
-    assert run(*words[1:], EXAMPLES / "dynamic.onnx").status == 0
-
-
-def test_hook_matches_model_files() -> None:
-    said = hook()
-    assert said["id"] == "zerostride-audit"
-    assert said["language"] == "python"
-    assert said["require_serial"] is True
-    wanted, unwanted = re.compile(said["files"]), re.compile(said["exclude"])
-
-    def taken(name: str) -> bool:
-        return bool(wanted.search(name)) and not unwanted.search(name)
-
-    assert taken("models/a.onnx")
-    assert taken("net.param")
-    assert not taken("net.pnnx.param")
-    assert not taken("pom.xml")
-    assert not taken("weights.bin")
-    for name in ("a.onnx", "net.param"):
-        if Path(name).suffix in suffixes():
-            assert taken(name)
-    text = (ROOT / "pyproject.toml").read_text()
-    for dependency in said["additional_dependencies"]:
-        assert f'"{dependency}"' in text, "not the extra's own"
 
 
 def test_closed_pipe_is_no_error() -> None:
