@@ -1,8 +1,7 @@
-"""MNN files against MNN: what is read is what it has, and what is said in ONNX's words it computes.
+"""MNN files compared with MNN: the reader, the inferred shapes, and the lowered graphs.
 
-Models go through MNN's own converter in a child process. Of the examples and of one model an op,
-every op is read, shapes are those that MNN gives, and the model in ONNX's words is run by ONNX
-Runtime beside MNN running the file.
+MNN's own converter converts models in a child process. For the examples, and for one model per op,
+every op is read, the shapes are MNN's, and ONNX Runtime gives MNN's result for the lowered model.
 """
 
 from __future__ import annotations
@@ -12,38 +11,25 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from mnn_evaluation import assert_close, both, onnx, random_inputs, worker
 
 from zerostride.models.audit.run import audit
 from zerostride.models.flow.resolved import resolved
 from zerostride.models.formats import lowered, module_of, read_model
 from zerostride.models.formats.mnn import buffer, schema, shapes
-from zerostride.models.ir.graph import Graph, Value
 
 pytest.importorskip("MNN", reason="MNN reads and runs its own files")
-onnx = pytest.importorskip("onnx", reason="what is converted are ONNX files")
-ort = pytest.importorskip("onnxruntime", reason="what is said in ONNX's words is run there")
 
-HERE = Path(__file__).parent
-EXAMPLES = HERE.parents[1] / "examples"
-WORKER = HERE / "mnn_worker.py"
-#: MNN's converter writes nothing for it: its ops are not MNN's.
+EXAMPLES = Path(__file__).parents[2] / "examples"
+#: MNN's converter writes nothing for this file, because MNN lacks its ops.
 NOT_CONVERTED = {"functions_and_subgraphs.onnx"}
 FILES = sorted(path for path in EXAMPLES.rglob("*.onnx") if path.name not in NOT_CONVERTED)
-#: Sizes for what the models leave open.
-SIZES = {"image_2": 16, "image_3": 24, "scores_1": 3, "scores_2": 4, "mask_1": 4}
-
-
-def worker(*arguments: str) -> None:
-    """Runs the child."""
-    command = [sys.executable, str(WORKER), *arguments]
-    done = subprocess.run(command, capture_output=True, timeout=120, text=True)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
 @pytest.fixture(scope="module")
@@ -63,121 +49,6 @@ def converted(folder: Path) -> Callable[[Path], Path]:
         return target
 
     return convert
-
-
-# What a graph in ONNX's words computes.
-
-
-def as_onnx(graph: Graph) -> Any:
-    """The graph as an ONNX model: nodes, constants, inputs and outputs."""
-    names: dict[int, str] = {}
-    made: list[Any] = []
-    constants: list[Any] = []
-
-    def name(value: Value | None) -> str:
-        if value is None:
-            return ""
-        if id(value) not in names:
-            names[id(value)] = f"v{len(names)}"
-            if value.constant and id(value) not in produced:
-                array = value.data()
-                if array.dtype == np.int64 and "~" not in value.name:
-                    array = array.astype(np.int32)  # the file's; MNN computes with int32
-                constants.append(onnx.numpy_helper.from_array(array, names[id(value)]))
-        return names[id(value)]
-
-    produced = {id(value) for node in graph.nodes for value in node.outputs}
-    for node in graph.nodes:
-        attributes = dict(node.attributes)
-        if node.op == "ConstantOfShape":
-            fill = np.array([attributes.pop("value")], np.float32)
-            attributes["value"] = onnx.numpy_helper.from_array(fill)
-        inputs = [name(value) for value in node.inputs]
-        while inputs and not inputs[-1]:
-            inputs.pop()
-        operands = inputs
-        # MNN counts in int32, ONNX in int64: shapes and axes are cast where ONNX asks for that.
-        for position in _COUNTS.get(node.op, ()):
-            if position < len(operands) and operands[position]:
-                cast = f"c{len(made)}_{position}"
-                made.append(onnx.helper.make_node("Cast", [operands[position]], [cast], to=7))
-                operands[position] = cast
-        outputs = [name(value) for value in node.outputs]
-        assert node.domain == "", f"{node.op} has no words"
-        made.append(onnx.helper.make_node(node.op, operands, outputs, **attributes))
-    kinds = {"float32": 1, "int32": 6, "uint8": 2, "int8": 3}
-    inputs_ = [
-        onnx.helper.make_tensor_value_info(name(v), kinds.get(v.dtype or "", 1), None)
-        for v in graph.inputs
-    ]
-    for entry in inputs_:
-        entry.type.tensor_type.ClearField("shape")
-    results = [onnx.helper.make_tensor_value_info(name(v), 0, None) for v in graph.outputs]
-    for entry, value in zip(results, graph.outputs, strict=True):
-        entry.type.tensor_type.elem_type = kinds.get(value.dtype or "", 1)
-    body = onnx.helper.make_graph(made, "g", inputs_, results, constants)
-    opsets = [onnx.helper.make_opsetid("", 23 if _needs_23(made) else 21)]
-    return onnx.helper.make_model(body, opset_imports=opsets, ir_version=10)
-
-
-#: Operands that ONNX wants as int64.
-_COUNTS = {
-    "Reshape": (1,),
-    "Expand": (1,),
-    "Tile": (1,),
-    "Unsqueeze": (1,),
-    "Squeeze": (1,),
-    "Split": (1,),
-    "Slice": (1, 2, 3, 4),
-    "Pad": (1,),
-    "ConstantOfShape": (0,),
-    "Resize": (3,),
-    **{f"Reduce{n}": (1,) for n in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "SumSquare")},
-}
-
-
-def _needs_23(nodes: Sequence[Any]) -> bool:
-    return any(node.op_type == "RMSNormalization" for node in nodes)
-
-
-def both(model: Path, feeds: dict[str, Any], folder: Path) -> list[tuple[str, Any, Any]]:
-    """Each output: its name, what MNN computes, and what ONNX Runtime makes of the words."""
-    graph = read_model(model)
-    names = [value.name for value in graph.outputs]
-    inputs, outputs = folder / "in.npz", folder / "out.npz"
-    np.savez(inputs, **feeds)
-    outputs.unlink(missing_ok=True)
-    worker("run", str(model), str(inputs), str(outputs), *names)
-    by_mnn = dict(np.load(outputs))
-    said = as_onnx(lowered(graph))
-    ort.set_default_logger_severity(4)
-    session = ort.InferenceSession(said.SerializeToString(), providers=["CPUExecutionProvider"])
-    given = {
-        entry.name: feeds[value.name]
-        for entry, value in zip(said.graph.input, graph.inputs, strict=True)
-    }
-    results = session.run(None, given)
-    return [(name, by_mnn[name], r) for name, r in zip(names, results, strict=True)]
-
-
-def random_inputs(graph: Graph) -> dict[str, Any]:
-    rng = np.random.default_rng(0)
-    feeds = {}
-    for value in graph.inputs:
-        shape = [
-            size if isinstance(size, int) else SIZES.get(str(size), 5) for size in value.shape or ()
-        ]
-        if value.dtype == "int32":
-            feeds[value.name] = rng.integers(0, 4, shape).astype(np.int32)
-        else:
-            feeds[value.name] = rng.uniform(-1, 1, shape).astype(np.float32)
-    return feeds
-
-
-def assert_close(name: str, a: Any, b: Any) -> None:
-    assert a.shape == b.shape, f"{name}: MNN gives {a.shape}, the words {b.shape}"
-    # MNN's convolutions and exponentials are less exact than ONNX Runtime's.
-    np.testing.assert_allclose(a, b, rtol=2e-2, atol=2e-3, err_msg=name)
 
 
 # The examples.

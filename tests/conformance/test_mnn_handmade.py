@@ -17,8 +17,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 
+from mnn_evaluation import assert_close, both, onnx, random_inputs, worker
 from mnn_files import Model, Numbers, i8, i32, ints
-from test_mnn_format import assert_close, both, onnx, random_inputs, single, worker
+from test_mnn_format import single
 
 from zerostride.models.audit.run import audit
 from zerostride.models.formats import lowered, read_model
