@@ -11,7 +11,8 @@ from typing import Any
 from zerostride.ops import OPS
 
 from ..native.cases import DrawnCall, Number, Shape, View, dtype_of
-from ..native.draw import Desk, by_rule, number, result_shape, spoiled, thinned, within
+from ..native.draw import Desk, number
+from ..native.shapes import by_rule, result_shape, spoiled, thinned, within
 
 #: Rules of element-wise ops, and of broadcasts to a target.
 ELEMENTWISE = ("numpy", "none", "pdpd", "paddle", "onnx6", "ncnn", "mnn")

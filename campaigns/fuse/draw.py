@@ -18,7 +18,8 @@ import numpy as np
 from zerostride.compute.special import keeps_kind
 
 from ..native.cases import Number, Shape, View, bfloat16, dtype_of
-from ..native.draw import Desk, of_size, thinned, within
+from ..native.draw import Desk
+from ..native.shapes import of_size, thinned, within
 from ..seeded import BLOCK
 from .cases import FuseCase, FuseProgram
 from .graph import Builder, Known

@@ -1,11 +1,8 @@
 """Seeded calls of the public functions: shapes, strides, dtypes, values, `out`, overlaps.
 
-Cases come in blocks, and a block has a seed of its own, so that case 123,456 is made without those
-before it. Most calls are small, since most of what can go wrong does so at any size; a few are
-large enough for threads.
+Cases come in blocks with their own seeds, so that case 123,456 does not need earlier cases. Most
+calls are small, because most errors occur at any size. A few calls are large enough for threads.
 """
-
-# Every part draws from the one before it: longer than other files, and nowhere to cut.
 
 from __future__ import annotations
 
@@ -39,6 +36,7 @@ from .cases import (
     extent_of,
     is_injective,
 )
+from .shapes import by_rule, result_shape, spoiled, thinned
 
 #: How often an op is drawn against the others. One that is not named has weight 1.
 _WEIGHTS = MappingProxyType(
@@ -60,39 +58,9 @@ _COMMON = {
     **dict.fromkeys(("float16", "bfloat16"), 7),
     **dict.fromkeys(("bool", "int8", "uint8", "int16", "uint16", "uint32", "uint64"), 4),
 }
-#: What the reference computes, whatever the backend.
+#: Dtypes that only the reference computes.
 _ODD = ("longdouble", "complex64", "complex128", ">f4", ">i2", ">f8")
 
-#: Bounds of the elements of a result, and their share. Blocks of the engine have some thousands.
-_BUDGETS = ((8, 0.2), (100, 0.3), (1500, 0.3), (9000, 0.15), (40_000, 0.05))
-#: Share of calls with enough elements for threads.
-_LARGE = 0.004
-_LARGE_ELEMENTS = (100_000, 700_000)
-_EXTENTS = (
-    1,
-    2,
-    3,
-    4,
-    5,
-    7,
-    8,
-    9,
-    15,
-    16,
-    17,
-    31,
-    32,
-    33,
-    63,
-    64,
-    65,
-    100,
-    127,
-    255,
-    1000,
-    1031,
-    4099,
-)
 _NUMBERS = (0, 1, -1, 2, 3, -5, 7, 100, 300, 0.0, -0.0, 0.5, -1.5, 2.0, True, False)
 _PARAMETERS = (0.01, 0.2, 0.5, 1.0, 1, 1.5, 2, 3.0)
 _RARE_NUMBERS = (2**31, 2**40, -(2**63), 2**62, 1e39, 1e-46, float("inf"), float("nan"), 1j)
@@ -204,58 +172,6 @@ def number(rng: random.Random, dtype: str) -> Number:
     return Number(value)
 
 
-# Shapes. A call has a result shape; operands are cut out of it as the rule lays them into it.
-
-
-def result_shape(rng: random.Random) -> Shape:
-    """The shape of a result, of any rank; most are small."""
-    dice = rng.random()
-    if dice < _LARGE:
-        return of_size(rng, rng.randint(1, 5), rng.randint(*_LARGE_ELEMENTS))
-    budget = rng.choices([size for size, _ in _BUDGETS], [share for _, share in _BUDGETS])[0]
-    rank = int(rng.random() * 9) if dice < 0.95 else rng.randint(9, 64)
-    if rank < 5 and rng.random() < 0.3:
-        shape = of_size(rng, max(rank, 1), budget)
-    else:
-        shape = within(rng, rank, budget)
-    if shape and rng.random() < 0.03:
-        zero = int(rng.random() * len(shape))
-        shape = (*shape[:zero], 0, *shape[zero + 1 :])
-    return shape
-
-
-def of_size(rng: random.Random, rank: int, elements: int) -> Shape:
-    """About so many elements, most of them along one axis."""
-    sizes = []
-    for _ in range(rank - 1):
-        n = min(int(rng.random() ** 2 * 40) + 1, elements)
-        elements //= n
-        sizes.append(n)
-    sizes.insert(int(rng.random() * rank), elements)
-    return tuple(sizes)
-
-
-def within(rng: random.Random, rank: int, budget: int) -> Shape:
-    """Extents of all kinds, with at most so many elements."""
-    sizes = []
-    share = 3.5 / rank if rank > 4 else 1.0  # of axes that are not 1
-    for _ in range(rank):
-        n = _EXTENTS[int(rng.random() * len(_EXTENTS))] if rng.random() < share else 1
-        n = n if n <= budget else (1 if budget < 2 else 2 + int(rng.random() * min(budget - 1, 3)))
-        budget //= n
-        sizes.append(n)
-    rng.shuffle(sizes)
-    return tuple(sizes)
-
-
-def thinned(rng: random.Random, shape: Shape) -> Shape:
-    """With some extents made 1."""
-    keep = (0.3, 0.7, 0.9, 1.0)[int(rng.random() * 4)]
-    if keep == 1.0:
-        return shape
-    return tuple(n if rng.random() < keep else 1 for n in shape)
-
-
 def _shapes(rng: random.Random, op: str, count: int) -> tuple[list[Shape], dict[str, Any]]:
     """The operands' shapes, and the rule that combines them."""
     shape = result_shape(rng)
@@ -277,35 +193,6 @@ def _shapes(rng: random.Random, op: str, count: int) -> tuple[list[Shape], dict[
     elif 0.13 < dice < 0.15 and OPS[op].tensors >= 2:
         options["rule"] = "numpy"
     return shapes, options
-
-
-def spoiled(rng: random.Random, shape: Shape) -> Shape:
-    """With one extent changed."""
-    if not shape:
-        return (2,)
-    k = int(rng.random() * len(shape))
-    return (*shape[:k], shape[k] + 1, *shape[k + 1 :])
-
-
-def by_rule(rng: random.Random, shape: Shape, rule: str) -> tuple[list[Shape], dict[str, Any]]:
-    """Two operands under a rule, of a result's shape; not always to its liking."""
-    start = int(rng.random() * (len(shape) + 1))
-    run = shape[start : start + int(rng.random() * (len(shape) + 1 - start)) + 1]
-    options: dict[str, Any] = {"rule": rule}
-    if rule in ("pdpd", "paddle"):
-        options["axis"] = start
-        return [shape, thinned(rng, run)], options
-    if rule == "onnx6":
-        return [shape, run], {**options, "broadcast": 1, "axis": start}
-    if rule == "ncnn":
-        short = shape[:4]
-        other = (short, short[:1], short[-1:], short[:-1], thinned(rng, short))[
-            int(rng.random() * 5)
-        ]
-        return ([short, other] if rng.random() < 0.5 else [other, short]), options
-    if rule == "none" or rng.random() < 0.2:
-        return [shape, shape], options
-    return [shape, thinned(rng, shape)], options
 
 
 # Layouts
