@@ -19,6 +19,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 
+import ncnn_draws
 import ncnn_models as made
 from ncnn_net import Net, feeds
 
@@ -83,8 +84,8 @@ def test_layers_have_the_tables_shapes(ncnn: Net, tmp_path: Path) -> None:
     end = np.array([3, 1, 4, 1, 5], np.float32)
     for number in range(COUNT):
         rng = random.Random(f"layers/{number}")
-        drawn = made.DRAWS[number % len(made.DRAWS)](rng)
-        text, shapes = made.layer(drawn)
+        drawn = ncnn_draws.DRAWS[number % len(ncnn_draws.DRAWS)](rng)
+        text, shapes = ncnn_draws.layer(drawn)
         path = made.write(tmp_path, text)
         graph = read(path)
         said = made.shapes_of(graph)
@@ -331,11 +332,11 @@ def test_lowered_layers_compute_ncnns_numbers(ncnn: Net, tmp_path: Path) -> None
     table: Counter[str] = Counter()
     left: Counter[str] = Counter()
     wrong = []
-    draws = [*made.DRAWS, *[_pair] * 14]
+    draws = [*ncnn_draws.DRAWS, *[_pair] * 14]
     for number in range(COUNT // 2):
         rng = random.Random(f"words/{number}")
         drawn = draws[number % len(draws)](rng)
-        text, shapes = made.layer(drawn)
+        text, shapes = ncnn_draws.layer(drawn)
         path = made.write(tmp_path, text)
         path.with_suffix(".bin").write_bytes(weights_of(path, [1, 2, 3, 4, 5]))
         graph = read(path)
@@ -378,7 +379,7 @@ WORDED = {
 }  # fmt: skip
 
 
-def _pair(rng: random.Random) -> made.Drawn:
+def _pair(rng: random.Random) -> ncnn_draws.Drawn:
     full = tuple(rng.choice((1, 2, 3, 5)) for _ in range(rng.randint(1, 4)))
     other = tuple(rng.choice((1, n)) for n in full)[: rng.randint(1, len(full))]
     return "BinaryOp", f"0={rng.randrange(10)}", [full, other], 1

@@ -18,6 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 
 import harness
+import ncnn_draws as draws
 import ncnn_models as made
 from hostile_files import ended, engine_of, outcome_of, scratch
 
@@ -115,7 +116,7 @@ def good(rng: random.Random) -> list[str]:
     lines: list[str] = []
     ends: list[str] = []
     for k in range(rng.choice((1, 1, 2, 3))):
-        kind, text, shapes, results = rng.choice(made.DRAWS)(rng)
+        kind, text, shapes, results = rng.choice(draws.DRAWS)(rng)
         named = rng.random() < 0.8
         for j, shape in enumerate(shapes):
             sizes = made.sizes(shape) if named else ""
