@@ -11,7 +11,7 @@ from typing import Any
 
 from ...ir.graph import Value
 from ..lowering import NoEquivalent
-from .windows import POOL, SAME, channels, groups, kernel, spatial, window
+from .windows import POOL, SAME, Window, channels, groups, kernel, spatial, window
 from .writer import LayerWriter
 
 #: The least 32-bit float, with which ncnn pads for a maximum.
@@ -51,14 +51,14 @@ def convolution(w: LayerWriter) -> None:
         raise NoEquivalent
     call = w.call()
     rows = [window(call, name) for name in spatial(call)]
-    pads = [row[2] for row in rows]
+    pads = [row.pads for row in rows]
     sides = {side for pad in pads for side in pad}
     same = next((side for side in SAME if sides == {side}), None)
     if same is None and sides & {*SAME}:
         raise NoEquivalent
     if same == SAME[1] and len(rows) == 3:
         raise NoEquivalent  # Convolution3D pads differently
-    if same is not None and any(extent < stride for extent, stride, _ in rows):
+    if same is not None and any(row.extent < row.stride for row in rows):
         raise NoEquivalent  # negative padding
     each, count = channels(call) // groups(call), call.positive(0)
     kernel_ = kernel(call)
@@ -73,23 +73,20 @@ def convolution(w: LayerWriter) -> None:
         "Conv",
         *operands,
         group=groups(call),
-        kernel_shape=kernel_,
-        dilations=_dilations(rows, kernel_),
-        strides=tuple(stride for _, stride, _ in rows),
+        **_steps(rows),
         pads=None if same is not None else _pads(pads),
         auto_pad={None: None, SAME[0]: "SAME_UPPER", SAME[1]: "SAME_LOWER"}[same],
     )
     w.finish(w.activated(_blob(w, result)))
 
 
-def _dilations(
-    rows: Sequence[tuple[int, int, tuple[int, int]]], sizes: Sequence[int]
-) -> tuple[int, ...]:
-    """The dilations, from the extents of windows."""
-    return tuple(
-        (extent - 1) // (size - 1) if size > 1 else 1
-        for (extent, _, _), size in zip(rows, sizes, strict=True)
-    )
+def _steps(rows: Sequence[Window]) -> dict[str, Any]:
+    """The window's attributes in ONNX."""
+    return {
+        "kernel_shape": tuple(row.size for row in rows),
+        "dilations": tuple(row.dilation for row in rows),
+        "strides": tuple(row.stride for row in rows),
+    }
 
 
 def deconvolution(w: LayerWriter) -> None:
@@ -100,7 +97,7 @@ def deconvolution(w: LayerWriter) -> None:
     call = w.call()
     names = spatial(call)
     rows = [window(call, name) for name in names]
-    pads = [row[2] for row in rows]
+    pads = [row.pads for row in rows]
     right = call.whole(18)
     more = {"w": right, "h": call.whole(19, right), "d": call.whole(20, right)}
     count, sets, kernel_ = call.positive(0), groups(call), kernel(call)
@@ -118,9 +115,7 @@ def deconvolution(w: LayerWriter) -> None:
         "ConvTranspose",
         *operands,
         group=sets,
-        kernel_shape=kernel_,
-        dilations=_dilations(rows, kernel_),
-        strides=tuple(stride for _, stride, _ in rows),
+        **_steps(rows),
         output_padding=tuple(more[name] for name in names),
         pads=_pads(pads),
     )
@@ -136,17 +131,17 @@ def _cut_to(
     w: LayerWriter,
     value: Value,
     wanted: Sequence[int],
-    rows: Sequence[tuple[int, int, tuple[int, int]]],
+    rows: Sequence[Window],
     more: Sequence[int],
 ) -> Value:
     """A transposed convolution cut to a size: half per side, an odd element before or behind."""
-    sides = {side for _, _, pad in rows for side in pad}
+    sides = {side for row in rows for side in row.pads}
     if not sides & {*SAME}:
         raise NoEquivalent
     sizes = w.numbers(w.input())[1:]
     starts, ends = [], []
-    for size, want, (extent, stride, _), plus in zip(sizes, wanted, rows, more, strict=True):
-        over = (size - 1) * stride + extent + plus - want
+    for size, want, row, plus in zip(sizes, wanted, rows, more, strict=True):
+        over = (size - 1) * row.stride + row.extent + plus - want
         if over < 0:
             raise NoEquivalent
         first = over // 2 if SAME[0] in sides else over - over // 2
@@ -352,11 +347,9 @@ def unfold(w: LayerWriter) -> None:
     """Columns of windows: a convolution with weights that select one element each."""
     import numpy as np
 
-    call = w.call()
-    rows = [window(call, name) for name in "hw"]
-    across = call.positive(1)
-    sizes = (call.positive(11, across), across)
-    if any(side < 0 for _, _, pad in rows for side in pad):
+    rows = [window(w.call(), name) for name in "hw"]
+    sizes = tuple(row.size for row in rows)
+    if any(side < 0 for row in rows for side in row.pads):
         raise NoEquivalent
     c = w.numbers(w.input())[0]
     area = math.prod(sizes)
@@ -364,14 +357,12 @@ def unfold(w: LayerWriter) -> None:
     name = f"{w.node.name}.picks"
     weight = Value(name, picks.shape, True, dtype="float32", source=lambda: picks)
     data = _sample(w, w.input())
-    data = _padded(w, data, [row[2] for row in rows], w.real(18, 0.0))
+    data = _padded(w, data, [row.pads for row in rows], w.real(18, 0.0))
     columns = w.op(
         "Conv",
         data,
         weight,
         group=c,
-        kernel_shape=sizes,
-        dilations=_dilations(rows, sizes),
-        strides=tuple(stride for _, stride, _ in rows),
+        **_steps(rows),
     )
     w.last("Reshape", columns, w.ints(c * area, -1))

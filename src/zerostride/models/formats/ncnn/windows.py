@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -39,44 +40,44 @@ def _check_same(over: Sequence[Number]) -> None:
         raise Wrong("windows smaller than their stride along one axis alone, padded to 'same'")
 
 
-def _outward(pads: tuple[int, int], size: Number, extent: int, stride: int) -> Number:
-    """The number of window positions along an axis."""
-    if pads[0] in SAME and pads[1] == pads[0]:
-        return plain(divided(plain(size - 1), stride) + 1)
-    padded = plain(size + sum(max(pad, 0) for pad in pads))
-    room = plain(padded - extent)
-    if isinstance(room, int) and room < 0:
-        raise Wrong(f"a window of {extent} over {padded}")
-    return plain(divided(room, stride) + 1)
-
-
-#: Parameters of a window by axis: kernel, dilation, stride, pad before, pad after, and the axis
-#: whose parameter is the default.
+#: Parameters of a window by axis: kernel, dilation, stride, pad before, pad after.
 _WINDOW = {"w": (1, 2, 3, 4, 15), "h": (11, 12, 13, 14, 16), "d": (21, 22, 23, 24, 17)}
-_DEFAULTS = {"w": (0, 1, 1, 0), "h": (1, 2, 3, 4), "d": (1, 2, 3, 4)}
 
 
-def window(call: LayerCall, name: str) -> tuple[int, int, tuple[int, int]]:
-    """Extent, stride and pads of a convolution along an axis."""
-    kernel, dilation, stride, before, after = _WINDOW[name]
-    across = _WINDOW["w"]
-    width = [call.whole(across[0]), call.whole(across[1], 1), call.whole(across[2], 1)]
-    left = call.whole(across[3])
-    if name == "w":
-        sizes, first = width, left
-    else:
-        sizes = [
-            call.whole(key, default)
-            for key, default in zip((kernel, dilation, stride), width, strict=True)
-        ]
-        first = call.whole(before, left)
-    if min(sizes) < 1:
-        raise Wrong(f"a window of kernel, dilation and stride {sizes}")
-    return sizes[1] * (sizes[0] - 1) + 1, sizes[2], (first, call.whole(after, first))
+class Window(NamedTuple):
+    """A convolution's window along one axis."""
+
+    size: int
+    dilation: int
+    stride: int
+    pads: tuple[int, int]
+
+    @property
+    def extent(self) -> int:
+        """Its elements with the holes between them."""
+        return self.dilation * (self.size - 1) + 1
 
 
-def _inner(rank: int) -> str:
-    return {2: "w", 3: "hw", 4: "dhw"}[rank]
+def window(call: LayerCall, name: str) -> Window:
+    """The window along an axis; the width's parameters are the defaults of the other axes'."""
+    numbers: tuple[int, ...] = (0, 1, 1, 0)
+    for axis in ("w", name):
+        numbers = tuple(map(call.whole, _WINDOW[axis], numbers))
+    if min(numbers[:3]) < 1:
+        raise Wrong(f"a window of kernel, dilation and stride {list(numbers[:3])}")
+    size, dilation, stride, before = numbers
+    return Window(size, dilation, stride, (before, call.whole(_WINDOW[name][4], before)))
+
+
+def _outward(size: Number, window: Window) -> Number:
+    """The number of window positions along an axis."""
+    if window.pads[0] in SAME and window.pads[1] == window.pads[0]:
+        return plain(divided(plain(size - 1), window.stride) + 1)
+    padded = plain(size + sum(max(pad, 0) for pad in window.pads))
+    room = plain(padded - window.extent)
+    if isinstance(room, int) and room < 0:
+        raise Wrong(f"a window of {window.extent} over {padded}")
+    return plain(divided(room, window.stride) + 1)
 
 
 def spatial(call: LayerCall) -> str:
@@ -117,17 +118,14 @@ def convolution(call: LayerCall) -> Results:
     if call.whole(19) or len(call.shapes) > 1:
         raise Unknown("its weights are an operand")
     _check_channels(call)
-    windows = [window(call, name) for name in _inner(rank)]
-    same_everywhere = {pads for _, _, pads in windows}
+    windows = [window(call, name) for name in spatial(call)]
+    same_everywhere = {window.pads for window in windows}
     if len(same_everywhere) > 1 and any(pad in SAME for pads in same_everywhere for pad in pads):
         raise Unknown("some of its pads are 'same'")
-    sizes = [
-        _outward(pads, size, extent, stride)
-        for size, (extent, stride, pads) in zip(shape[1:], windows, strict=True)
-    ]
-    if windows[0][2][0] in SAME:
+    sizes = list(map(_outward, shape[1:], windows))
+    if windows[0].pads[0] in SAME:
         pairs = zip(shape[1:], windows, strict=True)
-        _check_same([_over(size, extent, stride) for size, (extent, stride, _) in pairs])
+        _check_same([_over(size, window.extent, window.stride) for size, window in pairs])
     return [checked((call.positive(0), *sizes))]
 
 
@@ -147,17 +145,16 @@ def deconvolution(call: LayerCall) -> Results:
     more = {"w": right, "h": call.whole(19, right), "d": call.whole(20, right)}
     at = {"w": 25, "h": 26, "d": 27} if rank == 4 else {"w": 20, "h": 21}
     width = call.whole(at["w"])
-    wanted = {name: call.whole(at[name], width) for name in _inner(rank)}
-    windows = {name: window(call, name) for name in _inner(rank)}
-    pads = [pad for _, _, both in windows.values() for pad in both]
+    wanted = {name: call.whole(at[name], width) for name in spatial(call)}
+    windows = {name: window(call, name) for name in spatial(call)}
+    pads = [pad for each in windows.values() for pad in each.pads]
     sizes: list[Number] = []
-    for name, size in zip(_inner(rank), shape[1:], strict=True):
-        extent, stride, (before, after) = windows[name]
-        full = plain((size - 1) * stride + extent + more[name])
+    for (name, each), size in zip(windows.items(), shape[1:], strict=True):
+        full = plain((size - 1) * each.stride + each.extent + more[name])
         if max(pads) > 0:
             if min(pads) < 0:
                 raise Unknown("some of its pads are below 0")
-            full = plain(full - before - after)
+            full = plain(full - sum(each.pads))
         elif min(wanted.values()) > 0:
             if not any(pad in SAME for pad in pads):
                 raise Wrong("a size of the result is given, but no way to cut to it")
@@ -172,7 +169,7 @@ POOL = {"w": (1, 2, 3, 14, 8), "h": (11, 12, 13, 15, 18), "d": (21, 22, 23, 16, 
 
 def pooling(call: LayerCall) -> Results:
     """Pooling: global, adaptive, or windows with one of four padding modes."""
-    rank = 2 if "1D" in call.layer.type else 4 if "3D" in call.layer.type else 3
+    rank = len(spatial(call)) + 1
     shape = call.of_rank(rank)
     if call.whole(4):
         return [(shape[0],)]
@@ -181,7 +178,7 @@ def pooling(call: LayerCall) -> Results:
     mode, adaptive = call.whole(5), call.whole(7)
     sizes: list[Number] = []
     over: list[Number] = []
-    for name, size in zip(_inner(rank), shape[1:], strict=True):
+    for name, size in zip(spatial(call), shape[1:], strict=True):
         keys = POOL[name]
         if adaptive:
             wanted = call.whole(keys[4], call.whole(across[4]))
@@ -223,8 +220,7 @@ def fold(call: LayerCall) -> Results:
 def unfold(call: LayerCall) -> Results:
     """Unfold: a column for every position of the window."""
     c, h, w = call.of_rank(3)
-    (high, row, ups), (wide, step, sides) = window(call, "h"), window(call, "w")
-    places = product([_outward(ups, h, high, row), _outward(sides, w, wide, step)])
+    places = product([_outward(h, window(call, "h")), _outward(w, window(call, "w"))])
     kernel = call.whole(1) * call.whole(11, call.whole(1))
     return [checked((plain(c * kernel), places))]
 

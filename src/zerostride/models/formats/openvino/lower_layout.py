@@ -31,10 +31,6 @@ def _type_number(text: str) -> int:
     return number
 
 
-def _destination(w: IrWriter) -> int:
-    return _type_number(w.text("destination_type"))
-
-
 def _shape_of(w: IrWriter) -> None:
     kind = _type_number(w.text("output_type", "i64"))
     if kind == ELEMENT_TYPES["int64"]:
