@@ -170,7 +170,7 @@ ROWS: list[tuple[str, str, tuple[int, ...], list[tuple[int, ...]], str, str, dic
     ("LayerNormalization", "litert", (2, 3), [(3,), (3,)], "same", "same_plan", {}),
     ("LayerNormalization", "tosa", (2, 3), [(3,), (3,)], "refused", "rank", {}),
     ("RMSNormalization", "litert-gpu", (2, 3), [(3,)], "refused", "no_op", {}),
-    ("RMSNormalization", "paddle", (2, 3), [(3,)], "unknown", "not_measured", {}),
+    ("RMSNormalization", "paddle", (2, 3), [(3,)], "refused", "no_op", {}),
     (
         "GroupNormalization",
         "jax",

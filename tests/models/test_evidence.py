@@ -38,9 +38,9 @@ COLLECTED = {
 
 #: Those that a test of their own has, below.
 BY_GRAPH = {
-    "openvinotoolkit/openvino#4209": "test_pdpd_with_an_axis",
-    "openvinotoolkit/openvino#33254": "test_a_target_that_the_data_do_not_reach",
-    "PINTO0309/onnx2tf#424": "test_a_normalisation_over_channels",
+    "openvinotoolkit/openvino#4209": "test_pdpd_with_an_axis_is_audited",
+    "openvinotoolkit/openvino#33254": "test_target_that_the_data_cannot_reach_is_refused",
+    "PINTO0309/onnx2tf#424": "test_normalisation_over_channels_is_audited",
 }
 #: Those that are no row, and why.
 NO_ROW = {
