@@ -489,6 +489,3 @@ def edit(path: Path) -> OnnxEditor:
         return OnnxEditor(path)
     except UnicodeDecodeError as error:
         raise ModelError(f"{path}: a name in it is not UTF-8 ({error.reason})") from None
-
-
-__all__ = ["OnnxEditor", "edit"]

@@ -86,6 +86,3 @@ def _remove(files: Sequence[Path]) -> None:
     for file in files:
         with suppress(OSError):
             file.unlink(missing_ok=True)
-
-
-__all__ = ["save"]
