@@ -244,7 +244,7 @@ def _mismatch(
 ) -> Misfit:
     out, size = pair
     against = f"{out} against {size}"
-    rows = laid_out(shapes, alignment)
+    rows = laid_out(shapes, alignment.mapping, alignment.rank)
     if not any(alignment.stretch):
         return Misfit(
             Reason.NOT_IDENTICAL, f"{against}, and nothing may stretch", axis=axis, rows=rows
@@ -254,13 +254,15 @@ def _mismatch(
     return Misfit(Reason.EXTENT_MISMATCH, f"{against}, and neither is 1", axis=axis, rows=rows)
 
 
-def laid_out(shapes: Sequence[Shape], alignment: Alignment) -> list[list[Any]]:
-    """Each operand's sizes at the result's rank, None where no axis lands."""
+def laid_out(
+    shapes: Sequence[Shape], mapping: Sequence[Mapping_], rank: int, absent: int | None = None
+) -> list[list[Any]]:
+    """Each operand's sizes at the result's rank, `absent` where no axis certainly lands."""
     rows = []
-    for shape, mapping in zip(shapes, alignment.mapping, strict=True):
-        row: list[Any] = [None] * alignment.rank
-        for size, axis in zip(shape, mapping, strict=True):
-            if axis is not None:
+    for shape, places in zip(shapes, mapping, strict=True):
+        row: list[Any] = [absent] * rank
+        for size, axis in zip(shape, places, strict=True):
+            if isinstance(axis, int):
                 row[axis] = size
         rows.append(row)
     return rows

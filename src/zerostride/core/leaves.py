@@ -222,7 +222,7 @@ def mismatch(leaf: Leaf, axis: int, *, certain: bool = True) -> Misfit:
     """The Misfit of sizes that fit for no values or, if not certain, only for some."""
     assert leaf.alignment is not None
     landed = _landing(leaf.sizes, leaf.alignment)[axis]
-    rows = laid_out(leaf.sizes, leaf.alignment)
+    rows = laid_out(leaf.sizes, leaf.alignment.mapping, leaf.alignment.rank)
     against = " against ".join(dict.fromkeys(str(size) for size, _ in landed))
     if not any(leaf.alignment.stretch):
         reason, detail = Reason.NOT_IDENTICAL, f"{against}, and nothing may stretch"
@@ -239,14 +239,7 @@ def align_operands(
     operands: Sequence[Shape], mapping: Sequence[Mapping_], rank: int
 ) -> tuple[Shape, ...]:
     """Each operand's sizes where its axes land, 1 elsewhere."""
-    aligned = []
-    for operand, places in zip(operands, mapping, strict=True):
-        row: list[Number] = [1] * rank
-        for size, axis in zip(operand, places, strict=True):
-            if axis is not None:
-                row[axis] = size
-        aligned.append(tuple(row))
-    return tuple(aligned)
+    return tuple(map(tuple, laid_out(operands, mapping, rank, 1)))
 
 
 __all__ = ["Leaf", "Open", "align_operands", "leaves_of", "mismatch"]

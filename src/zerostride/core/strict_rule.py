@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import STRICT, Misfit, Reason, default_names
 from ..sizes import Asker, Shape, as_shape, is_open
-from .alignment import Attributes, Rule, placements, plan_or_none, text
+from .alignment import Attributes, Rule, laid_out, placements, plan_or_none, text
 from .plan import Plan, RuleUse
 from .strict_mode import Strict
 
@@ -154,13 +154,7 @@ def _require_growth(plan: Plan, asker: Asker, rows: Sequence[Shape], most: float
 
 def _drawn(plan: Plan, rows: Sequence[Shape]) -> list[list[Any]]:
     """The operands at the result's rank, None where no axis lands; then further rows."""
-    drawn: list[list[Any]] = []
-    for operand, mapping in zip(plan.operands, plan.axes_mapping, strict=True):
-        row: list[Any] = [None] * plan.rank
-        for size, axis in zip(operand, mapping, strict=True):
-            if isinstance(axis, int):
-                row[axis] = size
-        drawn.append(row)
+    drawn = laid_out(plan.operands, plan.axes_mapping, plan.rank)
     return drawn + [list(row) for row in rows[len(drawn) :]]
 
 

@@ -137,7 +137,7 @@ class Condition:
             number = self.size.evaluate(values)
         except ArithmeticError:
             return False
-        return _holds(self.kind, number)
+        return holds(self.kind, number)
 
     def decide(self, given: Condition | None = None) -> Decision:
         """Whether it holds for all values that `given` allows, for none, or for some; and why.
@@ -296,7 +296,7 @@ def ge(a: Number, b: Number) -> Condition:
 
 def _compared(kind: Kind, size: Dim) -> Condition:
     if not size.terms:
-        return ALWAYS if _holds(kind, size.const) else NEVER
+        return ALWAYS if holds(kind, size.const) else NEVER
     if kind == ">=":
         low, high = bounds(size)
         if low is not None and low >= 0:
@@ -323,7 +323,8 @@ def _divided(size: Dim, divisor: int) -> Dim:
     )
 
 
-def _holds(kind: Kind, number: int) -> bool:
+def holds(kind: str, number: int) -> bool:
+    """Whether ``number kind 0``, for a comparison."""
     if kind == "==":
         return number == 0
     return number != 0 if kind == "!=" else number >= 0

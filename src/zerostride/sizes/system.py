@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from .atoms import Atom, Interval, Symbol, Terms, atom_bounds
+from .condition import holds
 from .dim import Dim, dim, of_atom, weight_of
 
 #: Steps before a question is given up as unknown. A pair of rank-4 shapes with eight different
@@ -365,7 +366,7 @@ class System:
         for kind, size in (*(("!=", size) for size in self.unequal), *self.rest):
             if size.terms:
                 literals[max(place[atom] for m, _ in size.terms for atom in m)].append((kind, size))
-            elif not _holds(kind, size.const):
+            elif not holds(kind, size.const):
                 return None
         costs = [1 + sum(weight_of(size) for _, size in some) // 64 for some in literals]
         values: dict[Atom, int] = {}
@@ -387,7 +388,7 @@ class System:
                 raise GivenUpError
             turns[depth] = turn + 1
             values[free[depth]] = grid[depth][turn]
-            if all(_holds(kind, value_at(size, values)) for kind, size in literals[depth]):
+            if all(holds(kind, value_at(size, values)) for kind, size in literals[depth]):
                 depth += 1
         return None if depth < 0 else values
 
@@ -398,7 +399,7 @@ class System:
     def _fits(self, values: Mapping[Atom, int]) -> bool:
         if any(value_at(size, values) == 0 for size in self.unequal):
             return False
-        return all(_holds(kind, value_at(size, values)) for kind, size in self.rest)
+        return all(holds(kind, value_at(size, values)) for kind, size in self.rest)
 
     def extremes(self, size: Dim) -> Interval | None:
         """Least and greatest value of an expression over the solutions; None if there are none.
@@ -449,11 +450,6 @@ class System:
 def _negated(a: Terms, b: Terms) -> bool:
     """Whether terms, which are in one order, differ only in sign."""
     return len(a) == len(b) and all(x == y and f == -g for (x, f), (y, g) in zip(a, b, strict=True))
-
-
-def _holds(kind: str, number: int) -> bool:
-    """Whether ``number kind 0``."""
-    return number >= 0 if kind == ">=" else (number == 0) == (kind == "==")
 
 
 def _times(a: Interval, b: Interval) -> Interval:

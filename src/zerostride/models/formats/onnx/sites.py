@@ -7,6 +7,7 @@ version of its document, including those that cannot be judged yet.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -90,17 +91,22 @@ Builder = Callable[[Node], "Site | None"]
 
 def find_site(node: Node) -> Site | None:
     """The site of a node, or None if it cannot broadcast."""
-    from .quantised_sites import CONTRIB  # which imports this module
-    from .quantised_sites import ROWS as QUANTISED
+    builder = _builders().get((node.domain, node.op))
+    if builder is not None:
+        return builder(node)
+    # Ops of ai.onnx.ml (trees, encoders, scalers) take attributes and one tensor.
+    return None if node.domain in ("", "ai.onnx.ml") else unjudged(node, Kind.CUSTOM)
 
-    if node.domain == "com.microsoft" and node.op in CONTRIB:
-        return CONTRIB[node.op](node)
-    if node.domain == "ai.onnx.ml":
-        return None  # trees, encoders, scalers: attributes and one tensor
-    if node.domain != "":
-        return unjudged(node, Kind.CUSTOM)
-    builder = ROWS.get(node.op) or QUANTISED.get(node.op)
-    return builder(node) if builder is not None else None
+
+@functools.cache
+def _builders() -> Mapping[tuple[str, str], Builder]:
+    """Every row by domain and op."""
+    from . import quantised_sites  # which imports this module
+
+    return {
+        **{("", op): row for op, row in {**quantised_sites.ROWS, **ROWS}.items()},
+        **{("com.microsoft", op): row for op, row in quantised_sites.CONTRIB.items()},
+    }
 
 
 # The source's rules: ONNX, 'Multidirectional and unidirectional broadcasting' (Broadcasting.md).
