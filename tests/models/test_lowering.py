@@ -105,6 +105,13 @@ def test_every_formula_ends_in_the_node_s_own_result() -> None:
         assert nodes[-1].outputs == given.outputs, name
 
 
+def test_operands_that_a_file_lacks_are_left_out() -> None:
+    w = NodeWriter(node("Any"))
+    assert [w.optional(position) for position in (-1, 0, 1)] == [None, None, None]
+    w = NodeWriter(node("Any", X))
+    assert [w.optional(position) for position in (-1, 0, 1)] == [None, X, None]
+
+
 def test_constants_have_numbers_and_results_have_types() -> None:
     w = NodeWriter(node("Any", X, Y))
     assert w.ints(2, -1).data().tolist() == [2, -1]

@@ -76,7 +76,7 @@ class NodeWriter:
     def optional(self, position: int) -> Value | None:
         """An operand; None if it is left out."""
         inputs = self.node.inputs
-        return inputs[position] if position < len(inputs) else None
+        return inputs[position] if 0 <= position < len(inputs) else None
 
     def input(self, position: int = 0) -> Value:
         """An operand that must be present."""
