@@ -144,6 +144,9 @@ def prepare(site: Site, engine: Engine, batch: BatchAxes, graph: Graph) -> Plain
         sample = whole(source)
     if lost is not None or sample.across is not None:
         raise Skip(f"it broadcasts across the batch axis, which {engine.name} does not have")
+    if engine.name in BATCHLESS:
+        shapes = _of_one_sample(shapes, axes)
+        sample = without_batch(site.plan(shapes), axes[: len(source.operands)])
     if site.node.domain == engine.name and RUNNERS[engine.name].own_layers:
         return _layer(site)
     try:
@@ -174,6 +177,16 @@ def _shapes(site: Site, graph: Graph) -> tuple[tuple[int, ...], ...]:
     return tuple(
         tuple(int(size) for size in sizes_of(part) if isinstance(size, int))
         for part in site.operands
+    )
+
+
+def _of_one_sample(
+    shapes: Sequence[tuple[int, ...]], axes: Sequence[int | None]
+) -> tuple[tuple[int, ...], ...]:
+    """The shapes with a batch of 1, which the engine can hold."""
+    return tuple(
+        shape if axis is None else (*shape[:axis], 1, *shape[axis + 1 :])
+        for shape, axis in zip(shapes, axes, strict=True)
     )
 
 
@@ -316,6 +329,7 @@ def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule
     axes = [None if kept else batch.of(value) for value in values]
     if site.kind is Kind.MATMUL:
         axes = _both(shapes, axes)
+    shapes = _of_one_sample(shapes, axes)
     engine_shapes = tuple(
         shape if axis is None else shape[:axis] + shape[axis + 1 :]
         for shape, axis in zip(shapes, axes, strict=True)

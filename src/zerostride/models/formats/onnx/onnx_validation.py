@@ -300,20 +300,27 @@ def _shapes_of(graph: onnx.GraphProto) -> Iterator[Sequence[int]]:
 
 
 def _long_range(model: onnx.ModelProto) -> bool:
-    """Whether a constant of the model may make a Range very long."""
+    """Whether a constant of the model may make a Range very long; not so the bounds of a Slice."""
     import onnx.numpy_helper
 
-    for part in graphs_of(model.graph):
-        constants = (node for node in part.node if node.op_type == "Constant")
-        tensors = [attribute.t for node in constants for attribute in node.attribute]
-        for tensor in (*part.initializer, *tensors):
-            if len(tensor.dims) > 1 or sum(tensor.dims) > 1 or tensor.data_location:
-                continue
-            try:
-                values = onnx.numpy_helper.to_array(tensor).astype(float)
-            except (ValueError, TypeError, KeyError):
-                return True
-            # INT64_MAX is a common end of slices, and no limit of a Range.
-            if any(LONG < abs(value) < 2.0**63 for value in values.flat):
-                return True
+    parts = list(graphs_of(model.graph))
+    nodes = [node for part in parts for node in part.node]
+    read = {name for node in nodes if node.op_type != "Slice" for name in node.input}
+    read |= {value.name for part in parts for value in part.output}
+    named = [(tensor.name, tensor) for part in parts for tensor in part.initializer]
+    for node in nodes:
+        if node.op_type == "Constant":
+            named += [(node.output[0], attribute.t) for attribute in node.attribute]
+    for name, tensor in named:
+        if name not in read or len(tensor.dims) > 1 or sum(tensor.dims) > 1:
+            continue
+        if tensor.data_location:
+            continue
+        try:
+            values = onnx.numpy_helper.to_array(tensor).astype(float)
+        except (ValueError, TypeError, KeyError):
+            return True
+        # INT64_MAX is a common end of slices, and no limit of a Range.
+        if any(LONG < abs(value) < 2.0**63 for value in values.flat):
+            return True
     return False
