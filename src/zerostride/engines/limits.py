@@ -153,8 +153,8 @@ def _as_numpy(plan: Plan, asker: Asker) -> tuple[Shape, tuple[Shape, ...]]:
         shape = resolve(asker, plan.operands, alignment, rule)
     except Misfit as misfit:
         raise Misfit(Reason.EXTENT_MISMATCH, f"by the numpy rule, {misfit.detail}") from None
-    rows = laid_out(plan.operands, alignment.mapping, alignment.rank)
-    return shape, tuple(tuple(1 if size is None else size for size in row) for row in rows)
+    rows = laid_out(plan.operands, alignment.mapping, alignment.rank, 1)
+    return shape, tuple(map(tuple, rows))
 
 
 def _alike(a: Shape, b: Shape, asker: Asker) -> bool:

@@ -227,7 +227,8 @@ def _choice(atom: Any, holds: Callable[[Condition], bool]) -> Number:
         others = [other for other in kept if other is not size]
         if others and any(holds(_gives_way(atom.function, size, other)) for other in others):
             kept = others
-    return FUNCTION_OF[atom.function](*kept)
+    whole = len(kept) == len(atom.arguments)
+    return of_atom(atom) if whole else FUNCTION_OF[atom.function](*kept)
 
 
 def _gives_way(function: str, size: Dim, other: Dim) -> Condition:
