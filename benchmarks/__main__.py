@@ -1,4 +1,4 @@
-"""The command: `python -m benchmarks` compares; `python -m benchmarks NAME` runs what NAME says."""
+"""The command: `python -m benchmarks` compares libraries; `python -m benchmarks NAME` runs NAME."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""python -m benchmarks arrays: what a call costs with arrays of other libraries, beside their own.
+"""python -m benchmarks arrays: the cost of calls with arrays of other libraries.
 
 Small calls are all overhead: the table has microseconds of one, of zerostride on NumPy's arrays and
 on each library's, and of the library's own function, all in one process and in turns. Large ones

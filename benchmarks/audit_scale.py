@@ -1,4 +1,4 @@
-"""How an audit grows with its model: seconds beyond loading, and memory, by number of nodes.
+"""The time and memory of an audit by the model's number of nodes, without loading.
 
     python benchmarks/audit_scale.py [--nodes 1000 10000 100000] [--kind KIND] [--target ncnn]
                                      [--weights MB] [--json]

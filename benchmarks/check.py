@@ -1,4 +1,4 @@
-"""Whether a peer computed what NumPy computes: asked before it is timed."""
+"""Compares a library's result with NumPy's before it is timed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes of their own, for what only a fresh one shows: first calls, and peaks of memory."""
+"""Measurements in new processes: first calls, and peaks of memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""python -m benchmarks: zerostride beside its peers, row by row, in one process and in turns."""
+"""python -m benchmarks: compares zerostride with other libraries, row by row, in one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""python -m benchmarks dask: fused functions of Dask arrays beside dask.array's own expressions.
+"""python -m benchmarks dask: fused functions of Dask arrays compared with dask.array's expressions.
 
 On one machine the two take turns, on the same chunks and the same threads; on worker processes (a
 cluster on this machine) each computes the same sum of chunks that lie in the workers' memory. 20 GB

@@ -1,4 +1,4 @@
-"""Reductions without rounding: of the numbers that an array holds, not of those that were meant.
+"""Exact reductions of an array's numbers, without rounding.
 
 A float is an integer times a power of two, so sums and sums of squares are integers, products
 integers cut off far below anybody's last place. What is compared are ratios of integers. logsumexp

@@ -1,4 +1,4 @@
-"""python -m benchmarks fuse: fused expressions beside their peers; first calls; peak memory."""
+"""python -m benchmarks fuse: fused functions compared with other libraries; first calls; memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was aimed at, and how many rows reach it."""
+"""The goals, and the number of rows that reach them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine that the figures are of."""
+"""The machine of the measurements."""
 
 from __future__ import annotations
 

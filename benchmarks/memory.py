@@ -1,4 +1,4 @@
-"""python -m benchmarks memory: what a call needs beyond its operands and its result.
+"""python -m benchmarks memory: the memory of a call beyond its operands and its result.
 
 Each row is computed by a process of its own (`--child`) that has its operands, and nothing of
 zerostride's but the imported package: what is measured is the growth of the peak of its resident

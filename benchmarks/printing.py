@@ -1,4 +1,4 @@
-"""The results as a reader sees them: a table in the terminal, Markdown, JSON."""
+"""The printed results: a table in the terminal, Markdown, JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large a page of 10,000 findings is, and how long it takes to write.
+"""The size of a page of 10,000 findings, and the time to write it.
 
 `python benchmarks/report_scale.py FOLDER` writes three pages: all findings different (the worst
 there can be), all of 40 kinds as in a network of repeated blocks, and half of them the same.

@@ -1,4 +1,4 @@
-"""What was measured, as data."""
+"""The measured results, as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is computed: one row a kind of broadcast, with its operands' shapes and how they lie."""
+"""The rows: one per kind of broadcast, with its operands' shapes and layouts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""python -m benchmarks scaling: time against size, against rank, and with one thread and all.
+"""python -m benchmarks scaling: time by size, by rank, and with one thread and all.
 
 Sizes are the bytes read and written, from 10 B to 1 GB, of a sum of two arrays of one shape.
 Ranks go from 1 to 16: of every two neighbouring axes one operand is stretched along the first and

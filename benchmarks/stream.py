@@ -1,4 +1,4 @@
-"""The streaming limit: how fast this machine reads and writes what a row must, doing nothing else.
+"""The streaming limit: the time in which this machine reads and writes a row's memory.
 
 For each row the bytes of its operands are read once and those of its result written once, by as
 many threads, from memory of the same sizes, so that the limit is that of the cache (or the memory)

@@ -1,4 +1,4 @@
-"""What watching for accidental broadcasts costs: operations in rewritten code beside plain ones.
+"""The cost of watching for accidental broadcasts: rewritten code compared with plain code.
 
     python -m benchmarks.strict_broadcast
 

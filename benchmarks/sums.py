@@ -1,4 +1,4 @@
-"""python -m benchmarks sums: errors of reductions against exact ones, beside NumPy's and PyTorch's.
+"""python -m benchmarks sums: errors of reductions, of NumPy's and of PyTorch's.
 
 Of 1024 × 1024 numbers along the last axis, along the first, and of all, in each float dtype and of
 several kinds. The figure is the largest error of a result, in units of the dtype's rounding (2^-24

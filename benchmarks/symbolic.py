@@ -1,4 +1,4 @@
-"""How long a symbolic plan takes beside one of numbers, measured side by side in one run.
+"""The time of a symbolic plan compared with one of numbers, in one run.
 
 python benchmarks/symbolic.py [--before CHECKOUT]
 

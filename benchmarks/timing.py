@@ -1,4 +1,4 @@
-"""Timing in turns: every peer once in each round, in a drawn order, and pairs of one round.
+"""Timing in turns: every library once in each round, in random order, and pairs of one round.
 
 The machine is never quiet, so single figures mean little: what is compared are the times of one
 round, which were measured within a fraction of a second of each other.

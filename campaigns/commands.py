@@ -1,4 +1,4 @@
-"""The commands of campaigns that draw cases: options, and what is run with them."""
+"""The campaigns that draw cases: their options and functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process from which many are forked, each of which forks in its threads' first calls.
+"""A process that forks many children; each forks during its threads' first calls.
 
 Run as ``python -m campaigns.fork_nursery FORKS THREADS SEED``; prints a line of JSON when all have
 ended. It has imported zerostride and called nothing of it, so each process forked from it has its

@@ -1,4 +1,4 @@
-"""``python -m campaigns leaks``: memory at constant work, in KB per 10,000 calls."""
+"""``python -m campaigns leaks``: growth of memory at constant work, in KB per 10,000 calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verified cases of a file, one JSON object a line, beside zerostride's predictions."""
+"""Recorded engine cases, one JSON object a line, compared with zerostride's predictions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the campaigns of seeded cases share: results, processes that judge, what is printed.
+"""Shared parts of seeded campaigns: results, judging processes, printing.
 
 A run is processes of their own, so that an instruction set can be forced and a crash be told: the
 number of the case is kept where the process that waits can read it.

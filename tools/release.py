@@ -1,4 +1,4 @@
-"""What has to agree before a release: python tools/release.py check [--tag v1.2.3]
+"""Checks the version before a release: python tools/release.py check [--tag v1.2.3]
 
 The version in pyproject.toml, zerostride.__version__ and CHANGELOG.md's newest heading are one.
 With --tag, so is the tag that is about to be made, the heading has the day of the release, and no

@@ -1,4 +1,4 @@
-"""What a user's script does with an installed zerostride: it runs, and mypy --strict reads it.
+"""A script of a user with an installed zerostride: it runs, and mypy --strict checks it.
 
 tools/wheels.py and cibuildwheel run it on each wheel. An argument names the backend that the wheel
 must have: `native` (the default) or `reference`.

@@ -1,4 +1,4 @@
-"""Wheels that other machines can install: python tools/wheels.py [--out FOLDER] [--wheel FILE]
+"""Builds wheels for other machines: python tools/wheels.py [--out FOLDER] [--wheel FILE]
 
     source    the source distribution, and a wheel built from it and from nothing else
     repair    auditwheel gives it the tag of the oldest manylinux whose libraries it needs

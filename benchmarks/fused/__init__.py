@@ -1,4 +1,4 @@
-"""Fused expressions beside their peers: `python -m benchmarks fuse --help`.
+"""Fused functions compared with other libraries: `python -m benchmarks fuse --help`.
 
 Reads from top to bottom: `functions` has each expression once, for every library; `rows` its
 operands; `peers` says who computes it; `first` times first calls and `peak` measures memory, each

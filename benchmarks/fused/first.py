@@ -1,4 +1,4 @@
-"""First calls, each in a fresh process: what it takes to have an expression computed at all.
+"""The time of first calls, each in a new process.
 
 The library is imported and has computed another expression before, so that what its modules and
 its compiler take to come up is not counted; nothing of this one has been seen, and caches on disk

@@ -1,4 +1,4 @@
-"""The expressions, as a person writes them: each function once, for every library.
+"""The benchmarked expressions: each function once, for every library.
 
 `xp` is the library's functions (`namespaces`); operators are those of its arrays. `xp.real` is the
 float that a function computes in, so that float64 can be asked for what is right.

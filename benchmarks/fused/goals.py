@@ -1,4 +1,4 @@
-"""What was aimed at with fused expressions, and how many rows reach it."""
+"""The goals of fused functions, and the number of rows that reach them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The expressions as loops, as they are written for Numba; plain Python without it.
+"""The expressions as loops for Numba, or for plain Python without it.
 
 Constants are float32: Python's floats would make everything float64. Rows are shared out among the
 threads. bfloat16, which Numba lacks, is taken as its bits.

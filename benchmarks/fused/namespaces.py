@@ -1,4 +1,4 @@
-"""NumPy as `xp`: in float32, and in float64 for what is right."""
+"""NumPy as `xp`: in float32, and in float64 for the expected values."""
 
 from __future__ import annotations
 

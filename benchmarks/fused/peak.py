@@ -1,4 +1,4 @@
-"""Peak memory of a fused call, in a fresh process; the way of `python -m benchmarks memory`.
+"""The peak memory of a fused call in a new process, as in `python -m benchmarks memory`.
 
 Another expression has been computed before, so that the modules that trace and lower are there.
 """

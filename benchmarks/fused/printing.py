@@ -1,4 +1,4 @@
-"""The results of fused expressions as a reader sees them: tables, Markdown, JSON."""
+"""The printed results of fused functions: tables, Markdown, JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured of fused expressions, as data."""
+"""The measured results of fused functions, as data."""
 
 from __future__ import annotations
 

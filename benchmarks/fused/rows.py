@@ -1,4 +1,4 @@
-"""What is computed: an expression of `functions` a row, with its operands and its result."""
+"""The rows: an expression of `functions` each, with its operands and its result."""
 
 from __future__ import annotations
 

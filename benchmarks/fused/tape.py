@@ -1,4 +1,4 @@
-"""An expression of NumPy's with its temporaries allocated before, as a careful person writes it.
+"""A NumPy expression with preallocated temporaries.
 
 The function runs once on arrays that write down what is done with them; then temporaries that are
 no longer needed are given to later steps, the last step is given the output, and what is left is a

@@ -1,4 +1,4 @@
-"""Who computes: one module a library, imported when it is asked to prepare a row."""
+"""The libraries: one module each, imported on use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MNN: a session of one node, its shapes fixed."""
+"""MNN: a session of one node with fixed shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ncnn: a Net of one layer. Its broadcasting is its own, so shapes are found that mean the same."""
+"""ncnn: a Net of one layer, with shapes for which ncnn's broadcasting gives NumPy's result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""numexpr: expressions, compiled to a program that is run block by block."""
+"""numexpr: expressions, compiled to a program that runs block by block."""
 
 from __future__ import annotations
 

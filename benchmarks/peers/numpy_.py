@@ -1,4 +1,4 @@
-"""NumPy: the oracle, and a peer of one thread."""
+"""NumPy: the reference, and a library of one thread."""
 
 from __future__ import annotations
 

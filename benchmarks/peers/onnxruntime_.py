@@ -1,4 +1,4 @@
-"""ONNX Runtime: a session of one node, inputs and output bound to the arrays' memory."""
+"""ONNX Runtime: a session of one node, with inputs and output bound to the arrays' memory."""
 
 from __future__ import annotations
 

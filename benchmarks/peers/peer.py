@@ -1,4 +1,4 @@
-"""What a peer is: something that turns a task into a call that can be timed."""
+"""A peer: a library that turns a task into a call that can be timed."""
 
 from __future__ import annotations
 

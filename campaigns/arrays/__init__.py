@@ -1,1 +1,1 @@
-"""Arrays of other libraries against the reference: drawn calls, judged by value and kind."""
+"""Arrays of other libraries compared with the reference: drawn calls, judged by value and type."""

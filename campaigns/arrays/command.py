@@ -1,4 +1,4 @@
-"""Arrays of other libraries against the reference: ``python -m campaigns arrays``.
+"""Compares arrays of other libraries with the reference: ``python -m campaigns arrays``.
 
 Seeded calls with each library's arrays (`draw`), under each rule, are to give what the
 reference gives for NumPy's: values, dtype and shape, as an array of the library where the operands

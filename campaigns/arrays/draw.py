@@ -1,4 +1,4 @@
-"""Seeded calls with arrays of a library: every kind of call that takes them, by rule."""
+"""Seeded calls with arrays of a library: every kind of call, under every rule."""
 
 from __future__ import annotations
 

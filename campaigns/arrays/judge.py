@@ -1,4 +1,4 @@
-"""Whether a call with a library's arrays gives what the reference gives for NumPy's, in kind.
+"""Compares a call with a library's arrays with the reference's result for NumPy arrays.
 
 Values, dtype and shape are the reference's; the type and the device are the operands'. What a
 library cannot hold is refused, and the refusal has to say so.

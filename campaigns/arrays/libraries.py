@@ -1,4 +1,4 @@
-"""Array libraries as a campaign sees them: how an array is made and read, and what has to be kept.
+"""The array libraries of the campaign: how to make and read their arrays, and exceptions.
 
 A library is imported when its row is asked for. `jax under jit` and `array_api_strict elsewhere`
 take the way of arrays that the engine cannot read.

@@ -1,4 +1,4 @@
-"""What a library's own function gives of the operands of a call, laid out before.
+"""The results of a library's own functions for the aligned operands of a call.
 
 Where arrays are computed by their library, its function's values are what a user of it expects,
 whatever the reference has: what is judged then is the dtypes, the layout and the function chosen.

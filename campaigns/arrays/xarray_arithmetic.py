@@ -1,4 +1,4 @@
-"""xarray's own arithmetic beside ours: seeded DataArrays with coordinates, attributes, options."""
+"""xarray's own arithmetic: seeded DataArrays with coordinates, attributes, options."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Fused programs against the reference: drawn, judged by intervals, made smaller."""
+"""Fused programs compared with the reference: drawn, judged by intervals, shrunk."""

@@ -1,4 +1,4 @@
-"""How far a right result may lie from the reference's: an interval for each element of each node.
+"""The allowed error of a result: an interval for each element of each node.
 
 Every node has the reference's value and the interval [low, high] in which any right engine's value
 lies. It is carried through the graph by the reference's own kernels:

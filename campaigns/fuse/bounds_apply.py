@@ -1,4 +1,4 @@
-"""An op on intervals; see `bounds`."""
+"""The interval of an op; see `bounds`."""
 
 from __future__ import annotations
 

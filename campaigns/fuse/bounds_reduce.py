@@ -1,4 +1,4 @@
-"""A reduction of intervals; see `bounds`."""
+"""The interval of a reduction; see `bounds`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fused programs as data: steps, the operands' memory, and where the results go.
+"""Fused programs as data: steps, the operands' memory, and the results' memory.
 
 A program is printed as the Python function that `zerostride.fuse` traces; the same text is run, so
 what is shown for a difference is what was done.

@@ -1,4 +1,4 @@
-"""Fused expressions against the reference: ``python -m campaigns fuse``.
+"""Compares fused functions with the reference: ``python -m campaigns fuse``.
 
 Seeded random programs (`draw`) are traced and run as a user's functions are, and their results
 compared with the reference's for a graph that was made without tracing (`graph`), to the bit

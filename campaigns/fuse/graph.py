@@ -1,4 +1,4 @@
-"""The graph of a program, made without tracing it: what `zerostride.fuse` is held against.
+"""The graph of a program, made without tracing; `zerostride.fuse` is compared with it.
 
 Shapes come from `planner.plan`, dtypes from the op table's functions (`native.promote`); nothing
 here is shared with the tracer.

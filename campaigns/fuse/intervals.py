@@ -1,4 +1,4 @@
-"""Intervals of values: what `bounds` gives for each node of a graph."""
+"""Intervals of values: the results of `bounds` for each node of a graph."""
 
 from __future__ import annotations
 

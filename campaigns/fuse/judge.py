@@ -1,4 +1,4 @@
-"""Whether a fused call gives what the reference gives for the graph made without tracing.
+"""Compares a fused call with the reference's result for the graph made without tracing.
 
 Equal to the bit, or each element in the interval of `bounds`. Besides values: types, dtypes,
 shapes, that `out` is what is returned, that new results lie in memory of their own, and that no

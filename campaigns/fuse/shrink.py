@@ -1,4 +1,4 @@
-"""Smaller programs and calls that show the same difference: fewer steps, operands, elements."""
+"""Shrinks programs and calls that differ: fewer steps, operands, elements."""
 
 from __future__ import annotations
 

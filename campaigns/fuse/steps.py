@@ -1,4 +1,4 @@
-"""The steps of random fused programs; the builder of `graph` says which have a meaning."""
+"""The steps of random fused programs; the builder of `graph` rejects invalid steps."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Gradients of fused functions beside torch.autograd in float64."""
+"""Gradients of fused functions compared with torch.autograd in float64."""

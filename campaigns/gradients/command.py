@@ -1,4 +1,4 @@
-"""Gradients of fused expressions: ``python -m campaigns gradients``.
+"""Gradients of fused functions: ``python -m campaigns gradients``.
 
 Random programs (`gradients_draw`) in float64: what `fused.vjp` gives beside torch.autograd on the
 same expression with the broadcasts written out as views (`gradients_torch`). And each

@@ -1,4 +1,4 @@
-"""Random programs of differentiable ops, drawn with their values: no step is near a kink.
+"""Random programs of differentiable ops, drawn with values away from kinks.
 
 A program is operands and steps; each step reads operands, earlier steps, or numbers. It is drawn
 by computing it: a step whose arguments are outside of the op's domain, or so near to where it has

@@ -1,4 +1,4 @@
-"""The same programs in PyTorch: every op written out, every operand laid by its Plan's view."""
+"""The same programs in PyTorch: every op written out, every operand aligned by its Plan."""
 
 from __future__ import annotations
 

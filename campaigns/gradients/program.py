@@ -1,4 +1,4 @@
-"""Programs of differentiable ops as data, and where each op is smooth."""
+"""Programs of differentiable ops as data, and the smooth ranges of each op."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Whole models and drawn nodes: audits, ports and verdicts against the engines."""
+"""Whole models and drawn nodes: audits, ports and verdicts compared with the engines."""

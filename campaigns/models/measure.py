@@ -1,4 +1,4 @@
-"""Models beside every engine: audited, verified, ported, and verified again, file by file.
+"""Models on every engine: audited, verified, ported, and verified again, file by file.
 
 Two numbers have to be 0. A *wrong same* is a broadcast that the audit calls the same and of which
 the engine gives other numbers, or none. A *wrong rewrite* is a node that the port touched and that

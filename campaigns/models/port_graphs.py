@@ -1,4 +1,4 @@
-"""Random element-wise ONNX graphs: what a port is tried on.
+"""Random element-wise ONNX graphs for ports.
 
 Chains of one to eight nodes over inputs and constants whose shapes broadcast: ranks 0 to 7, sizes
 of 0, 1 and more, often equal ones; constants that several nodes read, outputs in the middle, a

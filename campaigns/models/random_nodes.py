@@ -1,4 +1,4 @@
-"""Files of many random nodes, each of one op that broadcasts: what verdicts are tried on.
+"""Files of many random nodes, each of one op that broadcasts, for verdicts.
 
 Every op of a format, every element type that its document allows, every rule, mode and axis, and
 shapes that often have equal sizes, for engines tell axes apart by their sizes. Nodes of a file do

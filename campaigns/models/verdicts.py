@@ -1,4 +1,4 @@
-"""``python -m campaigns verdicts``: random nodes, what the audit says and the engine does.
+"""``python -m campaigns verdicts``: verdicts on random nodes compared with the engines.
 
 A *contradiction* is a verdict that the engine's own answer denies: what is called the same and
 differs, is refused or kills the engine; what is called different or refused and agrees. Either the

@@ -1,1 +1,1 @@
-"""The native engine against the reference: drawn calls, judged, made smaller."""
+"""The native engine compared with the reference: drawn calls, judged, shrunk."""

@@ -1,4 +1,4 @@
-"""The native engine against the reference: ``python -m campaigns native``.
+"""Compares the native engine with the reference: ``python -m campaigns native``.
 
 Seeded calls of the public functions (`draw`) are computed by both and compared
 (`judge`), in processes of their own (`campaigns.seeded`).

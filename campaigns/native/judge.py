@@ -1,4 +1,4 @@
-"""Whether two backends agree on a call: the result, its dtype, type and layout, and what lies by.
+"""Compares two backends on a call: the result, its dtype, type, layout, and memory beside it.
 
 Exact ops must agree bit for bit (NaN with NaN whatever its bits); `maximum` and its like may differ
 in the sign of a zero. The others may be `BOUND` units in the last place from the reference; where

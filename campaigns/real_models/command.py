@@ -1,4 +1,4 @@
-"""``python -m campaigns real-models``: the steps, and what they print."""
+"""``python -m campaigns real-models``: the steps and their output."""
 
 from __future__ import annotations
 

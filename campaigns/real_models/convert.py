@@ -1,4 +1,4 @@
-"""What the real converters make of an ONNX model: OpenVINO's IR, ncnn's files, MNN's file."""
+"""Converts an ONNX model with the real converters: OpenVINO's IR, ncnn's files, MNN's file."""
 
 from __future__ import annotations
 

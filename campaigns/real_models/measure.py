@@ -1,4 +1,4 @@
-"""One model file beside every target: the same audit in every process, ports, engines' answers."""
+"""One model file on every target: the audit in several processes, ports, engines' answers."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Symbolic plans against concrete ones, and other tools' shape inference beside ours."""
+"""Symbolic plans compared with concrete ones, and other tools' shape inference."""

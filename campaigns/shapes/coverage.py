@@ -1,4 +1,4 @@
-"""Sizes through whole models: how much each tool says, and whether it is so.
+"""Sizes of whole models: the number of each tool's claims, and whether they are right.
 
 Each tool reads the same file, stripped of every shape but the inputs'. Looked at are the tensors
 that nodes of the main graph make, constants left out. A size is *said* where it is a number or an

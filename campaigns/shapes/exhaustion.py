@@ -1,4 +1,4 @@
-"""Symbolic plans against concrete ones: all small cases, and samples of larger ones.
+"""Symbolic plans compared with concrete ones: all small cases, and samples of larger ones.
 
 For a pair of symbolic shapes and every assignment of small numbers: the condition is true exactly
 where a concrete plan exists, the bound plan is that plan, one case holds where there are cases, and

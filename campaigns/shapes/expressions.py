@@ -1,4 +1,4 @@
-"""Sizes as ONNX Runtime's inference writes them, in sympy's words, as functions of their names."""
+"""Size expressions of ONNX Runtime's inference (sympy's form) as functions of their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shape inference of several tools, judged by brute force over the sizes that are not known.
+"""Shape inference of several tools, judged by brute force over the open sizes.
 
 Shapes are generated; every tool says what comes out; and all small numbers are put in, with NumPy
 (for pdpd OpenVINO on numbers) as the judge, which knows nothing of symbols. An answer is tight,

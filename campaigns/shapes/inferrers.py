@@ -1,4 +1,4 @@
-"""What other tools say of shapes whose sizes are not all known, in one form.
+"""Other tools' inferred shapes of open sizes, in one form.
 
 Each tool is asked about one op, in its own words: OpenVINO with a node of partial shapes, onnx and
 ONNX Runtime with a model of one node. An answer is a tuple of claims, one for each axis of the

@@ -1,4 +1,4 @@
-"""The child process that runs a model at several sizes, and says every tensor's shape.
+"""The child process that runs a model at several sizes and prints every tensor's shape.
 
 Run as ``python -m campaigns.shapes.shape_runner MODEL FIRST``: one JSON line on the first output
 for each of TRIED from FIRST on. ONNX Runtime ends the process on some sizes (an LSTM of no steps).

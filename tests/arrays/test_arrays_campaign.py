@@ -1,4 +1,4 @@
-"""The campaign of arrays: right libraries agree, and one that errs in any way is found."""
+"""The campaign of arrays: right libraries agree, and a wrong library is found."""
 
 from __future__ import annotations
 

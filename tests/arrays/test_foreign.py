@@ -1,4 +1,4 @@
-"""Arrays of another library: answers in kind, where they lie, without copies; what is refused."""
+"""Arrays of other libraries: results of the same library, without copies; refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The array API standard's facts, of NumPy's arrays and of a strict library's, by both ways."""
+"""The array API standard's facts, for NumPy's arrays and for a strict library's."""
 
 import itertools
 

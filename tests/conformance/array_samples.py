@@ -1,4 +1,4 @@
-"""What the tests of JAX's and PyTorch's arrays share."""
+"""Shared samples of the tests of JAX's and PyTorch's arrays."""
 
 from __future__ import annotations
 

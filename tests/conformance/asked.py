@@ -1,4 +1,4 @@
-"""A child process that may die: asks it question after question, and starts it again; both ends.
+"""A child process that answers questions and is started again after a crash; both ends.
 
 Standard library alone: an engine's own interpreter imports this, too.
 """

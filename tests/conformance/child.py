@@ -1,4 +1,4 @@
-"""One engine in a process of its own that may die."""
+"""One engine in a separate process that may crash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The child process of questions that no runner of zerostride carries out.
+"""The child process for ops that no runner of zerostride computes.
 
 Run as ``python compound_worker.py ENGINE``; it needs the engine and NumPy. PyTorch and TensorFlow
 quantise; MNN converts a whole ONNX model and runs it. A question is a pickled dict; the answer is

@@ -1,4 +1,4 @@
-"""A process of its own that reduces 20 GB that nobody ever holds; run by test_dask_cluster."""
+"""The process of test_dask_cluster that reduces 20 GB without holding them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every op that is executed, with its random cases, in the op sets where documents differ."""
+"""Every executed op, with its random cases, in the op sets where documents differ."""
 
 from __future__ import annotations
 

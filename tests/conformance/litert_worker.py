@@ -1,4 +1,4 @@
-"""Runs ops of LiteRT, each in a process of its own: a list of questions in, one of answers out.
+"""Runs ops of LiteRT, each in a separate process: a list of questions in, of answers out.
 
 A question is [op, shapes, dtype, attributes]; an answer is "right", "wrong", "refused" or "died".
 """

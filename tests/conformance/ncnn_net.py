@@ -1,4 +1,4 @@
-"""Whole nets on the real ncnn, in a process of its own that may die.
+"""Whole nets on the real ncnn, in a separate process that may crash.
 
 As a script it is that process; :class:`Net` asks it.
 """

@@ -1,4 +1,4 @@
-"""Real engines, asked for an op by the name that the op table has for it.
+"""Runs ops on real engines by the names of the op table.
 
 `ask(engine)` gives a function of (op's row, operands) that returns an array, or raises whatever the
 engine raises. Only engines whose refusals are exceptions may be handed data that they refuse; ncnn

@@ -1,4 +1,4 @@
-"""What OpenVINO computes of an IR, and IRs that its converter makes."""
+"""OpenVINO's results for an IR, and IRs that its converter makes."""
 
 from __future__ import annotations
 

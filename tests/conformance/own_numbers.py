@@ -1,4 +1,4 @@
-"""Calls of every op of the table with a number among the operands, and what they are to give.
+"""Calls of every op with a number among the operands, and their expected results.
 
 A Python float beside bfloat16 is bfloat16 for PyTorch and JAX; so are these calls to be on their
 arrays, whatever way they go. The answer is that of the number as an array without axes.

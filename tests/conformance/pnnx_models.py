@@ -1,4 +1,4 @@
-"""Small ONNX models for pnnx: a convolution that tells the batch axis, and one broadcast."""
+"""Small ONNX models for pnnx: a convolution that marks the batch axis, and one broadcast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processor that engines run on: some compute otherwise without AVX-512."""
+"""The processor that engines run on: some engines differ without AVX-512."""
 
 from pathlib import Path
 

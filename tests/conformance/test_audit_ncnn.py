@@ -1,4 +1,4 @@
-"""The audit's verdict on ncnn, op for op, against the real ncnn.
+"""The audit's verdicts on ncnn, op for op, compared with the real ncnn.
 
 Generated element-wise nodes are audited and then carried over by hand: a net of one BinaryOp, its
 operands without the batch axis as the audit says. `same` and `same_here` must mean the model's

@@ -1,4 +1,4 @@
-"""Audits of sizes that are not known, against the real ncnn and OpenVINO.
+"""Audits of open sizes, compared with the real ncnn and OpenVINO.
 
 A node of two operands with symbols in their shapes is audited. Then numbers are put in: where the
 finding's condition does not hold the engine must give the model's numbers, where it holds others

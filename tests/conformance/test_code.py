@@ -1,4 +1,4 @@
-"""The source that `Plan.code` writes, run in the frameworks it is written for.
+"""The source of `Plan.code`, run in its frameworks.
 
 Each plan is run by value against a broadcast made of repeats: some that are written down, and some
 that are drawn for every rule (so many as ZEROSTRIDE_PLANS says), with `plan.views`' values,

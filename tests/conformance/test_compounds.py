@@ -1,4 +1,4 @@
-"""How engines broadcast inside compound ops: every row of `compound_engines`, run.
+"""Broadcasts inside compound ops: every row of `compound_engines`, run.
 
 For each op a range of shapes becomes a node; what the audit says about it on an engine is held
 against what the engine does with small numbers:

@@ -1,4 +1,4 @@
-"""Sizes through whole models: what is said of them is counted, and compared with what is run."""
+"""Sizes of whole models: claims are counted and compared with runs."""
 
 from __future__ import annotations
 

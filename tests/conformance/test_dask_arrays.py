@@ -1,4 +1,4 @@
-"""Dask arrays beside NumPy's: lazy, of the same values, dtypes and shapes, whatever the chunks."""
+"""Dask arrays compared with NumPy's: lazy, of equal values, dtypes and shapes, for any chunks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dask arrays on clusters of real worker processes, and in less memory than they would take."""
+"""Dask arrays on clusters of real worker processes, and in bounded memory."""
 
 from __future__ import annotations
 

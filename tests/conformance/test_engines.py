@@ -1,4 +1,4 @@
-"""A sample of generated cases, and every rank that each engine carries, on the real engines.
+"""A sample of generated cases, and every rank of each engine, on the real engines.
 
 The whole: ``python -m campaigns conformance --all --cases 20000``. An engine in another
 environment is named by ``ZEROSTRIDE_PYTHON_PADDLE=/path/to/python``.

@@ -1,4 +1,4 @@
-"""The reported bugs on the real engines: what the audit says of them is so, and so is the cure."""
+"""The reported bugs on the real engines: the audit's findings and fixes are right."""
 
 from __future__ import annotations
 

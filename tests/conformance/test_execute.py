@@ -1,4 +1,4 @@
-"""Every op that is executed, beside ONNX Runtime. The onnx package's suite: test_backend.py."""
+"""Every executed op, compared with ONNX Runtime. The onnx package's suite: test_backend.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flow against onnx's own test cases: every node case of the package, and ONNX Runtime.
+"""Inferred shapes compared with onnx's own node cases and with ONNX Runtime.
 
 Each of the package's node cases is followed twice: with the sizes it has, and with a name for every
 size of its inputs, which its own sizes are then put in for.

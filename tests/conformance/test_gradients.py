@@ -1,4 +1,4 @@
-"""Gradients of fused expressions against torch.autograd: a sample of the campaign."""
+"""Gradients of fused functions compared with torch.autograd: a sample of the campaign."""
 
 from __future__ import annotations
 

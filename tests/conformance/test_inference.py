@@ -1,4 +1,4 @@
-"""Shape inference of other tools beside ours, and a judge that can be shown wrong answers.
+"""Shape inference of other tools, and a judge that finds wrong answers.
 
 The whole: ``python -m campaigns inference --cases 5000``.
 """

@@ -1,4 +1,4 @@
-"""IR files: what zerostride reads in them, beside what OpenVINO makes of the very same files."""
+"""IR files: zerostride's reading compared with OpenVINO's of the same files."""
 
 from __future__ import annotations
 

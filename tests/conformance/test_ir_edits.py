@@ -1,4 +1,4 @@
-"""Edited IR files, and files with bodies: OpenVINO computes the same of them."""
+"""Edited IR files, and files with bodies: OpenVINO computes the same results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers said in ONNX's words: the reference evaluator of onnx computes what OpenVINO computes."""
+"""Lowered layers: onnx's reference evaluator computes OpenVINO's results."""
 
 from __future__ import annotations
 

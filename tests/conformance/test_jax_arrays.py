@@ -1,4 +1,4 @@
-"""JAX's arrays as operands: where they lie, and under jit and vmap."""
+"""JAX arrays as operands: in memory, under jit and under vmap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of JAX's arrays: JAX's own, through what zerostride's functions lower to."""
+"""Gradients of JAX arrays, by JAX, through the functions that zerostride lowers to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python numbers beside JAX's arrays of 16-bit floats: JAX's dtypes, on every way that calls go."""
+"""Python numbers beside JAX arrays of 16-bit floats: JAX's dtypes in every kind of call."""
 
 from __future__ import annotations
 

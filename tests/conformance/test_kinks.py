@@ -1,4 +1,4 @@
-"""Where functions have no derivative, or an infinite one: gradients beside torch.autograd's."""
+"""Gradients where functions have no finite derivative, compared with torch.autograd."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Channels-last models on TensorFlow, made by what the audit says, beside ONNX Runtime.
+"""Channels-last models on TensorFlow, made from the audit's changes.
 
 A model is run as it is by ONNX Runtime. The same nodes are run by TensorFlow on channels-last
 images, every operand of a broadcast changed as the audit's table says and in no other way. The

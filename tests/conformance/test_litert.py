@@ -1,4 +1,4 @@
-"""LiteRT's limits by dtype and rank on the real runtime, beside what `supports` and plans say.
+"""LiteRT's limits by dtype and rank on the real runtime, compared with `supports` and plans.
 
     python -m pytest --override-ini addopts= -m conformance tests/conformance/test_litert.py
 

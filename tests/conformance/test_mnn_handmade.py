@@ -1,4 +1,4 @@
-"""MNN running files that its converter does not write, beside what is read of them.
+"""MNN on files that its converter does not write.
 
 Ops with weights inside of them (older converters and other frameworks make these), and what MNN
 does with operands that it does not stretch: an Eltwise, and the stack that its converter makes of

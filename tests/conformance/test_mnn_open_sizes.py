@@ -1,4 +1,4 @@
-"""MNN files with open sizes: once these are given, shapes are those of what MNN computes.
+"""MNN files with open sizes: given sizes give MNN's shapes.
 
 The converter writes a While for an LSTM, a window of one column for a convolution along one axis,
 and three ops for the axis of a Gather: what they mean depends on ranks that the file does not have.

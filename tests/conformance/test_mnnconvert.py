@@ -1,4 +1,4 @@
-"""What mnnconvert writes, run by MNN: verdicts held against ONNX Runtime's numbers.
+"""Files of mnnconvert, run by MNN: verdicts compared with ONNX Runtime's numbers.
 
 Every element-wise op on every element type, operands as inputs and as constants.
 ZEROSTRIDE_MNNCONVERT=3 runs three times as many shapes.

@@ -1,4 +1,4 @@
-"""The .param editor, against the real ncnn: rewritten files give the numbers of the rewrite."""
+"""The .param editor compared with the real ncnn: rewritten files give the rewrite's numbers."""
 
 from __future__ import annotations
 

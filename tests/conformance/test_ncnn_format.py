@@ -1,4 +1,4 @@
-"""The .param reader, its shapes and its .bin, against the real ncnn.
+"""The .param reader, its shapes and its .bin, compared with the real ncnn.
 
 A sample runs here; ZEROSTRIDE_NCNN_LAYERS=20000 draws that many layers, and as many pairs.
 """

@@ -1,4 +1,4 @@
-"""Real structures through the real converters: nothing called the same is not, no rewrite is wrong.
+"""Networks through the real converters: no wrong `same`, and no wrong rewrite.
 
 The networks of `examples/networks` are exported by PyTorch and turned into the other formats by
 the engines' converters; then each file is audited, verified, ported and verified again for several

@@ -1,4 +1,4 @@
-"""The names in the op table against the packages' own lists of ops.
+"""The op table's names compared with the packages' own lists of ops.
 
     python -m pytest --override-ini addopts= -m conformance tests/conformance/test_op_names.py
 

@@ -1,4 +1,4 @@
-"""Every op of the table, and all else that a traced program may hold, has a row in each library."""
+"""Every op and every node of a traced program has a row in each library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every op of the table on the real engines: where zerostride computes, they must agree.
+"""Every op of the table on the real engines: zerostride's values must agree.
 
     python -m pytest --override-ini addopts= -m conformance tests/conformance/test_op_semantics.py
 

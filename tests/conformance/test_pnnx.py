@@ -1,4 +1,4 @@
-"""The audit's verdict on what pnnx makes of a broadcast, against the real pnnx and ncnn.
+"""The audit's verdicts on pnnx's output, compared with the real pnnx and ncnn.
 
 Each model is converted, run on ncnn and compared with ONNX Runtime: `same` must mean equal numbers.
 A sample runs here; ZEROSTRIDE_PNNX=2000 runs that many models, and ZEROSTRIDE_PNNX_NETWORKS=500

@@ -1,4 +1,4 @@
-"""Ported models on the real engines: what went wrong there before gives the model's numbers after.
+"""Ported models on the real engines: broadcasts that failed give the model's numbers.
 
 Every engine runs in a process of its own. ncnn is reached through pnnx, OpenVINO and MNN by their
 own readers of ONNX; the reference is this package's executor, which conformance tests of its own

@@ -1,4 +1,4 @@
-"""Scales, zero points and biases of quantised and fused ops: verdicts held against runs.
+"""Scales, zero points and biases of quantised and fused ops: verdicts compared with runs.
 
 Each case is a model of one node. Where the audit says `same`, ONNX Runtime and OpenVINO give what
 the document says, computed here with NumPy; where it says `refused`, they refuse.

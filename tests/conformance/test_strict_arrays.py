@@ -1,4 +1,4 @@
-"""Strict mode over arrays of other libraries: their broadcasts are planned, and so refused."""
+"""Strict mode with arrays of other libraries."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tensors as operands: where they lie, of every dtype and layout, elsewhere, and refused."""
+"""Tensors as operands: every dtype and layout, other devices, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.compile and torch.export of functions that call zerostride's: whole, and equal."""
+"""torch.compile and torch.export of functions that call zerostride's: complete, and equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of tensors: torch.autograd through zerostride's functions, once and twice."""
+"""Gradients of tensors: torch.autograd through zerostride's functions, first and second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python numbers beside tensors of 16-bit floats: PyTorch's dtypes, on every way that calls go."""
+"""Python numbers beside tensors of 16-bit floats: PyTorch's dtypes in every kind of call."""
 
 from __future__ import annotations
 

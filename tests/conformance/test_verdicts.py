@@ -1,4 +1,4 @@
-"""Verdicts about random nodes are not denied by the engines, and what OpenVINO makes of ONNX."""
+"""Verdicts on random nodes, compared with the engines, and OpenVINO's ONNX frontend."""
 
 from __future__ import annotations
 

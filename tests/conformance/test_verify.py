@@ -1,4 +1,4 @@
-"""`zs.verify` on the real engines: what the audit says holds there, and engines may die."""
+"""`zs.verify` on the real engines: the audit's verdicts hold, and engines may crash."""
 
 from __future__ import annotations
 

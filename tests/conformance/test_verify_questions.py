@@ -1,4 +1,4 @@
-"""What `zs.verify` asks an engine, what it does not ask, and how much of it."""
+"""The cases that `zs.verify` runs on an engine, the omitted ones, and their number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""xarray's DataArrays: dimensions' names are the rule, and all else is as its own arithmetic."""
+"""xarray's DataArrays: dimensions align by name, and results match xarray's own arithmetic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fused functions of DataArrays drawn at random: what xarray makes of them by name, or refused.
+"""Random fused functions of DataArrays: they match xarray's results by name, or are refused.
 
 All sizes are equal, so that no wrong name shows in a shape.
 """

@@ -1,4 +1,4 @@
-"""Models of one op, verified on an engine that may be missing."""
+"""Models of one op, verified on an engine if it is installed."""
 
 from __future__ import annotations
 

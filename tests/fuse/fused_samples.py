@@ -1,4 +1,4 @@
-"""Fused functions and operands of the tests of calls, and how results are compared."""
+"""Shared fused functions, operands and comparisons of the tests of calls."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Bodies of phases, compiled and by the engine's own kernels one step after another."""
+"""Bodies of phases, compiled, and by the engine's own kernels step by step."""
 
 import ctypes
 import functools

@@ -1,4 +1,4 @@
-"""A program run phase by phase with NumPy: what `lower` is held against, without the engine."""
+"""Runs a program phase by phase with NumPy; `lower` is compared with it, without the engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fuse(dtype=)`: what numbers are computed in, truth values among them."""
+"""`fuse(dtype=)`: the dtype of computation, with bools among the operands."""
 
 import numpy as np
 import pytest

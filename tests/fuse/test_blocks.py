@@ -1,4 +1,4 @@
-"""Programs in blocks: the same answers, in order, and only where no block needs another's."""
+"""Programs in blocks: the same results, in order, and only where blocks are independent."""
 
 from __future__ import annotations
 

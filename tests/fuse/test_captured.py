@@ -1,4 +1,4 @@
-"""Arrays that a function takes from elsewhere: what becomes of them between calls."""
+"""Arrays from outside a fused function, and changes to them between calls."""
 
 import warnings
 

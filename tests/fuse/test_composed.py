@@ -1,4 +1,4 @@
-"""NumPy's functions that are made of others, beside NumPy's."""
+"""Composed NumPy functions, compared with NumPy."""
 
 import warnings
 

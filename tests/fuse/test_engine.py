@@ -1,4 +1,4 @@
-"""Programs in the native engine: arrays that lie in any way, and what is refused."""
+"""Programs in the native engine: arrays of any layout, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forks while threads are in their first fused calls, as the campaign ``forks`` makes thousands."""
+"""Forks during first fused calls of threads; the campaign ``forks`` makes thousands."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Calls that the engine knows, fused functions within others, and calls from many threads."""
+"""Calls that the engine knows, nested fused functions, and calls from many threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where results go: `out=`, overlaps, mapped files, and progress."""
+"""Results in `out=`, overlaps, mapped files, and progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reductions in fused functions, and the public ones, beside NumPy's."""
+"""Reductions in fused functions, and the public ones, compared with NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `explain` says of fused functions: the text, the data, the bytes."""
+"""The output of `explain` for fused functions: the text, the data, the bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oracle of fused expressions, held against NumPy written out by hand."""
+"""The reference of fused functions compared with NumPy written by hand."""
 
 from __future__ import annotations
 

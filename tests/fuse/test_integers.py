@@ -1,4 +1,4 @@
-"""Python's integers and truth values among the operands: what Python makes of them, exactly."""
+"""Python's integers and bools among the operands: they follow Python exactly."""
 
 import itertools
 import operator

@@ -1,4 +1,4 @@
-"""The compiled tier: when programs are compiled, and that nothing but their speed tells."""
+"""The compiled tier: when programs are compiled, and that results stay the same."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""The compiled tier beside the engine's kernels: every op that it writes itself, bit for bit."""
+"""The compiled tier compared with the engine's kernels: every op, bit for bit."""
 
 import itertools
 import shutil

@@ -1,4 +1,4 @@
-"""Graphs as programs: run with NumPy they give what the graphs give, in the phases they should."""
+"""Lowered graphs, run with NumPy: the graph's results, in the expected phases."""
 
 from __future__ import annotations
 

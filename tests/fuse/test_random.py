@@ -1,4 +1,4 @@
-"""Random fused programs against the reference; and that wrong answers are seen, right ones not."""
+"""Random fused programs compared with the reference; the judge finds wrong results only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be fused, or has no meaning, is refused at the user's line."""
+"""Functions that cannot be fused are refused at the user's line."""
 
 from __future__ import annotations
 

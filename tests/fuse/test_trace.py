@@ -1,4 +1,4 @@
-"""Functions become graphs: what every operator and function writes, and what is refused, where."""
+"""Functions become graphs: the nodes of every operator and function, and refusals."""
 
 from __future__ import annotations
 

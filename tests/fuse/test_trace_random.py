@@ -1,4 +1,4 @@
-"""Random functions of arrays, fused and beside NumPy alone: shapes, dtypes and values.
+"""Random functions of arrays, fused and with NumPy alone: shapes, dtypes and values.
 
 What is drawn are Python functions, not graphs: operators of values with each other and with Python
 numbers, ufuncs, reductions and views, with NumPy's promotion.

@@ -1,4 +1,4 @@
-"""Equal reductions, with and without the axes that they fold, are folded once."""
+"""Equal reductions are computed once, with or without kept axes."""
 
 import numpy as np
 import pytest

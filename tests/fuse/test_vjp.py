@@ -1,4 +1,4 @@
-"""Gradients of fused functions: against finite differences, at kinks, of every dtype and rule."""
+"""Gradients of fused functions: finite differences, kinks, every dtype and rule."""
 
 import re
 

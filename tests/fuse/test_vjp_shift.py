@@ -1,4 +1,4 @@
-"""Maxima that results do not depend on: what is said of them, tried out with other numbers."""
+"""Maxima that do not change results: every claim is tested with other numbers."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Functions traced and evaluated, beside what they give of arrays."""
+"""Traced functions, evaluated and compared with their results on arrays."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sizes that are not numbers yet, and formulas over them, against all values in a box.
+"""Open sizes and formulas over them, compared with all values in a box.
 
     python tests/fuzz/fuzz_dims.py --cases 200000 --seed 0
 

@@ -1,4 +1,4 @@
-"""Hostile OpenVINO IR files: an audit answers a Report or one clear error, whatever a file holds.
+"""Hostile OpenVINO IR files: an audit gives a Report or one clear error for any file.
 
     python tests/fuzz/fuzz_ir.py --cases 100000 --seed 0
     python tests/fuzz/fuzz_ir.py --seed 0 --case 4711     # one case again, with its traceback

@@ -1,4 +1,4 @@
-"""Hostile MNN files: whatever a file holds, an audit answers a Report or one clear error.
+"""Hostile MNN files: an audit gives a Report or one clear error for any file.
 
     python tests/fuzz/fuzz_mnn.py --cases 100000 --seed 0
     python tests/fuzz/fuzz_mnn.py --seed 0 --case 4711     # one case again, with its traceback

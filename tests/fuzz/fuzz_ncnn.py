@@ -1,4 +1,4 @@
-"""Hostile .param and .bin files: an audit, the data and a rewrite end in an answer or one error.
+"""Hostile .param and .bin files: audits, data and rewrites give a result or one error.
 
     python tests/fuzz/fuzz_ncnn.py --cases 100000 --seed 0
     python tests/fuzz/fuzz_ncnn.py --seed 0 --case 4711     # one case again, with its traceback

@@ -1,4 +1,4 @@
-"""Garbage into the planner and all that plans make: a Plan, or a BroadcastError that says why.
+"""Garbage for the planner: the result is a Plan, or a BroadcastError with the reason.
 
     python tests/fuzz/fuzz_plan.py --cases 200000 --seed 0
 

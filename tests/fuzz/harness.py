@@ -1,4 +1,4 @@
-"""Runs generated cases in child processes that may die, hang or eat memory, and reports those.
+"""Runs generated cases in child processes and reports crashes, hangs and excessive memory.
 
 A fuzzer is a script with a function that runs one case and says how it ended: a short word, or a
 line that starts with BAD. Cases are numbered; a seed and a number make the same case everywhere.

@@ -1,4 +1,4 @@
-"""What the fuzzers of model files share: where a case lies, and how using it ended."""
+"""Shared parts of the fuzzers of model files: the place of a case, and its outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded mutations of ONNX files: of their bytes, and of the protocol buffer that they hold.
+"""Seeded mutations of ONNX files: of their bytes, and of their protocol buffers.
 
 The structural ones know no ONNX, only messages and fields: they reach every field that a reader
 can see, and the files that they make parse. Beside them, single nodes of every operator, well

@@ -1,4 +1,4 @@
-"""A sample of the fuzzers in the light tests, and what the harness itself must not miss."""
+"""A sample of the fuzzers in the light tests, and tests of the harness."""
 
 from __future__ import annotations
 

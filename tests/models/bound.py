@@ -1,4 +1,4 @@
-"""Flows of small models, and what onnx's reference evaluator computes for sizes put in."""
+"""Inferred sizes of small models, compared with onnx's reference evaluator."""
 
 from __future__ import annotations
 

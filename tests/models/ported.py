@@ -1,4 +1,4 @@
-"""Ported models, computed beside what they were made of."""
+"""Ported models, computed and compared with the original."""
 
 from __future__ import annotations
 

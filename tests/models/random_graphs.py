@@ -1,4 +1,4 @@
-"""Small random models whose inputs have symbolic sizes: what people build of a few ops."""
+"""Small random models of a few common ops, whose inputs have symbolic sizes."""
 
 from __future__ import annotations
 

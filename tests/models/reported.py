@@ -1,4 +1,4 @@
-"""The reported bugs of `examples/bugs.json`, with what an audit and a port make of each."""
+"""The reported bugs of `examples/bugs.json`, with the audit's and the port's result for each."""
 
 from __future__ import annotations
 

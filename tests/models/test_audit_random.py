@@ -1,4 +1,4 @@
-"""Random small models: what is said of symbols holds for numbers, and no run says anything else."""
+"""Random small models: claims about symbols hold for numbers, and every run gives the same."""
 
 from __future__ import annotations
 

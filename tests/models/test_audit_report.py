@@ -1,4 +1,4 @@
-"""What an audit's report says, and what it is asked with."""
+"""An audit's report and the options of an audit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The batch axis that ncnn does not have: who carries it, who loses it, sentence by sentence."""
+"""The batch axis that ncnn does not have: the values that carry it, lose it or keep it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every reported bug that is expressible as two shapes is named by `compare` and by `audit`."""
+"""`compare` and `audit` find every reported bug that can be written as two shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Converters: which one is judged, what its row changes, and how to ask for the engine alone."""
+"""Converters: the judged one, the changes of its row, and audits of the engine alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every public report that was collected is named by the audit and cured by the port, or says why.
+"""The audit finds and the port repairs every collected report, or gives the reason.
 
 `examples/bugs.json` has the reports as shapes. Here is what an audit for the engine in question
 says of each, and by which pass a port cures it; `tests/conformance/test_evidence_engines.py` runs

@@ -1,4 +1,4 @@
-"""The example models are what their scripts make, run, and hold what their README says."""
+"""The example models equal their scripts' output, run, and match their README."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs executed: every tabled op's promises, rules of old op sets, bodies, refusals, limits."""
+"""Executed graphs: every op of the table, rules of old op sets, bodies, refusals, limits."""
 
 from __future__ import annotations
 

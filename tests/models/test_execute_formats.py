@@ -1,4 +1,4 @@
-"""Files of other formats executed: by their own rules, and in ONNX's words for the rest."""
+"""Executed files of other formats: their own rules, and lowered ops for the rest."""
 
 from __future__ import annotations
 

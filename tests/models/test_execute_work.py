@@ -1,4 +1,4 @@
-"""A run is charged for what its ops take: by the op, the elements it makes and those it reads."""
+"""The cost of a run: by op, by the elements that it writes and reads."""
 
 from __future__ import annotations
 

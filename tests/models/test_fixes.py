@@ -1,4 +1,4 @@
-"""What a finding proposes: shapes that may be written into the model before it is converted."""
+"""Fixes of findings: shapes that may be written into the model before conversion."""
 
 from __future__ import annotations
 

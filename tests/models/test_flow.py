@@ -1,4 +1,4 @@
-"""Sizes through whole models: what exporters write, what files claim, what models need."""
+"""Sizes of whole models: exporters' constructions, declared shapes, needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flows of hostile and of large models: whatever is in a node, it is a note and not a traceback."""
+"""Hostile and large models: every node gives a note, never a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of ops that combine tensors and move windows, against the reference evaluator."""
+"""Rows of ops that combine tensors and move windows, compared with the reference evaluator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of ops that move and pick elements, against the reference evaluator."""
+"""Rows of ops that move and pick elements, compared with the reference evaluator."""
 
 from __future__ import annotations
 

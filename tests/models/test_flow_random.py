@@ -1,4 +1,4 @@
-"""Random small graphs: the flow against the reference evaluator, for sizes put in."""
+"""Random small graphs: inferred sizes compared with the reference evaluator."""
 
 from __future__ import annotations
 

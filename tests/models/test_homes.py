@@ -1,4 +1,4 @@
-"""Homes that take no files: read-only, full, missing, none at all. Every command does its work."""
+"""Home folders that are read-only, full, missing or unset: every command still works."""
 
 import os
 import subprocess

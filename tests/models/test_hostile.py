@@ -1,4 +1,4 @@
-"""Hostile, broken and odd ONNX files: one clear line that names the file, or an answer.
+"""Hostile and broken ONNX files: one clear line that names the file, or a report.
 
 What could hang or fill memory is audited through the command line, in a child process with 10 s and
 a GiB of memory.

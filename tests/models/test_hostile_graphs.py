@@ -1,4 +1,4 @@
-"""Hostile graphs in sound files: broken, deep, endless, and what inference does not survive."""
+"""Hostile graphs in valid files: broken, deep, endless, or too much for inference."""
 
 from __future__ import annotations
 

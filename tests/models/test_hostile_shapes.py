@@ -1,4 +1,4 @@
-"""Shapes of very many axes, and of sizes with very long names, wherever a shape is printed."""
+"""Shapes of very many axes, and of sizes with very long names, in every output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes that a caller gives: one way in every command, format and spelling; advice that holds."""
+"""Given sizes: the same options in every command and format, and advice that works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reader of OpenVINO IR files: what is in one, and what is refused."""
+"""The reader of OpenVINO IR files: its results and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of IR files: what is touched, what stays, what is refused."""
+"""Changes of IR files: changed parts, unchanged parts, refusals."""
 
 from __future__ import annotations
 

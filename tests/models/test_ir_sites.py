@@ -1,4 +1,4 @@
-"""What of an IR broadcasts and by which rule; the documents' examples written as IR."""
+"""Broadcasts in an IR and their rules; the documents' examples as IR."""
 
 from __future__ import annotations
 

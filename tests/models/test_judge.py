@@ -1,4 +1,4 @@
-"""Broadcasts that differ in names alone are judged once, and each as if it were the only one."""
+"""Broadcasts that differ only in names are judged once, with the same findings as alone."""
 
 from __future__ import annotations
 

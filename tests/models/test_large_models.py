@@ -1,4 +1,4 @@
-"""Models of many nodes: memory and work grow with them, and no faster."""
+"""Models of many nodes: memory and work grow linearly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images made channels-last: what each operand must become, against the numbers themselves."""
+"""Channels-last images: each operand's new shape, compared by computed numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command that measures models: what it counts as wrong, what it says of what is missing."""
+"""The command that measures models: its counts of errors and its reports."""
 
 from __future__ import annotations
 

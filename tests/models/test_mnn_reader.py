@@ -1,4 +1,4 @@
-"""MNN files without MNN: what is read, what is refused, and what is said in ONNX's words."""
+"""MNN files without MNN: reading, refusals, and lowering."""
 
 from __future__ import annotations
 

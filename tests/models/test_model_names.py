@@ -1,4 +1,4 @@
-"""A model is named by its file: what else one may think of giving is told how it becomes one."""
+"""Models are given by file; other objects are refused with a way to save them."""
 
 from __future__ import annotations
 

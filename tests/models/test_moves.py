@@ -1,4 +1,4 @@
-"""The shapes of a rewrite's steps against NumPy's."""
+"""The shapes of a rewrite's steps compared with NumPy's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rewrites of .param files: what becomes of the text and of the .bin, and what is refused."""
+"""Rewrites of .param files: the text, the .bin, and refusals."""
 
 from __future__ import annotations
 

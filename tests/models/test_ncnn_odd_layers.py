@@ -1,4 +1,4 @@
-"""Layers of every type with operands and parameters that nobody writes: never an internal error."""
+"""Layers of every type with unusual operands and parameters: no internal errors."""
 
 from __future__ import annotations
 

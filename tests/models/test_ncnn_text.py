@@ -1,4 +1,4 @@
-"""The .param text: what is read, and what is refused with one line."""
+"""The .param text: reading, and refusals in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ONNX editor: rewrites said in a file's own op set, everything else as it was."""
+"""The ONNX editor: rewrites in the file's op set; all other parts stay the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inference is given no weights, and the reader has them all the same; time grows linearly."""
+"""Inference gets no weights, and the reader still has them; time grows linearly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX's own cases of its operators (onnx.backend.test), computed by zerostride's functions.
+"""ONNX's own operator cases (onnx.backend.test), computed by zerostride.
 
 Every case of an op that is in the op table, of Cast and of Expand is computed and compared, or is
 of a dtype in `WITHOUT`. Attributes become operands by the table; nothing is said of one case.

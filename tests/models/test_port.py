@@ -1,4 +1,4 @@
-"""Porting a model: the smallest rewrite of each kind, computed beside the model."""
+"""Ports of models: the smallest rewrite of each kind, computed and compared."""
 
 from __future__ import annotations
 

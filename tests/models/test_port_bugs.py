@@ -1,4 +1,4 @@
-"""Reported bugs and the examples, ported: what the target gets wrong is cured, or says why not."""
+"""Reported bugs and the examples, ported: the target's errors are repaired, or explained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The campaign of random graphs: it runs, and it finds what is wrong."""
+"""The campaign of random graphs runs and finds errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Porting a model: proven, or nothing is written; files, and what is asked."""
+"""Ports of models are proven or not written; files and options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ports where sizes are large, open, or cannot be at all: a finding each time, never an error."""
+"""Ports with large, open or impossible sizes give findings, never errors."""
 
 from __future__ import annotations
 

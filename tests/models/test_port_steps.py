@@ -1,4 +1,4 @@
-"""How much a port does: counted in steps, and none of them for what stays as it is."""
+"""The work of a port in steps; unchanged nodes cost nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arithmetic of shapes is the same on every target; what data read of it is judged."""
+"""Arithmetic of shapes is the same on every target; arithmetic read by data is judged."""
 
 from __future__ import annotations
 

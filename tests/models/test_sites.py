@@ -1,4 +1,4 @@
-"""Sites: which nodes broadcast, what, and by which rule, over every version of the documents."""
+"""Sites: the nodes that broadcast, their operands and rules, in every version of the documents."""
 
 from __future__ import annotations
 

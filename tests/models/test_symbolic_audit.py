@@ -1,4 +1,4 @@
-"""Audits of models whose sizes are not known: conditions, witnesses, fixes, notes."""
+"""Audits of models with open sizes: conditions, witnesses, fixes, notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Audits for targets with limits: the reason names the limit, the fix is computed, dtypes count."""
+"""Audits for targets with limits: reasons, computed fixes, dtypes."""
 
 from __future__ import annotations
 

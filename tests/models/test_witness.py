@@ -1,4 +1,4 @@
-"""Counter-examples: small, and true."""
+"""Counter-examples are small and true."""
 
 from __future__ import annotations
 

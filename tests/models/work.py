@@ -1,4 +1,4 @@
-"""How much work a function is, in calls: the same on a busy machine as on an idle one."""
+"""The work of a function in calls, which does not depend on the machine's load."""
 
 from __future__ import annotations
 

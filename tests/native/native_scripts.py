@@ -1,4 +1,4 @@
-"""Python scripts in a process of their own, for what cannot be tried in the tests' own process."""
+"""Python scripts in a separate process, for effects on the whole process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The C++ programs of native/tests: built here, run here or in emulation."""
+"""The C++ programs of native/tests: built, and run here or in emulation."""
 
 from __future__ import annotations
 

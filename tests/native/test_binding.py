@@ -1,4 +1,4 @@
-"""The extension's own machinery: what a function keeps between calls, and whose it is."""
+"""The extension's state between calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The native engine against the reference, on generated calls; and that wrong answers are seen."""
+"""The native engine compared with the reference on generated calls; wrong results are found."""
 
 from __future__ import annotations
 

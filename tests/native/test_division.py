@@ -1,4 +1,4 @@
-"""Rows divided by one number, which is not a division mostly, beside rows divided by rows."""
+"""Rows divided by one number, compared with rows divided by rows."""
 
 from __future__ import annotations
 

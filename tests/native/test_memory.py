@@ -1,4 +1,4 @@
-"""What a call allocates, and what it says when there is not that much."""
+"""The memory of a call, and the error if it is not available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The objects of the instruction sets share nothing that the linker could mix up."""
+"""The objects of the instruction sets share no symbols."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Powers of rows by one element, whose special cases are computed apart, beside those of rows."""
+"""Powers of rows by one element, compared with powers by rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads, forks, signals, exits, and what the environment asks for."""
+"""Threads, forks, signals, exits, and settings in the environment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The C++ programs: kernels beside scalar code on every instruction set; nests; the pool."""
+"""The C++ programs: kernels compared with scalar code; nests; the pool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that Hypothesis draws, and makes small where the native engine and the reference differ."""
+"""Calls drawn and shrunk by Hypothesis: the native engine compared with the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The errors of the native engine's elementary functions, judged against the C library."""
+"""The errors of the native engine's elementary functions, compared with the C library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of source share: running it, and what it is to give."""
+"""Shared parts of the tests of source: running it, and expected results."""
 
 from __future__ import annotations
 

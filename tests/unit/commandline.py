@@ -1,4 +1,4 @@
-"""The command line as tests call it: in this process, or as a process of its own."""
+"""The command line for tests: in this process, or in a separate process."""
 
 from __future__ import annotations
 

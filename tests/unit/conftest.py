@@ -1,4 +1,4 @@
-"""Fixtures that several files of tests share."""
+"""Shared fixtures."""
 
 from __future__ import annotations
 

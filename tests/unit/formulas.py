@@ -1,4 +1,4 @@
-"""Random sizes and formulas over few symbols, and what they are worth by enumeration.
+"""Random sizes and formulas over few symbols, and their values by enumeration.
 
 The value of an expression is worked out beside it, by Python's own arithmetic: nothing here asks
 the code under test what it should be.

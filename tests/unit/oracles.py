@@ -1,4 +1,4 @@
-"""Which element a document says an operand gives to a result index: loops, and no Plan.
+"""The operand element at a result index by the documents: loops without a Plan.
 
 Each function takes an operand's shape and a result index, and returns the operand's index. They are
 written from the documents' words, independently of the package.

@@ -1,4 +1,4 @@
-"""Reports to be put before a reader: audits of graphs made here, a port, a verification."""
+"""Reports for tests: audits of small graphs, a port, a verification."""
 
 from __future__ import annotations
 

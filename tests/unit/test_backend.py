@@ -1,4 +1,4 @@
-"""The backend's own promises; onnx's suite is in tests/conformance."""
+"""The backend's interface; onnx's suite is in tests/conformance."""
 
 from __future__ import annotations
 

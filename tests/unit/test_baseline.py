@@ -1,4 +1,4 @@
-"""Baselines: what makes a finding the same one, what is new, what is gone, and bad files."""
+"""Baselines: equal findings, new findings, stale entries, and bad files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark: its tables, what it says, and that a wrong result is not timed."""
+"""The benchmark: its tables and output; a wrong result is not timed."""
 
 from __future__ import annotations
 

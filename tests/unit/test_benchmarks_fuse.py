@@ -1,4 +1,4 @@
-"""The benchmark of fused expressions: its rows, who computes them, and what it says."""
+"""The benchmark of fused functions: its rows, its libraries, and its output."""
 
 from __future__ import annotations
 

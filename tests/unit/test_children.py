@@ -1,4 +1,4 @@
-"""Child processes: one way to start them, which imports nothing from the current folder."""
+"""Child processes: one function starts them, and they import nothing from the current folder."""
 
 from __future__ import annotations
 

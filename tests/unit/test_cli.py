@@ -1,4 +1,4 @@
-"""The command line from outside: every command, every way to write a shape, every bad input.
+"""The command line: every command, every form of a shape, every bad input.
 
 The rule that holds for all: a documented exit status, one clear message, and never a traceback.
 """

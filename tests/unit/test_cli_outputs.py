@@ -1,4 +1,4 @@
-"""Outputs that take nothing more: one line and exit status 2, whatever the command."""
+"""Outputs that cannot be written: one line and exit status 2, for every command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`zerostride port`: what it writes, shows and refuses."""
+"""`zerostride port`: its files, output and refusals."""
 
 from __future__ import annotations
 

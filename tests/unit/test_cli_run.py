@@ -1,4 +1,4 @@
-"""`zerostride run`: inputs of every kind, outputs, and what it says when something is wrong."""
+"""`zerostride run`: inputs of every kind, outputs, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Source for other frameworks: NumPy's and ONNX's run here, the rest with the real engines."""
+"""Source for other frameworks: NumPy's and ONNX's run here, the others with the real engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Source for sizes that are not known: it is the source of the plan with numbers put in."""
+"""Source for open sizes equals the source of the plan with numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colours on a real terminal, as NO_COLOR and FORCE_COLOR ask for them (no-color.org)."""
+"""Colours on a real terminal, by NO_COLOR and FORCE_COLOR (no-color.org)."""
 
 from __future__ import annotations
 

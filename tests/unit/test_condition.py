@@ -1,4 +1,4 @@
-"""Formulas over sizes: making them, what they say of values, and their words."""
+"""Formulas over sizes: construction, values, and text."""
 
 from __future__ import annotations
 

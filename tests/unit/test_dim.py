@@ -1,4 +1,4 @@
-"""A size that is not a number yet: its normal form, its functions, its values."""
+"""Open sizes: their normal form, their functions, their values."""
 
 from __future__ import annotations
 

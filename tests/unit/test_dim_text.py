@@ -1,4 +1,4 @@
-"""Sizes and conditions as text: what is read, and what hostile text comes to."""
+"""Sizes and conditions as text: parsing, and hostile text."""
 
 from __future__ import annotations
 

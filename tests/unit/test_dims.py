@@ -1,4 +1,4 @@
-"""Sizes: what counts as one, and the two questions."""
+"""Sizes: accepted values, and the two questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ```console blocks of README.md and docs/**/*.md are run, and what they show is what happens.
+"""The ```console blocks of README.md and docs/**/*.md are run and compared with their output.
 
 A line that starts with `$ ` is run by bash in a folder of its own with the examples beside it; the
 lines up to the next one are its output, errors included. A command without any is only run.

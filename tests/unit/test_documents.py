@@ -1,4 +1,4 @@
-"""Every example and row of the documents that the rules come from, by shape and by value.
+"""Every example and row of the rules' documents, by shape and by value.
 
 The data are in `documents/`; expected values come from the loops in `oracles`.
 """

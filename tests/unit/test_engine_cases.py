@@ -1,4 +1,4 @@
-"""Each engine's version of a rule against what that engine did when it was run.
+"""Each engine's version of a rule compared with recorded runs of that engine.
 
 `tests/data/engines.txt` holds the cases. The conformance suite runs the engines themselves; this
 test needs none of them installed.

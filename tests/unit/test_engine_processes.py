@@ -1,4 +1,4 @@
-"""An engine's process that is stopped, and one among very many open files; with NumPy alone."""
+"""Engine processes that stop, and many open files; with NumPy alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine table: its rows, where a release is not its document, and that nothing is imported."""
+"""The engine table: its rows, releases that differ from their documents, no imports."""
 
 from __future__ import annotations
 

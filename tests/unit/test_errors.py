@@ -1,4 +1,4 @@
-"""Errors: what they say, where the caret stands, hints that hold, and travel between processes."""
+"""Errors: texts, the caret's place, hints that work, and pickling."""
 
 from __future__ import annotations
 

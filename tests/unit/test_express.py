@@ -1,4 +1,4 @@
-"""Saying a plan in another rule: what is returned means the same, and a refusal really has none."""
+"""Plans expressed in another rule: results are equal, and refusals are right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public functions: one an op, with the contract's signature, under rules and engines."""
+"""The public functions: one per op, with the documented signature, under rules and engines."""
 
 import doctest
 import inspect

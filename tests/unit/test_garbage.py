@@ -1,4 +1,4 @@
-"""Whatever is handed in, the answer is a Plan or a BroadcastError that can be read."""
+"""Any input gives a Plan or a readable BroadcastError."""
 
 from __future__ import annotations
 

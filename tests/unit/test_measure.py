@@ -1,4 +1,4 @@
-"""The measuring machinery with NumPy alone: the comparison must be able to say no."""
+"""The measuring machinery with NumPy alone: the comparison must be able to fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The op table: its names, held against onnx's own schemas, and its own consistency."""
+"""The op table: its names, compared with onnx's own schemas, and its consistency."""
 
 import itertools
 

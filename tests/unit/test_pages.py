@@ -1,4 +1,4 @@
-"""The Python in README.md and docs/**/*.md runs, and the pages made from the tables are current."""
+"""The Python in README.md and docs/**/*.md runs, and the generated pages are current."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`plan` and `plan_to`: names, hints, errors, and a cache that nothing can poison."""
+"""`plan` and `plan_to`: names, hints, errors, and the cache."""
 
 from __future__ import annotations
 

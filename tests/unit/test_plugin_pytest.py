@@ -1,4 +1,4 @@
-"""The pytest plugin: what fails, what does not, and what is said."""
+"""The pytest plugin: failing tests, passing tests, and messages."""
 
 import ast
 import re

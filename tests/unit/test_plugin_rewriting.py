@@ -1,4 +1,4 @@
-"""The pytest plugin: the code under test computes as ever; what is compiled is left alone."""
+"""The pytest plugin: rewritten code computes the same; compiled code is not rewritten."""
 
 import ast
 import copy

@@ -1,4 +1,4 @@
-"""The pytest plugin: which tests and which modules are watched, and for how long."""
+"""The pytest plugin: the watched tests and modules."""
 
 import importlib.util
 import sys

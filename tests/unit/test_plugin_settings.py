@@ -1,4 +1,4 @@
-"""The pytest plugin's settings, where they are wrong."""
+"""Wrong settings of the pytest plugin."""
 
 from __future__ import annotations
 

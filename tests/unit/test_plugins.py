@@ -1,4 +1,4 @@
-"""Rows that other packages add: found when they are asked for, left out where they do not fit."""
+"""Rows of other packages: loaded on request, left out if they do not fit."""
 
 import os
 import subprocess

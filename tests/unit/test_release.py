@@ -1,4 +1,4 @@
-"""tools/release.py: what has to agree before a release."""
+"""tools/release.py: consistency before a release."""
 
 from __future__ import annotations
 

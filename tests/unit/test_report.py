@@ -1,4 +1,4 @@
-"""What a reader gets of every command, and of hostile names: the page, Markdown, text, JSON."""
+"""Reports of every command, with hostile names: the page, Markdown, text, JSON."""
 
 from __future__ import annotations
 

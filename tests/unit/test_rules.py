@@ -1,4 +1,4 @@
-"""The rules: who lands where, what each refuses, and that they ask only two questions."""
+"""The rules: alignments, refusals, and that they ask only two questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules with a placement of their own, on every pair of small shapes, against the words again.
+"""Rules with their own alignment, on every pair of small shapes, compared with the documents.
 
 Each oracle below says for two shapes whether a document (for `paddle`: a measurement) allows them,
 what the result is, and which element goes where. It knows nothing of the package.

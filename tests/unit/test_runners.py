@@ -1,4 +1,4 @@
-"""What a runner does with a task, with NumPy alone: ops by name, targets, names of a file."""
+"""Runners with NumPy alone: ops by name, targets, tensors of a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strict mode: what it refuses, where it holds, and that it costs nothing elsewhere."""
+"""Strict mode: its refusals, its scope, and that it costs nothing elsewhere."""
 
 import asyncio
 import contextvars

@@ -1,4 +1,4 @@
-"""Plans of sizes that are not known yet, against plans of numbers."""
+"""Plans of open sizes compared with plans of numbers."""
 
 from __future__ import annotations
 

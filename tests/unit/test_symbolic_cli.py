@@ -1,4 +1,4 @@
-"""Sizes that are not known on the command line: shapes, facts, values, and what is hostile."""
+"""Open sizes on the command line: shapes, facts, values, and hostile text."""
 
 from __future__ import annotations
 

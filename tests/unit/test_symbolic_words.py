@@ -1,4 +1,4 @@
-"""What a person sees of a plan whose sizes are not known: drawings, facts, JSON, comparisons."""
+"""The output for plans of open sizes: drawings, facts, JSON, comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`out=`: what it may be, and what is said where it cannot hold a result, in every kind of call."""
+"""`out=`: accepted arrays, and errors, in every kind of call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LiteRT's row: limits by rank, op and dtype, each as it was measured."""
+"""LiteRT's row: measured limits by rank, op and dtype."""
 
 from __future__ import annotations
 

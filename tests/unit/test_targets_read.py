@@ -1,4 +1,4 @@
-"""Targets that were read about: what documents say, and that it is said that nobody ran them."""
+"""Targets that were only read about: documented facts, marked as not run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Size traps: where a rule's alignment looks at sizes, each with a witness that was planned."""
+"""Size traps: alignments that depend on sizes, each with a planned witness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files written whole, and what killed processes leave behind."""
+"""Files written whole, and leftovers of killed processes."""
 
 import os
 import signal

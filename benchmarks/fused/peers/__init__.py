@@ -1,4 +1,4 @@
-"""Who computes fused expressions: one module a library, imported when it is asked to prepare."""
+"""The libraries that compute fused functions: one module each, imported on use."""
 
 from __future__ import annotations
 

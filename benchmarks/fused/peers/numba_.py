@@ -1,4 +1,4 @@
-"""Numba: loops written by hand, compiled for all processors."""
+"""Numba: hand-written loops, compiled for all processors."""
 
 from __future__ import annotations
 

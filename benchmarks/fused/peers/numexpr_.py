@@ -1,4 +1,4 @@
-"""numexpr: the expression as text, in parts where reductions stand between."""
+"""numexpr: the expression as text, split at reductions."""
 
 from __future__ import annotations
 

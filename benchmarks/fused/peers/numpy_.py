@@ -1,4 +1,4 @@
-"""NumPy: the plain expression, or the same with temporaries that were allocated before."""
+"""NumPy: the plain expression, or the same with preallocated temporaries."""
 
 from __future__ import annotations
 
