@@ -97,11 +97,11 @@ def _ready(task: Task, taking_part: Iterable[Peer]) -> _Ready:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--rows", default="", help="names or patterns, parted by commas")
-    parser.add_argument("--peers", default="", help="names or patterns, parted by commas")
-    parser.add_argument("--rounds", type=int, help="so many rounds, however long they take")
+    parser.add_argument("--rows", default="", help="names or patterns, separated by commas")
+    parser.add_argument("--peers", default="", help="names or patterns, separated by commas")
+    parser.add_argument("--rounds", type=int, help="the number of rounds")
     parser.add_argument("--threads", type=int, default=machine.processors())
-    parser.add_argument("--quick", action="store_true", help="few rounds: some two minutes")
+    parser.add_argument("--quick", action="store_true", help="few rounds: about two minutes")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--list", action="store_true", help="print the rows and peers, and stop")
     parser.add_argument(

@@ -277,8 +277,10 @@ def main(arguments: Sequence[str]) -> int:
     """The command: 1 if a result is wrong, or what a goal is for falls short of it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks dask", description=__doc__)
     parser.add_argument("--only", choices=("threads", "workers", "memory"), default=None)
-    parser.add_argument("--megabytes", type=int, default=268, help="of the operand")
-    parser.add_argument("--gigabytes", type=float, default=20 * 1.073741824, help="reduced")
+    parser.add_argument("--megabytes", type=int, default=268, help="size of the operand")
+    parser.add_argument(
+        "--gigabytes", type=float, default=20 * 1.073741824, help="size of the reduced array"
+    )
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2, 4])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", action="store_true")

@@ -34,12 +34,12 @@ _PARTS = ("hot", "first", "peak")
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks fuse", description=__doc__)
-    parser.add_argument("--rows", default="", help="names or patterns, parted by commas")
-    parser.add_argument("--peers", default="", help="names or patterns, parted by commas")
-    parser.add_argument("--rounds", type=int, help="so many rounds, however long they take")
+    parser.add_argument("--rows", default="", help="names or patterns, separated by commas")
+    parser.add_argument("--peers", default="", help="names or patterns, separated by commas")
+    parser.add_argument("--rounds", type=int, help="the number of rounds")
     parser.add_argument("--threads", type=int, default=machine.processors())
     parser.add_argument(
-        "--parts", default=",".join(_PARTS), help=f"of {', '.join(_PARTS)}, parted by commas"
+        "--parts", default=",".join(_PARTS), help=f"of {', '.join(_PARTS)}, separated by commas"
     )
     parser.add_argument("--quick", action="store_true", help="few rounds, and first calls once")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")

@@ -134,7 +134,7 @@ def head(allowed: int = ALLOWED) -> list[str]:
 def main(arguments: Sequence[str]) -> int:
     """The command: 1 if a row needs more than is allowed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks memory", description=__doc__)
-    parser.add_argument("--rows", default=_ROWS, help="names or patterns, parted by commas")
+    parser.add_argument("--rows", default=_ROWS, help="names or patterns, separated by commas")
     parser.add_argument("--threads", type=int, default=machine.processors())
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--write", action="store_true", help="write MEMORY.md beside this file")

@@ -142,7 +142,7 @@ def beyond_cache(cache: int) -> tuple[Row, ...]:
 
 
 def choose(patterns: str, cache: int) -> list[Row]:
-    """The rows whose names match one of the patterns, parted by commas; all of them for "".
+    """The rows whose names match one of the patterns, separated by commas; all of them for "".
 
     Raises:
         ValueError: a pattern matches no row.
@@ -151,7 +151,7 @@ def choose(patterns: str, cache: int) -> list[Row]:
 
 
 def matching(patterns: str, rows: Sequence[AnyRow]) -> list[AnyRow]:
-    """Those of the rows whose names match one of the patterns, parted by commas; all for "".
+    """Those of the rows whose names match one of the patterns, separated by commas; all for "".
 
     Raises:
         ValueError: a pattern matches no row.

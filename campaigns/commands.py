@@ -30,7 +30,9 @@ _COUNT = click.IntRange(1)
 
 seed = click.option("--seed", type=int, default=0, show_default=True)
 first = click.option("--first", type=int, default=0, help="Number of the first case.")
-seconds = click.option("--seconds", type=float, default=1e9, help="Begin no case after this long.")
+seconds = click.option(
+    "--seconds", type=float, default=1e9, help="Time after which no case begins."
+)
 
 
 def cases(default: int, of: str = "") -> Callable[[Command], Command]:
@@ -42,7 +44,7 @@ def cases(default: int, of: str = "") -> Callable[[Command], Command]:
 @click.option("--engine", multiple=True, metavar="NAME", help="One of " + ", ".join(CATALOGUE))
 @click.option("--all", "every", is_flag=True, help="Every engine.")
 @cases(20_000, "Of an engine.")
-@click.option("--cases-file", metavar="FILE", help="Verified cases, one JSON object a line.")
+@click.option("--cases-file", metavar="FILE", help="Verified cases, one JSON object per line.")
 @seed
 @pythons
 @as_json
@@ -67,7 +69,7 @@ def conformance(
 
 
 def _recorded(path: str) -> MakeCases:
-    """What gives each engine its cases of a file; names the engines that nobody judges."""
+    """Reads the cases of each engine from a file; prints the engines without a judge."""
     by_engine: dict[str, list[Recorded]] = {}
     for recorded in read_cases(path):
         by_engine.setdefault(recorded.case.engine, []).append(recorded)
@@ -82,7 +84,9 @@ def _recorded(path: str) -> MakeCases:
 
 @click.command()
 @click.option("--rank", type=click.IntRange(0, 3), default=2, show_default=True)
-@click.option("--samples", type=int, default=100_000, show_default=True, help="Of rank 3 and 4.")
+@click.option(
+    "--samples", type=int, default=100_000, show_default=True, help="Samples of rank 3 and 4."
+)
 @click.option("--jobs", type=_COUNT, default=os.cpu_count() or 1, show_default=True)
 @seed
 @as_json
@@ -98,7 +102,7 @@ def exhaustion(rank: int, samples: int, jobs: int, seed: int, as_json: bool) -> 
 @seed
 @as_json
 def inference(cases: int, seed: int, as_json: bool) -> int:
-    """Judge the shape inference of other tools and ours by brute force."""
+    """Judge the shape inference of zerostride and other tools by brute force."""
     from .shapes.inference_report import run
 
     return run(cases, seed, as_json)
@@ -108,7 +112,7 @@ def inference(cases: int, seed: int, as_json: bool) -> int:
 @click.argument("models", nargs=-1, required=True, metavar="MODEL...")
 @as_json
 def coverage(models: tuple[str, ...], as_json: bool) -> int:
-    """Count how much each tool says of the sizes in ONNX models, and whether it is so."""
+    """Count the sizes of ONNX models that each tool infers, and whether they are right."""
     from .shapes.coverage_report import run
 
     return run(models, as_json)
@@ -121,7 +125,7 @@ def coverage(models: tuple[str, ...], as_json: bool) -> int:
 @seed
 @as_json
 def port(graphs: int, target: tuple[str, ...], first: int, seed: int, as_json: bool) -> int:
-    """Port random graphs: what is left, and whether the results are equal."""
+    """Port random graphs; count the remaining findings and compare the results."""
     from .models.ports import run
 
     return run(graphs, seed, target, first, as_json)
@@ -131,7 +135,7 @@ def port(graphs: int, target: tuple[str, ...], first: int, seed: int, as_json: b
 @click.argument("places", nargs=-1, metavar="PLACE...")
 @click.option("--target", multiple=True, metavar="ENGINE", help="Default: all.")
 @click.option("--batch-axis", type=int, help="The models' batch axis; -1 for none.")
-@click.option("--here", is_flag=True, help="No process of its own for each pair.")
+@click.option("--here", is_flag=True, help="Run all pairs in this process.")
 @pythons
 @as_json
 def models(
@@ -154,7 +158,7 @@ def models(
 
 
 @click.command()
-@click.option("--nodes", type=_COUNT, default=1000, show_default=True, help="Of a format.")
+@click.option("--nodes", type=_COUNT, default=1000, show_default=True, help="Nodes per format.")
 @click.option("--format", "formats", multiple=True, metavar="NAME", help="Default: all.")
 @click.option("--engine", multiple=True, metavar="NAME", help="Default: all.")
 @seed
@@ -181,9 +185,9 @@ def _seeded(command: Command) -> Command:
         first,
         seed,
         click.option("--isa", metavar="NAME", help="An instruction set, or all."),
-        click.option("--threads", type=int, default=0, help="Of a call; 0: the default."),
+        click.option("--threads", type=int, default=0, help="Threads of a call; 0: the default."),
         seconds,
-        click.option("--jobs", type=_COUNT, default=1, help="Processes at a time."),
+        click.option("--jobs", type=_COUNT, default=1, help="Processes at once."),
         as_json,
     ):
         command = option(command)

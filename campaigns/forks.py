@@ -24,7 +24,7 @@ _JITS = ("", "eager")
 @click.option("--threads", type=click.IntRange(1), default=8, show_default=True)
 @click.option("--jit", type=click.Choice(_JITS), multiple=True, help="Default: both.")
 @click.option("--seed", type=int, default=1, show_default=True)
-@click.option("--seconds", type=float, help="Begin no more batches after this long.")
+@click.option("--seconds", type=float, help="Time after which no batch begins.")
 def forks(forks: int, threads: int, jit: Sequence[str], seed: int, seconds: float | None) -> None:
     """Fork while threads are in their first fused calls; count children that hang.
 

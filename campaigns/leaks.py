@@ -60,7 +60,7 @@ def _resident() -> int:
 
 
 @click.command("leaks")
-@click.option("--seconds", default=20.0, show_default=True, help="For each kind of work.")
+@click.option("--seconds", default=20.0, show_default=True, help="Time per kind of work.")
 @click.option("--only", multiple=True, type=click.Choice(list(_WORK)))
 def leaks(seconds: float, only: tuple[str, ...]) -> None:
     """Do the same work over and over, and print by how much the process grows (Linux).

@@ -39,7 +39,7 @@ _ISA = "ZEROSTRIDE_ISA"
 
 
 class Counts(Protocol):
-    """What came of the cases of one family; made without arguments it counts none."""
+    """The results of the cases of one family; without arguments, of no cases."""
 
     cases: int
 
@@ -62,7 +62,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Result(Generic[CountsT]):
-    """What came of a run: of one instruction set, or of a part of its cases."""
+    """The results of a run: of one instruction set, or of a part of its cases."""
 
     isa: str
     tallies: dict[str, CountsT] = field(default_factory=dict)
@@ -270,7 +270,7 @@ def _pipe(part: Part) -> Any:
 def result_of(
     part: Part, counts: type[CountsT], told: Callable[[int], tuple[str, str]]
 ) -> Result[CountsT]:
-    """What a process that has ended gave.
+    """The results of an ended process.
 
     Args:
         part: the process.

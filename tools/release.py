@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("command", choices=["check"])
-    parser.add_argument("--tag", help="the tag that is about to be made: v and the version")
+    parser.add_argument("--tag", help="the new tag: v and the version")
     parser.add_argument("--root", type=Path, default=ROOT, help="a checkout; default: this one")
     options = parser.parse_args(arguments)
     found = list(faults(options.root, options.tag))

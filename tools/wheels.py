@@ -55,8 +55,8 @@ def parse() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="default: dist/")
-    parser.add_argument("--wheel", type=Path, help="repair and try this one")
-    parser.add_argument("--policy", help="the newest manylinux policy that is taken")
+    parser.add_argument("--wheel", type=Path, help="repair and test this wheel")
+    parser.add_argument("--policy", help="the newest accepted manylinux policy")
     return parser.parse_args()
 
 

@@ -31,7 +31,7 @@ RULES = (*arrays_draw.ELEMENTWISE, *arrays_draw.TO_TARGET)
 
 @dataclass(slots=True)
 class ArrayTally:
-    """What came of the cases of one library under one rule.
+    """The results of the cases of one library under one rule.
 
     Attributes:
         library: its name.

@@ -59,7 +59,7 @@ _FADING = frozenset({"gelu_tanh", "mish", "swish"})
 
 @dataclass(frozen=True, slots=True)
 class ArrayJudged:
-    """What came of a case.
+    """The result of a case.
 
     Attributes:
         difference: what is not as it should be; "" if all is.

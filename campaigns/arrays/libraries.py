@@ -87,7 +87,7 @@ class Library:
         return self.make(self.imported, array)
 
     def differs(self, result: Any, like: Any) -> str:
-        """What of a result is not as an array of the library has it, or ""."""
+        """A difference of a result from the library's own arrays, or ""."""
         if type(result) is not type(like):
             return f"the result is a {type(result).__name__}, the operand a {type(like).__name__}"
         given, wanted = (getattr(one, "device", None) for one in (result, like))

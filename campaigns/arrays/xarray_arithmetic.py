@@ -104,7 +104,7 @@ def _array(rng: random.Random, sizes: Mapping[str, int], op: str) -> Mapping[str
 
 
 def judged(case: LabelledCase) -> tuple[str, bool]:
-    """What differs from xarray's own answer, or ""; and whether both refuse."""
+    """The difference from xarray's own result, or ""; and whether both refuse."""
     import xarray as xr
 
     chosen = xr.set_options(**case.options)

@@ -122,7 +122,7 @@ class Application:
         return low, high, opened
 
     def _opened(self) -> Mask:
-        """Where an argument is open, or may be anything as far as the op is concerned."""
+        """The elements where an argument is open or may have any value for the op."""
         node = self.node
         opened = np.zeros(node.shape, np.bool_)
         for k, known in enumerate(self.args):
@@ -163,7 +163,7 @@ class Application:
         return to.kind not in "iu" or self.node.op in _NEVER_WRAPS
 
     def _may_choose(self, k: int) -> Mask:
-        """Where `where` may take argument k: 1 where the condition may be true, 2 elsewhere."""
+        """Where `where` may take argument k: 1 if the condition may be true, else 2."""
         condition = self.args[0]
         if condition.exact:
             chosen = np.asarray(condition.value) != 0
@@ -176,7 +176,7 @@ class Application:
         return self._laid(0, ~np.logical_and.reduce(ends))
 
     def _other_quotient(self) -> Mask:
-        """Where the quotient may be another whole number, so that a remainder may be any."""
+        """The elements with another possible quotient, and so any possible remainder."""
         quotients = []
         a, b = (self.known[arg] for arg in self.node.args)
         for chosen in itertools.product((a.low, a.high), (b.low, b.high)):
@@ -255,7 +255,7 @@ class Application:
         return low, high
 
     def _known_differences(self, opened: Mask | None) -> Mask | None:
-        """What the standard leaves open, or NumPy does otherwise: see `native.judge`."""
+        """Results that the standard leaves open or that differ in NumPy: see `native.judge`."""
         extra: Mask | None = None
         if self.node.op == "copysign":  # the sign of a NaN is nobody's
             sign = np.asarray(self.known[self.node.args[1]].value)

@@ -138,7 +138,7 @@ class FuseArrays:
     outs: list[NDArray[Any] | None]
 
     def out(self) -> Any:
-        """What to give as `out`."""
+        """The `out` argument."""
         return self.outs[0] if len(self.outs) == 1 else tuple(self.outs)
 
 
@@ -146,7 +146,7 @@ class FuseArrays:
 
 
 def name_of(program: FuseProgram, value: int) -> str:
-    """What a value is called in the function."""
+    """The name of a value in the function."""
     return _LETTERS[value] if value < program.operands else f"t{value - program.operands}"
 
 

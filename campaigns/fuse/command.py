@@ -43,7 +43,7 @@ from .shrink import shrink
 
 @dataclass(slots=True)
 class FuseTally:
-    """What came of the programs of one family."""
+    """The results of the programs of one family."""
 
     cases: int = 0
     equal: int = 0
@@ -101,7 +101,7 @@ def _explained(k: int, case: FuseCase, fused: Fused, text: str) -> Difference:
 
 
 def _kind(difference: str) -> str:
-    """What sort of difference: "", "raised TypeError", or that of something else."""
+    """The kind of a difference: "", "raised TypeError", or another."""
     if difference.startswith("raised"):
         return difference.split("(")[0]
     return "other" if difference else ""

@@ -80,7 +80,7 @@ class Builder:
             self.values.append(self._entering(made))
 
     def _entering(self, given: Known) -> Known:
-        """What comes in, in the dtype that all is to be computed in."""
+        """An input in the dtype of computation."""
         if self.dtype is None or given.weak or given.dtype in ("bool", self.dtype):
             return given
         if not keeps_kind(dtype_of(given.dtype), dtype_of(self.dtype)):
@@ -342,7 +342,7 @@ def _axes_of(shape: Shape, step: DrawnStep) -> Axes:
 
 
 def operand_of(operand: Any) -> Known:
-    """What a builder has to know of a case's operand."""
+    """The facts of a case's operand for a builder."""
     if isinstance(operand, Number):
         value = operand.value
         if type(value) in _ALONE:

@@ -35,7 +35,7 @@ _REFUSALS = (BroadcastError, TypeError, ValueError, OverflowError)
 
 @dataclass(frozen=True, slots=True)
 class FuseJudged:
-    """What came of a case.
+    """The result of a case.
 
     Attributes:
         family: of its program: "exact", "functions", "reductions" or "refused".
@@ -101,14 +101,14 @@ def _called(case: FuseCase, made: FuseArrays, fused: Fused) -> Any:
 
 
 def _with_all_results(case: FuseCase) -> FuseCase:
-    """The case, were no step without a reader: what such a step refuses is refused, too."""
+    """The case with a reader for every step, so that refusals of unused steps count, too."""
     program, first = case.program, case.program.operands
     every = tuple(range(first, first + len(program.steps)))
     return replace(case, program=replace(program, outputs=every))
 
 
 def family_of(graph: Graph) -> str:
-    """What a graph's results may differ by: nothing, or what functions and sums are off by."""
+    """The allowed difference of a graph's results: nothing, or the errors of functions and sums."""
     family = "exact"
     for node in graph.nodes:
         if isinstance(node, Reduce) and node.op in ("sum", "prod") and node.dtype in _FLOATS:
@@ -132,7 +132,7 @@ def _refusals(
 def _around(
     case: FuseCase, ours: FuseArrays, results: Sequence[Any], expected: Sequence[Any]
 ) -> str:
-    """What differs besides values, or ""."""
+    """A difference besides values, or ""."""
     outs = ours.outs or [None] * len(expected)
     for k, (result, right, out) in enumerate(zip(results, expected, outs, strict=True)):
         which = f"result {k}: " if len(results) > 1 else ""
@@ -191,7 +191,7 @@ def _values(
 
 
 def _within(result: Array, wanted: Array, known: Bounds, dtype: str) -> tuple[str, int]:
-    """What lies outside of its interval, or ""; and how many elements are open."""
+    """The elements outside their interval, or ""; and the number of open elements."""
     fine = alike(result, wanted)
     opened = 0
     if not known.exact:

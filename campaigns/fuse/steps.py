@@ -82,7 +82,7 @@ class Writer:
 
     @property
     def values(self) -> list[Known]:
-        """What there is to read: operands, then steps."""
+        """The values that a step can read: operands, then steps."""
         return self.builder.values
 
     def step(self) -> None:

@@ -56,7 +56,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Result:
-    """What came of a run.
+    """The result of a run.
 
     Attributes:
         cases: how many programs were judged.

@@ -87,7 +87,7 @@ def reductions(torch: Any) -> Mapping[str, Callable[[Any, tuple[int, ...], bool]
 
 
 class Judged:
-    """What PyTorch makes of a program: results, gradients, and how large what is between grows.
+    """PyTorch's results and gradients of a program, and the largest intermediate value.
 
     Attributes:
         results: the outputs' values.

@@ -85,7 +85,7 @@ def apply(step: Step, values: Sequence[Any]) -> Any:
 
 
 def value_of(arg: Argument, values: Sequence[Any]) -> Any:
-    """What an argument stands for."""
+    """The value of an argument."""
     return values[arg] if isinstance(arg, int) else arg
 
 

@@ -134,7 +134,7 @@ def measure(
 
 @dataclass
 class _Work:
-    """What is done with a pair, step by step."""
+    """The steps of a pair."""
 
     pair: Pair
     file: Path
@@ -202,7 +202,7 @@ class _Work:
             self.pair.whole += " as the model"
 
     def _step(self, name: str, do: Callable[[], Made]) -> Made | None:
-        """What a step makes; None, with the reason noted, where it makes nothing."""
+        """The result of a step, or None with a noted reason."""
         try:
             return do()
         except ZerostrideError as error:

@@ -45,7 +45,7 @@ _MOST_TOLD = 20
 
 @dataclass
 class PortTally:
-    """What the port of many graphs to one engine came to.
+    """The results of porting many graphs to one engine.
 
     Attributes:
         target: the engine.
@@ -174,7 +174,7 @@ def _inputs(file: Path, turn: int) -> Arrays:
 
 
 def _executed(file: Path, inputs: Arrays) -> Arrays:
-    """What the model computes by the rules that its file says."""
+    """The model's results by the rules of its file."""
     from zerostride.models.execute import execute
     from zerostride.models.formats import read_model
 
@@ -183,7 +183,7 @@ def _executed(file: Path, inputs: Arrays) -> Arrays:
 
 
 def _run(file: Path, inputs: Arrays) -> Arrays | None:
-    """What ONNX Runtime computes; None where it is not installed, or does not take the model."""
+    """ONNX Runtime's results; None if it is not installed or refuses the model."""
     try:
         import onnxruntime
     except ImportError:
@@ -206,7 +206,7 @@ def _run(file: Path, inputs: Arrays) -> Arrays | None:
 def _differs(
     before: Arrays | None, after: Arrays | None, *, exact: bool, half: bool = False
 ) -> str:
-    """What differs, or nothing; `half`: numbers of float16 are behind what is compared."""
+    """The difference, or ""; `half`: the compared numbers come from float16."""
     if before is None:
         return ""
     if after is None:

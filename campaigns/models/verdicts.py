@@ -39,7 +39,7 @@ _BY_LUCK = frozenset({Cause.SILENT, Cause.OTHER_VALUES})
 
 @dataclass
 class VerdictTally:
-    """What the nodes of one format came to on one engine.
+    """The results of the nodes of one format on one engine.
 
     Attributes:
         format, engine: which.

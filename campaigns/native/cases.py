@@ -220,12 +220,12 @@ class CallArrays:
     options: dict[str, Any]
 
     def by(self, function: Any) -> Any:
-        """What a public function gives."""
+        """The result of a public function."""
         options = self.options if self.out is None else {**self.options, "out": self.out}
         return function(*self.operands, **options)
 
     def by_reference(self) -> Any:
-        """What the reference backend gives."""
+        """The result of the reference backend."""
         op, options = OPS[self.op], dict(self.options)
         dtype = options.pop("dtype", None)
         operands = [as_operand(operand, k) for k, operand in enumerate(self.operands)]

@@ -42,7 +42,7 @@ from .shrink import shrink
 
 @dataclass(slots=True)
 class NativeTally:
-    """What came of the cases of one family of ops."""
+    """The results of the cases of one family of ops."""
 
     cases: int = 0
     refused: int = 0

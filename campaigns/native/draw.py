@@ -386,7 +386,7 @@ def _out(
 
 
 def _planned(op: str, shapes: tuple[Shape, ...], options: tuple[Any, ...]) -> Shape | None:
-    """The result's shape, or None where there is none."""
+    """The result's shape, or None."""
     given = dict(options)
     given.pop("dtype", None)
     try:

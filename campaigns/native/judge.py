@@ -68,7 +68,7 @@ _TOLERATED = (*_BEYOND_INT64, "clip of uint32 and int and bfloat16")
 
 @dataclass(frozen=True, slots=True)
 class CallJudged:
-    """What came of a call.
+    """The result of a call.
 
     Attributes:
         difference: what is not as the reference has it; "" if all is.
@@ -115,7 +115,7 @@ def judge(
 
 
 def outcome(run: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    """What a call returns, or raises."""
+    """The value or the exception of a call."""
     try:
         return run(), None
     except Exception as error:  # noqa: BLE001 - what is raised is what is compared
@@ -146,7 +146,7 @@ def _around(
     *,
     layout: bool,
 ) -> str:
-    """What differs besides values, or ""."""
+    """A difference besides values, or ""."""
     if type(result) is not type(expected):
         return f"a {type(result).__name__}, the reference's is a {type(expected).__name__}"
     if (result is ours.out) != (expected is theirs.out):
@@ -308,7 +308,7 @@ def _place(values: NDArray[Any]) -> NDArray[np.longdouble]:
 
 
 def _in_more_digits(call: DrawnCall, dtype: np.dtype[Any], shape: Shape) -> NDArray[Any] | None:
-    """The reference's result from operands with more digits, rounded; None where there is none."""
+    """The reference's result from operands with more digits, rounded, or None."""
     made = call.make()
     wide = dtype_of(_WIDER[dtype.name])
     with np.errstate(all="ignore"):

@@ -40,7 +40,7 @@ def ports(model: str, targets: str, folder: str, *shapes: str) -> dict[str, Any]
 
 
 def verifications(model: str, engines: str, *shapes: str) -> dict[str, Any]:
-    """What each engine answered, node by node."""
+    """Each engine's results, node by node."""
     return {"answers": {engine: _verified(model, engine, shapes) for engine in engines.split(",")}}
 
 

@@ -39,18 +39,18 @@ _READ = (".onnx", ".xml", ".param", ".mnn", ".tflite")
     type=click.Path(path_type=Path),
     default=Path("build/real-models"),
     show_default=True,
-    help="Where models are, and what is made of them.",
+    help="The folder of the models and their conversions.",
 )
 @click.option(
-    "--any-file", is_flag=True, help="Every model file in the folder, not those of the table."
+    "--any-file", is_flag=True, help="Every model file in the folder, not only those of the table."
 )
 @click.option("--only", multiple=True, metavar="WORD", help="Files with this in their name.")
 @click.option("--target", multiple=True, type=click.Choice(list(ENGINES)), help="Default: all.")
 @click.option("--step", multiple=True, type=click.Choice(_STEPS), help="Default: all.")
-@click.option("--no-convert", is_flag=True, help="Only the files that were fetched.")
+@click.option("--no-convert", is_flag=True, help="Only the fetched files.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Files at once.")
-@click.option("--resume", is_flag=True, help="Keep what an earlier run measured of a file.")
-@click.option("--write", is_flag=True, help="Write docs/real_models.md from what was measured.")
+@click.option("--resume", is_flag=True, help="Keep the results of an earlier run.")
+@click.option("--write", is_flag=True, help="Write docs/real_models.md from the results.")
 def real_models(
     folder: Path,
     any_file: bool,

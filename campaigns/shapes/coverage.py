@@ -70,7 +70,7 @@ class Model:
 
 @dataclass(slots=True)
 class CoverageRow:
-    """What one tool says of one model.
+    """The claims of one tool about one model.
 
     Attributes:
         tool: its name.
@@ -357,7 +357,7 @@ def zerostride_shapes(model: Model) -> Shapes:
 
 
 def zerostride_needs(model: Model) -> Needs:
-    """What this package says that the model certainly needs, where the inputs' names decide it."""
+    """zerostride's certain needs of the model, where the inputs' names decide them."""
     from zerostride.models.formats.onnx.reader import read_onnx
 
     names = frozenset(model.names)

@@ -89,7 +89,7 @@ def rules(rank: int) -> list[Asked]:
 
 @dataclass(slots=True)
 class PlanTally:
-    """What was looked at, and what did not hold."""
+    """The checked cases and the failures."""
 
     pairs: int = 0
     plans: int = 0

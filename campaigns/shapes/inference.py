@@ -148,7 +148,7 @@ class Truth:
 
 @functools.lru_cache(4)
 def truth(asked: Asked) -> Truth:
-    """What comes out for all of NUMBERS that are in bounds."""
+    """The results for all of NUMBERS within the bounds."""
     free = unknowns(asked)
     domains = [
         [n for n in NUMBERS if low <= n and (high is None or n <= high)]
@@ -173,7 +173,7 @@ def truth(asked: Asked) -> Truth:
 def concrete(
     asked: Asked, first: tuple[int, ...], second: tuple[int, ...]
 ) -> tuple[int, ...] | None:
-    """The result's shape for shapes of numbers, None where there is none; by NumPy."""
+    """NumPy's result shape for shapes of numbers, or None."""
     if asked.rule == "pdpd":
         return _pdpd(asked.axis, first, second)
     if asked.rule == "none":
@@ -195,7 +195,7 @@ def concrete(
 def _pdpd(
     axis: int | None, first: tuple[int, ...], second: tuple[int, ...]
 ) -> tuple[int, ...] | None:
-    """What OpenVINO itself says of numbers: NumPy has no such rule."""
+    """OpenVINO's own result for numbers, because NumPy lacks the rule."""
     asked = Asked("add", "pdpd", tuple(map(str, first)), tuple(map(str, second)), axis)
     try:
         return tuple(_node(asked, {}).output(0).shape)
@@ -208,7 +208,7 @@ def _pdpd(
 
 @dataclass(frozen=True, slots=True)
 class Flaw:
-    """What is wrong with an answer, or looser than it could be.
+    """The faults of an answer, and claims looser than possible.
 
     Attributes:
         kind: see WRONG and LOOSER.

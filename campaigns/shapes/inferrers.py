@@ -72,7 +72,7 @@ def written(sizes: Sequence[object]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a tool says of one size.
+    """A tool's claim about one size.
 
     Attributes:
         low: its least value.
@@ -156,7 +156,7 @@ def bounds_of(size: str) -> tuple[int, int | None]:
 
 
 def key(label: str, axis: int, size: str) -> str:
-    """What a size that is not known is called: its name, or "x[0]" where it has none."""
+    """The name of an open size, or "x[0]" without a name."""
     return size if size.isidentifier() else f"{label}[{axis}]"
 
 
@@ -276,7 +276,7 @@ def openvino_node(asked: Asked, symbols: Mapping[str, Any]) -> Any:
 
 
 def openvino_claim(size: Any, symbols: Mapping[str, Any]) -> Claim:
-    """What one of its dimensions says."""
+    """The claim of one dimension."""
     low = int(size.get_min_length())
     high = int(size.get_max_length())
     if low == high:
@@ -419,7 +419,7 @@ def onnx_size(size: Any) -> int | str | None:
 
 
 def onnx_claim(size: int | str | None, names: frozenset[str]) -> Claim:
-    """What a dimension says: a number, an expression in the inputs' names, or nothing."""
+    """The claim of a dimension: a number, an expression in the inputs' names, or nothing."""
     if isinstance(size, int):
         return number(size)
     if size is None:

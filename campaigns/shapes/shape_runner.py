@@ -57,7 +57,7 @@ def names_of(proto: Any) -> tuple[str, ...]:
 
 
 def tensors_of(proto: Any) -> tuple[str, ...]:
-    """What the nodes of the main graph make, constants left out."""
+    """The results of the main graph's nodes, without constants."""
     return tuple(
         name
         for node in proto.graph.node
