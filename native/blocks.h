@@ -40,7 +40,7 @@ struct Stage {
   std::int64_t chunk, rows;  // what the box was made for
 };
 
-// What is left of loop l's axis for this block.
+// The rest of loop l's axis for this block.
 void measure(Walk& walk, const Nest& nest, int l) {
   const int axis = nest.loop_axis[l];
   if (axis != nest.inner && axis != nest.across) return;
@@ -90,7 +90,7 @@ void advance(Walk& walk, const Nest& nest, std::int64_t blocks) {
   return nest.loop_axis[0] == nest.inner && left > 1 ? left - 1 : left;
 }
 
-// Asks for what the next piece reads where this one reads n elements at `at` (nest.h).
+// Prefetches the elements of the next piece while this one reads n elements at `at` (nest.h).
 void ask_ahead(const Nest& nest, void* const* at, std::int64_t n) {
   for (int i = 0; i < nest.asked; ++i) {
     const int k = nest.asked_operand[i];
@@ -156,7 +156,7 @@ void fit(Stage& stage, const Nest& nest, const Walk& walk) {
   if (stage.moved) make_box(stage.box, nest, stage.operand, walk.chunk, walk.rows);
 }
 
-// Goes to the buffers that keep this block. Returns what they have.
+// Selects the buffers that keep this block. Returns their contents.
 Held& find(Stage& stage, const Nest& nest, const Walk& walk) {
   std::int64_t number = 0, pitch = 1;
   for (int l = 0; l < stage.kept.loops; ++l) {

@@ -227,7 +227,7 @@ void gather_axes(const Box& box, int top, const char* from, T* to) {
   if (top < 0) {
     *to = load<T>(from);
   } else if (top > 0 && box.stride[top] == 0 && box.dense) {
-    // Once, and then what there is again and again.
+    // Once, and then copies of it.
     gather_axes(box, top - 1, from, to);
     const std::int64_t all = box.pitch[top] * box.extent[top];
     for (std::int64_t done = box.pitch[top]; done < all;) {

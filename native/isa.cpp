@@ -10,7 +10,7 @@
 
 namespace zs {
 
-// One object set each; the build says which ones there are (ZS_SET_...).
+// One object set each; ZS_SET_... name the built ones.
 namespace baseline { extern const Isa table; }
 namespace avx2 { extern const Isa table; }
 namespace avx512 { extern const Isa table; }

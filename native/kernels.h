@@ -37,7 +37,7 @@ struct Positions {
   const std::int64_t* run;  // of each run, from the first's
 };
 
-// One fold of one dtype. What is known of a result is a state of one number or two; those of many
+// One fold of one dtype. The state of a result is one number or two; the states of many
 // results lie in two rows, `a` and `b` (its elements have 8 bytes).
 struct Folder {
   DType out;          // the results'
@@ -57,7 +57,7 @@ struct Folder {
   void (*finish)(const void* a, const void* b, void* out, std::int64_t n);
 };
 
-// What a link of a chain does to the value that goes through it, and with what. Several kernels as a
+// The effect of a chain link on the value that passes through, with its operand. Several kernels as a
 // chain are one pass: the value stays in a register between them.
 enum class Link : std::uint8_t {
   Load, Store, Add, Subtract, SubtractFrom, Multiply, Divide, DivideInto, Maximum, MaximumOf, Minimum,
@@ -104,7 +104,7 @@ struct Isa {
 
 // The instruction set in use; the best that this processor has, unless chosen.
 const Isa& isa();
-// By name. False if this build or this processor has no such set.
+// By name. False if this build or this processor lacks the set.
 bool choose_isa(const char* name);
 // The names that would be accepted, best first, null at the end.
 const char* const* available_isas();

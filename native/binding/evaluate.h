@@ -18,7 +18,7 @@ struct Place {
 // there is no memory for scratch.
 bool evaluate(const Program& program, const Shape& shape, const Place* places);
 
-// What computes without Python's lock: false if `poll` said so, or there is no memory for scratch.
+// Computes without Python's lock. False if `poll` stopped it, or there is no memory for scratch.
 using Computation = bool (*)(void* context, int threads, bool (*poll)(void*), void* poll_context);
 // Runs it on all threads, without the lock. False with an error set as above.
 bool run_unlocked(Computation compute, void* context);

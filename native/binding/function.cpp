@@ -48,7 +48,7 @@ PyObject* attempt(const Settings& settings, Setting& setting, PyObject* const* o
              : into_new(program, resolution->result, shape, places);
 }
 
-// Sorts a vectorcall's arguments. False where Python is to say what is wrong with them.
+// Sorts a vectorcall's arguments. False if they are wrong; Python then raises the error.
 bool read_options(int inputs, PyObject* const* args, Py_ssize_t positional, PyObject* names,
                   Options& options) {
   if (positional != inputs) return false;

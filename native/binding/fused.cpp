@@ -15,7 +15,7 @@
 namespace zs {
 namespace {
 
-// Signatures that a function knows here; more are the Python side's.
+// The limit of signatures kept here; Python keeps further ones.
 constexpr std::size_t kSignatures = 16;
 
 // Operands as a program is chosen by them: each one's kind, rank and shape.
@@ -85,7 +85,7 @@ bool is_as_learnt(const Known& known) {
   return sign_captured(lay, known.captured) && lay == known.lay;
 }
 
-// Runs what is known, or returns null without an error where Python is to.
+// Runs a known signature. Otherwise returns null without an error, and Python takes the call.
 PyObject* attempt(PyObject* self, PyObject* const* operands, Py_ssize_t count, PyObject* out) {
   static thread_local Signature signature;
   signature.clear();

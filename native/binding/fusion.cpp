@@ -167,7 +167,7 @@ class Few {
 
 }  // namespace
 
-// What a call has on its way.
+// The state of a call.
 struct Fusion::Call {
   explicit Call(std::size_t slots, std::size_t count, std::size_t longest_key)
       : spots(slots), held(slots), outputs(count), key(longest_key) {}
@@ -218,7 +218,7 @@ bool Fusion::fits_output(int output, PyObject* object) const {
       !PyArray_ISWRITEABLE(array) || !has_shape(slot, PyArray_NDIM(array), PyArray_DIMS(array))) {
     return false;
   }
-  // Python says which elements share memory, if any do.
+  // Python raises the error about shared elements.
   return PyArray_CHKFLAGS(array, NPY_ARRAY_C_CONTIGUOUS) ||
          !overlaps_itself(slot.rank, slot.shape, PyArray_STRIDES(array),
                           kSize[static_cast<int>(slot.dtype)]);
@@ -321,7 +321,7 @@ bool Fusion::is_safe(const Call& call, std::size_t output) const {
   return true;
 }
 
-// How the call's arrays lie, and what was made of that.
+// The layout of the call's arrays, and the program made for it.
 std::shared_ptr<const Lie> Fusion::find(Call& call) {
   npy_intp* key = call.key.begin();
   *key++ = static_cast<npy_intp>(reinterpret_cast<std::intptr_t>(&isa()));
@@ -452,7 +452,7 @@ bool copy_into(PyArrayObject* given, PyObject* made) {
 
 }  // namespace
 
-// The results: what was given, new arrays, or scalars.
+// The results: the given outputs, new arrays, or scalars.
 bool Fusion::finish(Call& call, PyObject** results) const {
   std::size_t done = 0;
   for (; done < call.outputs.size(); ++done) {

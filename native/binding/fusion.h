@@ -1,4 +1,4 @@
-// A fused program and what is known of its calls, so that the next one need not find it out again.
+// A fused program and the known facts of its calls, kept for later calls.
 #pragma once
 
 #include <memory>
@@ -27,9 +27,9 @@ class Fusion {
   const FusedProgram& program() const { return program_; }
   // Steps times elements of a call.
   double work() const { return work_; }
-  // Whether a way of lying came up since this was asked last.
+  // Whether a new layout appeared since the last query.
   bool take_news() { return std::exchange(news_, false); }
-  // Makes anew what calls need: there is machine code for them.
+  // Prepares the calls again, because machine code is now available.
   void forget() { lies_.clear(); }
   bool fits_output(int output, PyObject* object) const;
   // Runs it; see run_program.

@@ -8,7 +8,7 @@
 
 namespace zs {
 
-// What a function returns; where memory ran out, null or -1 with an error set. The lock is held.
+// The result of a function; if memory ran out, null or -1 with an error set. The lock is held.
 template <class Function>
 auto guarded(const Function& function) -> decltype(function()) {
   using Result = decltype(function());

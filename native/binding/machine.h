@@ -1,4 +1,4 @@
-// Machine code for fused programs, made by fusion/jit/tier.py: what it needs to know of the engine.
+// Machine code for fused programs, made by fusion/jit/tier.py: the facts of the engine that it needs.
 #pragma once
 
 #include "python.h"

@@ -134,7 +134,7 @@ bool take_number(Operand& operand, DType dtype) {
   if (operand.kind == kWeakInt) {
     int overflow = 0;
     const long long integer = PyLong_AsLongLongAndOverflow(operand.number, &overflow);
-    // What a number beyond 64 bits is depends on what it meets: the reference knows.
+    // The dtype of a number beyond 64 bits depends on the other operands; the reference decides.
     if (overflow != 0) return false;
     if (!real) return put_integer(operand, dtype, integer);
     value = static_cast<double>(integer);

@@ -1,4 +1,4 @@
-// Operands as the engine sees them: where they lie, and what kind they are.
+// Operands of the engine: their memory and their kind.
 #pragma once
 
 #include "python.h"
@@ -36,7 +36,7 @@ Kind kind_of(const PyArray_Descr* descr);
 PyArray_Descr* descr_of(DType dtype);
 // By the array API's name; kNoKind if there is none.
 Kind kind_named(const char* name);
-// What ml_dtypes registered as bfloat16.
+// The dtype that ml_dtypes registered as bfloat16.
 void register_bfloat16(int type_number);
 const char* name_of(Kind kind);
 

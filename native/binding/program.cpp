@@ -18,7 +18,7 @@ struct ProgramObject {
   PyObject* owners;  // a list: of the machine code that is installed
 };
 
-// What a call costs beside its steps on elements, in these.
+// The cost of a call besides its steps, in elements.
 constexpr double kCallsWork = 4096;
 
 PyTypeObject* program_type;

@@ -76,7 +76,7 @@ PyObject* into_out(const Program& from, Kind result, Shape& shape, Place* places
     if (!evaluate(program, shape, places)) return nullptr;
     return Py_NewRef(reinterpret_cast<PyObject*>(out));
   }
-  // What is written is read again: the result waits in an array of its own.
+  // The output overlaps operands that are read later, so the result is made in a separate array.
   PyObject* whole = nullptr;
   if (shape.rank > 0) {
     lay_out(shape, inputs, size);

@@ -1,4 +1,4 @@
-// Results: new arrays, scalars, and what is written into `out`.
+// Results: new arrays, scalars, and outputs.
 #pragma once
 
 #include "shape.h"
@@ -8,7 +8,7 @@
 
 namespace zs {
 
-// Whether `out` is given, and if so the array. False where the reference is to say what is wrong.
+// Whether `out` is given, and if so the array. False if it is wrong; the reference then raises the error.
 bool read_out(PyObject* given_out, PyArrayObject** out);
 // The kind of a `dtype` argument. False where it is none of the engine's.
 bool read_dtype(PyObject* given_dtype, Kind* kind);

@@ -1,4 +1,4 @@
-// What a function knows of its rules, plans and dtypes, so that a call need not ask again.
+// Known rules, plans and dtypes of a function, kept for later calls.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@
 
 namespace zs {
 
-// What one combination of dtypes is computed by.
+// The kernel for one combination of dtypes.
 struct Resolution {
   enum { Unknown, Native, Reference } state = Unknown;
   Program program;  // `memory` of arrays is theirs; of numbers what they become

@@ -22,7 +22,7 @@ bool count_elements(Shape& shape) {
 
 npy_intp magnitude(npy_intp stride) { return stride < 0 ? -stride : stride; }
 
-// Whether axis `a` must lie inside axis `b`: 1 yes, -1 no, 0 nothing says.
+// Whether axis `a` must lie inside axis `b`: 1 yes, -1 no, 0 not decided.
 int inside(const npy_intp* const* operands, int count, int a, int b) {
   int said = 0;
   for (int k = 0; k < count; ++k) {

@@ -1,4 +1,4 @@
-// Shapes and strides of a call: what the operands broadcast to, how the result lies, what overlaps.
+// Shapes and strides of a call: the broadcast shape, the layout of the result, overlaps.
 #pragma once
 
 #include "operand.h"
@@ -30,7 +30,7 @@ void lay_out(Shape& shape, int count, npy_intp size);
 void lay_out(int rank, const npy_intp* extent, const npy_intp* const* operands, int count,
              npy_intp size, npy_intp* strides);
 
-// How an output meets what is read.
+// The overlap of an output with the operands.
 enum class Overlap {
   None,
   Same,     // element by element: each is read before it is written

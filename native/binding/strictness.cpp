@@ -6,7 +6,7 @@ std::atomic<long> strict_contexts{0};
 
 namespace {
 
-// The ContextVar that holds what is in force; null until Python gives it.
+// The ContextVar with the strict mode in force; null until Python sets it.
 PyObject* in_force;
 
 PyObject* watch_context(PyObject*, PyObject* variable) {

@@ -25,7 +25,7 @@ Row fill(const Isa& isa, DType dtype) {
   return isa.fill[__builtin_ctz(static_cast<unsigned>(size_of(dtype)))];
 }
 
-// What compile() knows of a value.
+// The facts of a value in compile().
 struct Value {
   DType dtype;
   bool splat;
@@ -117,7 +117,7 @@ class Compiler {
     }
   }
 
-  // What the results need, and until when.
+  // The values that the results need, and their last use.
   void mark(const int* results, int count) {
     for (int j = 0; j < count; ++j) {
       value(results[j]).needed = true;
@@ -174,7 +174,7 @@ class Compiler {
       body_.cells.push_back(made);
       return;
     }
-    // The result may take the place of an operand that nobody reads any more, if it has its size.
+    // The result may use the buffer of an operand without further readers, if the sizes are equal.
     const std::int64_t size = size_of(result.dtype);
     for (int i = 0; i < step.args; ++i) {
       if (size_of(step.dtype[i]) == size) release(step.arg[i], s);
@@ -190,7 +190,7 @@ class Compiler {
     candidates_.push_back({links, run, result.dtype, step.args, splats});
   }
 
-  // What `each`'s instructions could be in a chain; those without a row could not.
+  // The chain links of `each`'s instructions; instructions without a row have none.
   struct Candidate {
     const LinkRow* links;
     Chain run;
@@ -248,7 +248,7 @@ class Compiler {
     return made;
   }
 
-  // What an instruction does to the value that lies at a place.
+  // The effect of an instruction on the value at a place.
   void add_link(const Instruction& one, const Candidate& candidate, int value) {
     const bool first = one.in[0] == value;
     Link link = first ? candidate.links->first : candidate.links->second;

@@ -53,7 +53,7 @@ struct Body {
 // input only if it is the one output: what is read later may be written by then). The phase's loads are
 // the inputs, of which `splats` (a bit each) are one element. Every kernel that it names exists.
 // Where machine code was installed for that, the body is this code; else it is wanted from then on.
-// `streamed`: what it gives is stored past the caches.
+// `streamed`: results are stored past the caches.
 void compile(Body& body, const Phase& phase, const int* results, int count, const Isa& isa,
              unsigned splats, bool streamed);
 

@@ -17,7 +17,7 @@ void lay_over(const Phase& phase, const Slot& slot, const std::int8_t* walk,
               const std::int64_t* slot_strides, std::int64_t* strides);
 
 // Makes one of a phase that has elements. `shape` is the box's: the phase's own, or a piece of it, and
-// then `result` says whether what the phase stores is part of what the program is called for. It stays
+// then `result` tells whether the phase stores results of the program. It stays
 // where it is: its program points into it.
 void prepare(Elementwise& made, const FusedProgram& program, const Phase& phase,
              const std::int64_t* shape, const Spot* spots, const Isa& isa, bool result);

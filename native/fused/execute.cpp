@@ -142,7 +142,7 @@ void add_batch_strides(Pass& pass, const FusedProgram& program, const Phase& pha
   }
 }
 
-// Whether all that a phase stores is what the program is called for.
+// Whether a phase stores only results of the program.
 bool is_result(const FusedProgram& program, const Phase& phase) {
   return std::all_of(phase.stores.begin(), phase.stores.end(), [&](const Store& store) {
     return program.slots[static_cast<std::size_t>(store.slot)].kind == SlotKind::Output;
@@ -172,7 +172,7 @@ void add_passes(std::vector<Pass>& passes, const Prepared& made, const Phase& ph
   }
 }
 
-// Bytes of what a phase reads and writes for each index of the batch's last axis, each slot once.
+// Bytes that a phase reads and writes for each index of the batch's last axis, each slot once.
 std::int64_t bytes_of_index(const Prepared& made, std::vector<bool>& seen, const Phase& phase) {
   const int last = made.batch.axes - 1;
   std::int64_t bytes = 0;
@@ -193,7 +193,7 @@ std::int64_t bytes_of_index(const Prepared& made, std::vector<bool>& seen, const
   return bytes;
 }
 
-// How the batch is cut. By sizes alone, whatever the number of threads.
+// The cut of the batch. It depends on sizes alone, not on the number of threads.
 void cut_batch(Prepared& made) {
   const FusedProgram& program = made.program;
   Batch& batch = made.batch;

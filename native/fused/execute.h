@@ -7,7 +7,7 @@
 
 namespace zs {
 
-// A program made ready for operands that lie in one way: nests, and which kernel computes what.
+// A program prepared for operands of one layout: nests, and the kernel of each step.
 // Immutable, so that many calls may use it at once. The program must outlive it.
 struct Prepared;
 struct DeletePrepared {

@@ -6,7 +6,7 @@ namespace zs {
 namespace {
 
 std::mutex machines_lock;
-// A phase is laid out in few ways; callers that find more of them are not what compiling is for.
+// A phase has few layouts. For callers with more layouts compiling does not pay.
 constexpr std::size_t kMostMachines = 16;
 
 bool is_same(const Machine& a, const Machine& b) {

@@ -1,4 +1,4 @@
-// The machine code that there is of phases, and that is wanted: bodies are made of it where there is some.
+// The compiled and the wanted machine code of phases. Bodies use compiled code if it exists.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace zs {
 
-// What is known of a body that is wanted; it is wanted from now on, and has no code, where nothing was.
+// The entry of a wanted body; makes an entry without code if there was none.
 Machine machine_for(const Phase& phase, const Machine& wanted);
 
-// What is compiled of a phase, and what is wanted. Any thread may ask.
+// The compiled and the wanted code of a phase. Any thread may call these.
 std::vector<Machine> machines_of(const Phase& phase);
-// Bodies made from now on run `code`, which stays where it is. False if nobody wants it.
+// Bodies made from now on run `code`, which must stay in place. False if the body is not wanted.
 bool install(const Phase& phase, const Machine& machine);
 
 }  // namespace zs

@@ -67,7 +67,7 @@ class Planner {
   }
 
  private:
-  // --- What there is ---
+  // --- The phase ---
 
   void add_operand(const Layout& layout, DType memory, DType compute) {
     const int k = nest_.operands++;
@@ -190,7 +190,7 @@ class Planner {
     return bytes;
   }
 
-  // By what is stored, then by what is loaded, the largest first.
+  // By stored bytes, then by loaded bytes, the largest first.
   void order() {
     std::vector<int> by;
     for (int k = nest_.inputs; k < nest_.operands; ++k) by.push_back(k);
@@ -274,7 +274,7 @@ class Planner {
     }
   }
 
-  // What a block is.
+  // The block.
   void choose() {
     nest_.inner = 0;
     nest_.below = 1;
@@ -312,7 +312,7 @@ class Planner {
   }
 
   bool lay_short_runs_across(std::int64_t& most) {
-    // What is stored would be transposed as well.
+    // The stores would be transposed as well.
     if (!folded(0) || extent(0) >= kShortRun || nest_.operands > nest_.inputs) return false;
     const bool in_place = phase_.steps.empty() && nest_.operands == 1 && nest_.usable[0];
     const std::int64_t run_bytes = extent(0) * nest_.size[0];

@@ -29,7 +29,7 @@ std::int64_t part_bytes(const FoldNest& folds) {
   return folds.cuts > 1 ? units_of(folds) * folds.state_bytes : 0;
 }
 
-// What folds of nothing give, to each result of an empty box.
+// Stores the neutral value of each fold to each result of an empty box.
 void store_nothing(const Reduction& made, char* const* data, const Isa& isa) {
   const FoldNest& folds = made.folds;
   for (const std::int64_t extent : made.kept) {

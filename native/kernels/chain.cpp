@@ -100,7 +100,7 @@ struct Few : Whole<T> {
   static constexpr int kCount = kVectors;
 };
 
-// The end of a row: less than a vector, and the other lanes are nobody's.
+// The end of a row: less than a vector; the other lanes are unused.
 template <class T>
 struct Part {
   static constexpr int kCount = 1;

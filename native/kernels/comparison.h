@@ -54,7 +54,7 @@ struct GreaterEqual {
   }
 };
 
-// What is not 0 is true, NaN too.
+// Every value but 0 is true, NaN too.
 template <class T>
 inline bool truth(T x) {
   return x != T(0);

@@ -91,7 +91,7 @@ struct Hypot {
   static ZS_ALWAYS double of(double x, double y) {
     const double a = magnitude(x), b = magnitude(y);
     const double larger = a > b ? a : b;
-    // Squares of what lies between the bounds are normal numbers.
+    // Squares of values between the bounds are normal numbers.
     constexpr double kBound = 0x1p500, kScale = 0x1p600;
     const double scale = larger > kBound ? 1 / kScale : larger < 1 / kBound ? kScale : 1;
     const double back = larger > kBound ? kScale : larger < 1 / kBound ? 1 / kScale : 1;

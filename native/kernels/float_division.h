@@ -35,7 +35,7 @@ inline float quick_fmod(float x, float y) {
 inline double quick_fmod(double x, double y) {
   const double quotient = math::trunc(x / y);
   const double rest = __builtin_fma(-quotient, y, x);
-  // One too many: what is left is on the other side of zero.
+  // One too many: the rest is on the other side of zero.
   const bool beyond = (rest < 0) != (x < 0);
   const double back = ((rest != 0) & beyond) ? rest + with_sign(y, x) : rest;
   return with_sign(quotient == 0 ? x : back, x);
@@ -70,7 +70,7 @@ struct FloatFmod {
   }
 };
 
-// Whether what fmod leaves has not the sign of the divisor.
+// Whether the result of fmod lacks the sign of the divisor.
 template <class T>
 inline bool opposite(T rest, T y) {
   return (rest != 0) & ((y < 0) != (rest < 0));

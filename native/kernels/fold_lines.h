@@ -1,4 +1,4 @@
-// Lines of lanes, and what folds do with two values of a lane.
+// Lines of lanes, and the fold of two values of a lane.
 //
 // Compiled per instruction set, like all that includes it: every function here is the including
 // file's own.
@@ -46,7 +46,7 @@ ZS_NOW void store_line(T* to, const Line<T>& line) {
   __builtin_memcpy(to, &line, sizeof line);
 }
 
-// --- What folds do with two values. Of scalars, and of vectors (whose comparisons are masks). ----
+// --- Folds of two values, for scalars and for vectors (whose comparisons are masks). ----
 
 template <class T>
 struct Plus {

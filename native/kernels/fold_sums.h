@@ -156,7 +156,7 @@ struct WideSum {
   }
 };
 
-// float64: a sum, and the sum of what rounding took from it.
+// float64: a sum, and the sum of its rounding errors.
 struct CompensatedSum {
   static void begin(void* a, void* b, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
@@ -165,7 +165,7 @@ struct CompensatedSum {
     }
   }
 
-  // Adds x to the sum a, and what is lost to b.
+  // Adds x to the sum a, and the rounding error to b.
   static ZS_NOW void add(double& a, double& b, double x) {
     const double sum = a + x, part = sum - a;
     b += (a - (sum - part)) + (x - part);
@@ -241,7 +241,7 @@ struct CompensatedSum {
     }
   }
 
-  // Of an infinity or NaN the loss says nothing: it is a difference of infinities.
+  // For an infinity or NaN the error is meaningless: it is a difference of infinities.
   static void finish(const void* a, const void* b, void* out, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
       const double sum = static_cast<const double*>(a)[i], lost = static_cast<const double*>(b)[i];

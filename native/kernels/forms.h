@@ -51,7 +51,7 @@ constexpr auto join(const R&... parts) {
   return all;
 }
 
-// One op: its name, what computes it, its dtypes. Operands and result are of one dtype...
+// One op: its name, its functor, its dtypes. Operands and result are of one dtype...
 template <class F, class... T>
 constexpr auto unary(const char* op, Types<T...>) {
   return Rows<sizeof...(T)>{{{op, 1, {kDTypeOf<T>}, kDTypeOf<T>, {unary_row<F, T, T>}}...}};
