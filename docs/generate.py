@@ -163,7 +163,8 @@ def reasons_page() -> str:
     lines = [
         f"{MADE}# Reasons of findings",
         "",
-        "A finding has a `reason` and its `code`. A code keeps its meaning in all releases.",
+        "A [finding](glossary.md) has a `reason` and its `code`. A code has the same meaning in all "
+        "releases.",
         "",
         "| code | reason | meaning |",
         "|---|---|---|",

@@ -276,7 +276,7 @@ class Site:
 
 @dataclass(frozen=True)
 class Count:
-    """What a model holds; `notes` says what was not known, and why."""
+    """The sites of a model; `notes` has unknown parts with reasons."""
 
     sites: tuple[Site, ...]
     custom: tuple[Site, ...]

@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 #: Largest wheel, in bytes: three instruction sets take 3 MB.
 LARGEST = 8_000_000
-#: What each wheel has, as the ends of paths; and what none has, as parts of paths.
+#: Files that each wheel has (ends of paths), and parts of paths that no wheel has.
 NEEDED = ("zerostride/py.typed", "zerostride/compute/_native.pyi", "licenses/LICENSE")
 #: Instruction sets of a machine's wheel, beside the one that every processor runs.
 SETS = {"x86_64": (b"avx2", b"avx512")}

@@ -30,7 +30,7 @@ def build() -> onnx.ModelProto:
     looped = loop(net, shift)
     summed = scan(net, looped)
     window = net.op("SoftWindow", x, name="window", domain=CUSTOM, size=3)
-    # Nothing is known about `window`, not even its rank: these two, and what follows, are unknown.
+    # The rank of `window` is unknown: these two nodes, and later ones, are unknown.
     added = net.op("Add", window, shift, name="add_to_custom")
     matrix = net.const("matrix", weights(WIDTH, WIDTH, seed=6))
     product = net.op("MatMul", window, matrix, name="matmul")

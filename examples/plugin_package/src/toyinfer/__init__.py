@@ -1,1 +1,1 @@
-"""What a package outside of zerostride adds to it; made up."""
+"""An invented package that adds rows to zerostride."""

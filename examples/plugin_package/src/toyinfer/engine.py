@@ -12,7 +12,7 @@ MOST_AXES = 3
 
 
 def no_empty(plan, asker):
-    """What of a finished plan it does not carry: a limit beyond the rule."""
+    """Refuses plans beyond the engine's limits."""
     if any(asker.equal(size, 0) for size in plan.shape):
         raise Misfit(Reason.CRASH, "an empty result ends the process")
 

@@ -28,7 +28,7 @@ def read(path):
 
 
 def find_site(node):
-    """What a node broadcasts, and by which rule."""
+    """The operands that a node broadcasts, and the rule."""
     operands = tuple(Operand(value.name, value.shape) for value in node.inputs)
     return Site(node, Kind.ELEMENTWISE, operands, RULE, {})
 

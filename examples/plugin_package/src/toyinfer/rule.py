@@ -4,7 +4,7 @@ from zerostride.core.alignment import Alignment, Rule
 
 
 def align_left(asker, shapes, attributes):
-    """Where axes land. Of sizes it may ask whether two are equal, and whether one is 1."""
+    """The result axes. It may test only whether two sizes are equal and whether a size is 1."""
     rank = max(map(len, shapes))
     mapping = tuple(tuple(range(len(shape))) for shape in shapes)
     return Alignment(rank, mapping, (range(rank),) * len(shapes))
