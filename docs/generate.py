@@ -163,8 +163,8 @@ def reasons_page() -> str:
     lines = [
         f"{MADE}# Reasons of findings",
         "",
-        "A [finding](glossary.md) has a `reason` and its `code`. A code has the same meaning in all "
-        "releases.",
+        "A [finding](glossary.md) has a `reason` and its `code`. A code has the same meaning in "
+        "all releases.",
         "",
         "| code | reason | meaning |",
         "|---|---|---|",
