@@ -21,8 +21,8 @@ from mnn_evaluation import assert_close, both, onnx, random_inputs, worker
 
 from zerostride.models.audit.run import audit
 from zerostride.models.flow.resolved import resolved
-from zerostride.models.formats import lowered, module_of, read_model
-from zerostride.models.formats.mnn import buffer, schema, shapes
+from zerostride.models.formats import flatbuffer, lowered, module_of, read_model
+from zerostride.models.formats.mnn import schema, shapes
 
 pytest.importorskip("MNN", reason="MNN reads and runs its own files")
 
@@ -61,7 +61,7 @@ def test_examples_are_read_with_mnns_shapes(
     file = converted(source)
     graph = read_model(file)
     # Every op of the file is a node, an input, or a constant that a node reads.
-    ops = buffer.File(file.read_bytes()).root().tables(3)
+    ops = flatbuffer.File(file.read_bytes()).root().tables(3)
     kinds = Counter(schema.OPS[op.number(5, "int32")] for op in ops)
     nodes = Counter(node.op for node in graph.nodes)
     assert nodes == {k: n for k, n in kinds.items() if k not in ("Input", "Const")}

@@ -123,7 +123,7 @@ def table(rng: random.Random, parameter: str) -> dict[int, Any]:
 
 
 def value(rng: random.Random, kind: str) -> Any:
-    if kind == "ints":
+    if kind == "int32s":
         return mnn_files.ints(*(rng.choice(NUMBERS) for _ in range(rng.choice((0, 1, 2, 4, 70)))))
     if kind == "bool":
         return mnn_files.Scalar("?", rng.random() < 0.5)

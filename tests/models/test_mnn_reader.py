@@ -176,7 +176,7 @@ def test_truncated_file_is_an_error_or_a_graph(read: Read, name: str) -> None:
 
 
 def test_shared_parts_are_counted() -> None:
-    from zerostride.models.formats.mnn.buffer import File, Malformed
+    from zerostride.models.formats.flatbuffer import File, Malformed
 
     data = mnn_files.Writer().file({0: ints(*range(100_000))})
     file = File(data)

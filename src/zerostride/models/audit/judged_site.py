@@ -102,7 +102,7 @@ class Carried:
             part = self.site.operands[0]
         else:
             part = self.site.operands[1 if self.site.kind is Kind.PER_AXIS else -1]
-        return part.tensor.dtype if part.tensor is not None else None
+        return part.tensor.computed_type if part.tensor is not None else None
 
     @property
     def divergences(self) -> tuple[Divergence, ...]:
@@ -156,7 +156,8 @@ class Carried:
         kinds = [self.dtype]
         if self.op == "pow" and self.engine.name == "onnxruntime":
             exponent = self.site.operands[-1].tensor  # it takes another type, if it is one of these
-            kinds += [exponent.dtype] if exponent is not None and exponent.dtype else []
+            if exponent is not None and exponent.computed_type is not None:
+                kinds.append(exponent.computed_type)
         limits = (dtype_limit(self.engine, self.target.op, kind) for kind in kinds)
         limit = next((limit for limit in limits if limit is not None), None)
         return None if limit is not None and limit.narrows is not None else limit

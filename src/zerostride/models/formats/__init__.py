@@ -129,6 +129,7 @@ _OWN = (
     Format("ncnn", (".param",), "ncnn", engine="ncnn"),
     Format("openvino", (".xml",), "openvino", engine="openvino", hints=True),
     Format("mnn", (".mnn",), "mnn", engine="mnn", writable=False),
+    Format("litert", (".tflite",), "tflite", engine="litert", hints=True),
 )
 
 

@@ -23,6 +23,21 @@ Place = tuple[int | str, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Quantisation:
+    """The real numbers that whole numbers of a tensor stand for: scale * (number - zero point).
+
+    Attributes:
+        scales: one for the tensor, or one for each index of `axis`.
+        zero_points: as many.
+        axis: the axis of several scales.
+    """
+
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Value:
     """A tensor of the model.
 
@@ -37,6 +52,7 @@ class Value:
         reals: the numbers of a small constant of floats (scales), if the file has them.
         dtype: NumPy's name of its element type ("float32"); None if the file does not give it.
         source: reads the data of a constant of the file; see :meth:`data`.
+        quantised: the real numbers that its whole numbers stand for, if they do.
     """
 
     name: str
@@ -48,6 +64,7 @@ class Value:
     reals: tuple[float, ...] | None = None
     dtype: str | None = None
     source: Callable[[], Array] | None = field(default=None, compare=False, repr=False)
+    quantised: Quantisation | None = None
 
     def data(self) -> Array:
         """The numbers of a constant, read from the file by this call.
@@ -61,7 +78,11 @@ class Value:
         if self.source is not None:
             return self.source()
         if self.content is not None and all(isinstance(number, int) for number in self.content):
-            numbers = np.array(self.content, self.dtype or np.int64)
+            try:
+                with np.errstate(all="ignore"):
+                    numbers = np.array(self.content, self.dtype or np.int64)
+            except (OverflowError, TypeError) as error:
+                raise ModelError(f"the numbers of {self.name!r}: {error}") from None
             return numbers.reshape([int(size) for size in self.shape or () if size is not None])
         raise ModelError(f"{self.name!r} is no constant of the file")
 
@@ -71,6 +92,11 @@ class Value:
         if numbers.dtype.kind == "f":
             return replace(self, reals=tuple(map(float, flat)))
         return replace(self, content=tuple(map(int, flat)))
+
+    @property
+    def computed_type(self) -> str | None:
+        """The element type that an op computes with: quantised numbers stand for reals."""
+        return self.dtype if self.quantised is None else "float32"
 
     @property
     def known(self) -> bool:

@@ -128,7 +128,7 @@ def compute(program: RewriteProgram, setting: Audited) -> int:
     shapes = tuple(tuple(map(sizes, shape)) for shape in subject.source.operands)
     plan = _replanned(subject.site, subject.source, shapes, sizes)
     parts = [
-        random_array(k, shape, None if part.tensor is None else part.tensor.dtype)
+        random_array(k, shape, None if part.tensor is None else part.tensor.computed_type)
         for k, (part, shape) in enumerate(zip(subject.site.operands, shapes, strict=False))
     ]
     before = operate(subject.site, plan, parts)

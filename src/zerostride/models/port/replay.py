@@ -251,6 +251,7 @@ class _Replay:
         if id(value) not in self.done:
             own = value is self.last.outputs[0]
             maker = self.last if own else self.makers.get(id(value))
+            maker = None if value.source is not None else maker  # the file has its numbers
             self.done[id(value)] = self._leaf(value) if maker is None else self._node(maker)
         return self.done[id(value)]
 
@@ -264,6 +265,11 @@ class _Replay:
         return data
 
     def _node(self, node: Node) -> Array:
+        own = self.module.find_site(node)
+        if own is not None and not own.whole:
+            # What a node does beside its broadcast (an activation, a scale) is not rewritten.
+            self.done[id(node.outputs[0])] = array = self._site(node)
+            return array
         words = self.module.lower(node) or (node,)
         for word in words:
             move = _MOVES.get(word.op) if word.domain == "" else None

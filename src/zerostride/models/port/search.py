@@ -193,6 +193,8 @@ def rewritten(
     banned = dict(banned)
     for _ in range(ROUNDS):
         editor = module.edit(path)
+        if (serve := getattr(editor, "serve", None)) is not None:
+            serve(old.judge.engine.name)
         own = getattr(editor, "refuses", None) or _Probe(path, module)
         search = _Search(old, _Refusals(own, banned))
         done = []

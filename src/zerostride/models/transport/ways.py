@@ -117,7 +117,7 @@ def _own_rule(site: Site, engine: Engine) -> Rule | None:
         rows = engine.to_target
     elif site.kind is Kind.ELEMENTWISE:
         op, last = canonical(site) or "", site.operands[-1]
-        kind = last.tensor.dtype if last.tensor is not None else None
+        kind = last.tensor.computed_type if last.tensor is not None else None
         rows = engine.ops.get(op, engine.elementwise)
         rows = rows if kind is None else engine.typed.get((op, kind), rows)
     else:
@@ -162,7 +162,7 @@ def _whole_constant(site: Site, engine: Engine) -> bool:
     google-ai-edge/LiteRT#9664: read.
     """
     tensors = [part.tensor for part in site.operands if part.constant and part.shape]
-    kinds = [value.dtype for value in tensors if value is not None]
+    kinds = [value.computed_type for value in tensors if value is not None]
     return engine.name == "litert-gpu" and any(k and not k.startswith("float") for k in kinds)
 
 
@@ -197,7 +197,7 @@ def _compound(site: Site, engine: Engine, via: str) -> Side:
             detail = row.wrong(site.node) if row.wrong is not None else None
             if detail is not None:
                 raise refusal(site, f"{engine.name}: {detail}", Reason.WRONG_RESULT, silent=True)
-            kinds = [value.dtype for value in site.node.inputs if value is not None]
+            kinds = [value.computed_type for value in site.node.inputs if value is not None]
             dtypes = tuple(kind for kind in kinds if kind is not None)
             if (
                 row.types is not None

@@ -73,7 +73,7 @@ RUNNERS: Mapping[str, RunnerRow] = MappingProxyType(
             onnx_nodes=True,  # through its own converter
             holds={**_FLOATS, "int32": "int32", "int64": "int32", "bool": "bool"},
         ),
-        "litert": _row("litert"),
+        "litert": _row("litert", "litert", own_layers=True),
     }
 )
 

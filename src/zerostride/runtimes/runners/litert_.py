@@ -17,6 +17,7 @@ import numpy as np
 
 from ..task import Array, Form
 from . import Absent, Attrs, Runner, Shape, by_table, epsilon_of, own_names
+from .litert_files import open_file, run_layer
 from .written_out import normalisations
 
 #: Builtin operator to the table of its options; None: it has none.
@@ -163,5 +164,6 @@ def load() -> Runner:
         (RuntimeError, ValueError),
         own_names("litert"),
         "BROADCAST_TO",
-        {Form.COMPOUND: by_table(compounds, np.asarray, np.asarray)},
+        {Form.COMPOUND: by_table(compounds, np.asarray, np.asarray), Form.LAYER: run_layer},
+        open_file,
     )

@@ -87,7 +87,9 @@ def tolerance(
     return min(narrow * max(ulps, RUNNERS[engine].ulps), WIDEST)
 
 
-def compare(expected: Array, actual: Array, most: float, *, any_rank: bool = False) -> Agreement:
+def compare(
+    expected: Array, actual: Array, most: float, *, any_rank: bool = False, steps: int = 0
+) -> Agreement:
     """Whether an engine's result is the expected one.
 
     Args:
@@ -95,6 +97,7 @@ def compare(expected: Array, actual: Array, most: float, *, any_rank: bool = Fal
         actual: the engine's result.
         most: see :func:`tolerance`.
         any_rank: one number is the same with or without axes (ncnn has no rank 0).
+        steps: whole numbers may differ by so much: of a quantised tensor, by one step.
     """
     if any_rank and expected.size == actual.size == 1:
         actual = actual.reshape(expected.shape)
@@ -105,7 +108,8 @@ def compare(expected: Array, actual: Array, most: float, *, any_rank: bool = Fal
     a, b = expected.astype(wide), actual.astype(wide)
     with np.errstate(all="ignore"):
         error = np.abs(a - b) / np.maximum(1, np.abs(a))
-        error = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, error)
+        same = (a == b) | (np.isnan(a) & np.isnan(b)) | (np.abs(a - b) <= steps)
+        error = np.where(same, 0.0, error)
     error = np.where(np.isnan(error), np.inf, error)
     largest = float(error.max(initial=0.0))
     if largest <= most:

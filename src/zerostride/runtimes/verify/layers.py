@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ...models.formats.onnx.sites import Kind, Site
 from ...models.ir.graph import Graph, Value
@@ -25,20 +26,30 @@ def layer_task(site: Site) -> tuple[Task, Graph]:
         if value is not None
     ]
     operands = tuple(value for k, value in enumerate(inputs) if k not in numbers)
-    output = Value("y", None)
-    alone = replace(node, inputs=tuple(inputs), outputs=(output,))
+    own = node.outputs[0] if node.outputs else Value("y", None)
+    output = Value("y", None, dtype=own.dtype, quantised=own.quantised)
+    alone = replace(node, inputs=tuple(inputs), outputs=(output,), scope=())
     graph = Graph(node.name, node.domain, node.version, operands, (alone,), outputs=(output,))
-    attributes = {
-        "version": f"opset{node.version}",
+    attributes: dict[str, Any] = {
+        "version": f"opset{node.version}" if node.domain == "openvino" else node.version,
         "data": dict(node.attributes),
         "numbers": {str(k): content for k, content in numbers.items()},
     }
+    if node.domain == "litert":
+        attributes["stored"] = [_stored(value) for value in (*operands, output)]
     fixed = tuple(
         value.constant
         for k, value in enumerate(node.inputs)
         if value is not None and k not in numbers
     )
     return Task(Form.LAYER, node.op, attributes, constant=fixed), graph
+
+
+def _stored(value: Value) -> list[Any]:
+    """The element type of a tensor of LiteRT and its quantisation, as plain data."""
+    parts = value.quantised
+    lists = [] if parts is None else [list(parts.scales), list(parts.zero_points), parts.axis]
+    return [value.dtype or "float32", lists]
 
 
 def _numbers(site: Site) -> dict[int, tuple[int, ...]]:

@@ -250,7 +250,7 @@ def _canonical(site: Site) -> str:
 
 def _dtypes(site: Site, engine: Engine, op: str, count: int) -> tuple[tuple[str, ...], str]:
     """The operands' element types, and a note where one replaces another."""
-    types = [part.tensor.dtype if part.tensor is not None else None for part in site.operands]
+    types = [None if p.tensor is None else p.tensor.computed_type for p in site.operands]
     common = next((name for name in types[op == "where" :] if name is not None), _usual(op))
     if op == "pow" and engine.name != "onnxruntime":
         types[1:] = [common] * (count - 1)  # converters convert the exponent

@@ -1,7 +1,6 @@
 """MNN files (.mnn): read and judged; not written.
 
-`buffer` reads untrusted FlatBuffers. `reader` builds a graph. `broadcasts` finds broadcasts.
-`lowering` translates ops to ONNX.
+`reader` builds a graph. `broadcasts` finds broadcasts. `lowering` translates ops to ONNX.
 In: a file. Out: Graph, Site.
 """
 

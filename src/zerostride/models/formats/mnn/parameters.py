@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ...ir.graph import Body, Value
+from ..flatbuffer import Table, Vector
+from ..schema_fields import Field, read_fields
 from . import weights
-from .buffer import Table, Vector
-from .schema import CONVOLUTION, DTYPES, FIELDS, NAMES, PARAMETERS, Field
+from .schema import CONVOLUTION, DTYPES, FIELDS, NAMES, PARAMETERS
 
 #: Parameters with lists of floats that become constant operands, one number per channel: the
 #: fields, and the field of their position in the file beside the model.
@@ -32,27 +33,13 @@ def read(name: str, table: Table | None) -> dict[str, Any]:
     return _fields(name, FIELDS.get(name, ()), table)
 
 
-def _fields(name: str, fields: Sequence[Field], table: Table | None) -> dict[str, Any]:
-    values: dict[str, Any] = {}
-    for field in fields:
-        value: Any
-        if field.kind == "ints":
-            vector = None if table is None else table.vector(field.number, "int32")
-            # A list that is left out differs from an empty one: all axes or no axes, for example.
-            value = () if table is None or vector is None else table.numbers(field.number, "int32")
-            values[f"has_{field.name}"] = vector is not None
-        elif field.kind == "bool":
-            value = bool(field.default)
-            if table is not None:
-                value = bool(table.number(field.number, "uint8", field.default))
-        else:
-            value = field.default
-            if table is not None:
-                value = table.number(field.number, field.kind, field.default)
-            if field.kind == "float32":
-                value = float(value)
-        words = NAMES.get((name, field.name))
-        values[field.name] = value if words is None else words.get(value, str(value))
+def _fields(name: str, declared: Sequence[Field], table: Table | None) -> dict[str, Any]:
+    """The values of fields; a number that has a name becomes the name."""
+    values = read_fields(declared, table)
+    for key, value in values.items():
+        words = NAMES.get((name, key))
+        if words is not None:
+            values[key] = words.get(value, str(value))
     return values
 
 

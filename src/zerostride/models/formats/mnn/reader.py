@@ -2,9 +2,9 @@
 
 The MNN package does not read the file: it gives neither the parameters of ops nor the numbers of a
 constant without computing, and a malformed file ends its process. A bounded reader of the file
-format (:mod:`.buffer`) gives both safely. The package runs in a child process to infer the shape of
-every tensor (:mod:`.shapes`). If it is not installed, or fails, or sizes are open, shapes come from
-the flow through the model.
+format (:mod:`..flatbuffer`) gives both safely. The package runs in a child process to infer the
+shape of every tensor (:mod:`.shapes`). If it is not installed, or fails, or sizes are open, shapes
+come from the flow through the model.
 
 Differences from ONNX's files:
 
@@ -26,10 +26,11 @@ from ....errors import ModelError, printable
 from ....sizes import MAX_RANK
 from ...ir.files import content
 from ...ir.graph import Body, FileShape, Graph, Node, Place, Value
+from ..flatbuffer import File, Malformed, Table
 from ..onnx.reader import flattened
+from ..ranks import ranked
 from . import parameters, shapes, weights
-from .buffer import File, Malformed, Table
-from .ranks import ranked
+from .lowering import lower
 from .schema import DTYPES, FORMATS, OPS
 
 #: Offsets in the file are signed 32-bit numbers.
@@ -105,7 +106,7 @@ class _Reader:
             outputs,
             MappingProxyType({DOMAIN: release}),
         )
-        return ranked(graph)
+        return ranked(graph, lower)
 
     def _op(self, table: Table, position: int) -> _Op:
         number = table.number(5, "int32")

@@ -9,17 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
-
-def _counted(*runs: tuple[int, str]) -> Mapping[int, str]:
-    """Numbers to names, from runs of consecutive numbers."""
-    pairs = (pair for start, words in runs for pair in enumerate(words.split(), start))
-    return MappingProxyType(dict(pairs))
-
+from ..schema_fields import Field, counted, fields
 
 #: OpType.
-OPS = _counted(
+OPS = counted(
     (
         0,
         "AbsVal QuantizedAdd ArgMax AsString InstanceNorm BatchToSpaceND Copy BinaryOp Bnll Cast "
@@ -62,7 +56,7 @@ OPS = _counted(
     (603, "LayerNorm GridSample"),
 )
 #: BinaryOpOperation.
-BINARY = _counted(
+BINARY = counted(
     (
         0,
         "ADD SUB MUL DIV MAX_TEMP MIN_TEMP POW REALDIV MINIMUM MAXIMUM GREATER GREATER_EQUAL LESS "
@@ -75,7 +69,7 @@ BINARY = _counted(
     ),
 )
 #: UnaryOpOperation.
-UNARY = _counted(
+UNARY = counted(
     (
         0,
         "ABS NEG FLOOR CEIL SQUARE SQRT RSQRT EXP LOG SIN COS TAN ASIN ACOS ATAN RECIPROCAL LOG1P "
@@ -84,15 +78,15 @@ UNARY = _counted(
     )
 )
 #: ReductionType.
-REDUCTIONS = _counted((0, "SUM ASUM SUMSQ MEAN MAXIMUM MINIMUM PROD ANY ALL"))
+REDUCTIONS = counted((0, "SUM ASUM SUMSQ MEAN MAXIMUM MINIMUM PROD ANY ALL"))
 #: EltwiseType.
-ELTWISE = _counted((0, "PROD SUM MAXIMUM SUB"))
+ELTWISE = counted((0, "PROD SUM MAXIMUM SUB"))
 #: MNN_DATA_FORMAT.
-FORMATS = _counted((0, "NCHW NHWC NC4HW4 NHWC4 UNKNOWN"))
+FORMATS = counted((0, "NCHW NHWC NC4HW4 NHWC4 UNKNOWN"))
 #: NetSource, the framework that a file was converted from.
-SOURCES = _counted((0, "CAFFE TENSORFLOW TFLITE ONNX TORCH"))
+SOURCES = counted((0, "CAFFE TENSORFLOW TFLITE ONNX TORCH"))
 #: PadMode and PoolPadType.
-PADDINGS = _counted((0, "CAFFE VALID SAME"))
+PADDINGS = counted((0, "CAFFE VALID SAME"))
 
 #: DataType, by NumPy's name; a truth value is an int32 in MNN.
 DTYPES: Mapping[int, str] = MappingProxyType(
@@ -101,34 +95,8 @@ DTYPES: Mapping[int, str] = MappingProxyType(
 )
 
 
-class Field(NamedTuple):
-    """A field of a table.
-
-    Attributes:
-        name: its name in the schema.
-        number: its number in the table.
-        kind: a scalar's kind, or "ints" for a list of int32.
-        default: its value if a file leaves it out.
-    """
-
-    name: str
-    number: int
-    kind: str
-    default: int
-
-
-def _fields(words: str) -> tuple[Field, ...]:
-    """Fields from "axis:0", "keepDims:3:bool", "ceilModel:10:bool:1"; int32 by default."""
-    fields = []
-    for word in words.split():
-        name, number, *rest = word.split(":")
-        kind, default = (*rest, *("int32", "0")[len(rest) :])
-        fields.append(Field(name, int(number), kind, int(default)))
-    return tuple(fields)
-
-
 #: OpParameter, the union's members in order from 1.
-PARAMETERS = _counted(
+PARAMETERS = counted(
     (
         1,
         "QuantizedAdd ArgMax AsString Axis BatchNorm BinaryOp Blob CastParam Convolution2D Crop "
@@ -150,7 +118,7 @@ PARAMETERS = _counted(
 #: The fields of parameters that become attributes, under the schema's names.
 FIELDS: Mapping[str, tuple[Field, ...]] = MappingProxyType(
     {
-        name: _fields(words)
+        name: fields(words)
         for name, words in {
             "ArgMax": "outMaxVal:0 topK:1 axis:2",
             "Axis": "axis:0",
@@ -164,26 +132,26 @@ FIELDS: Mapping[str, tuple[Field, ...]] = MappingProxyType(
             "ExpandDims": "axis:2",
             "Flatten": "axis:0 endAxis:1",
             "Gather": "axis:3",
-            "Input": "dims:0:ints dtype:1:int32:1 dformat:2:int8:2",
+            "Input": "dims:0:int32s dtype:1:int32:1 dformat:2:int8:2",
             "Interp": "widthScale:0:float32 heightScale:1:float32 outputWidth:2 outputHeight:3 "
             "resizeType:4 alignCorners:5:bool halfPixelCenters:6:bool ctm:10:int8",
-            "LayerNorm": "axes:0:ints epsilon:1:float32 group:4:int32:1 useRMSNorm:6:bool",
+            "LayerNorm": "axes:0:int32s epsilon:1:float32 group:4:int32:1 useRMSNorm:6:bool",
             "MatMul": "transposeA:1:bool transposeB:2:bool",
             "OneHotParam": "axis:1:int32:-1",
             "PackParam": "axis:1",
             "PadParam": "mode:0:int8",
-            "Permute": "dims:0:ints",
+            "Permute": "dims:0:int32s",
             "Pool": "padX:0 padY:1 isGlobal:2:bool kernelX:3 kernelY:4 strideX:5 strideY:6 "
-            "type:7:int8 padType:8:int8 ceilModel:10:bool:1 pads:11:ints countType:12:int8",
-            "Pool3D": "strides:0:ints kernels:1:ints pads:2:ints type:3:int8 padType:4:int8 "
+            "type:7:int8 padType:8:int8 ceilModel:10:bool:1 pads:11:int32s countType:12:int8",
+            "Pool3D": "strides:0:int32s kernels:1:int32s pads:2:int32s type:3:int8 padType:4:int8 "
             "isGlobal:5:bool",
-            "ReductionParam": "operation:0:int8 dim:1:ints keepDims:3:bool",
+            "ReductionParam": "operation:0:int8 dim:1:int32s keepDims:3:bool",
             "Relu": "slope:0:float32",
             "Relu6": "minValue:0:float32:0 maxValue:1:float32:6",
-            "Reshape": "dims:0:ints dimType:1:int8",
+            "Reshape": "dims:0:int32s dimType:1:int8",
             "ShapeParam": "hasStart:0:bool start:1 hasEnd:2:bool end:3",
-            "Slice": "axis:0 slicePoints:1:ints sourceType:2:int8",
-            "SqueezeParam": "squeezeDims:0:ints",
+            "Slice": "axis:0 slicePoints:1:int32s sourceType:2:int8",
+            "SqueezeParam": "squeezeDims:0:int32s",
             "StftParam": "n_fft:0 hop_length:1 abs:2:bool:1",
             "StridedSliceParam": "beginMask:2 endMask:3 ellipsisMask:4 newAxisMask:5 "
             "shrinkAxisMask:6 fromType:7",
@@ -193,10 +161,11 @@ FIELDS: Mapping[str, tuple[Field, ...]] = MappingProxyType(
     }
 )
 #: Convolution2DCommon, the first field of Convolution2D.
-CONVOLUTION = _fields(
+CONVOLUTION = fields(
     "padX:0 padY:1 kernelX:2:int32:1 kernelY:3:int32:1 strideX:4:int32:1 strideY:5:int32:1 "
     "dilateX:6:int32:1 dilateY:7:int32:1 padMode:8:int8 group:9:int32:1 outputCount:10 "
-    "inputCount:11 relu:12:bool relu6:13:bool pads:14:ints outPads:15:ints hasOutputShape:16:bool"
+    "inputCount:11 relu:12:bool relu6:13:bool pads:14:int32s "
+    "outPads:15:int32s hasOutputShape:16:bool"
 )
 #: Attributes whose numbers have names: parameter and field to the names.
 NAMES: Mapping[tuple[str, str], Mapping[int, str]] = MappingProxyType(

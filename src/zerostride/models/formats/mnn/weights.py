@@ -18,8 +18,8 @@ from ....errors import ModelError
 from ....sizes import MAX_RANK
 from ...ir.files import section
 from ...ir.graph import Array, Value
+from ..flatbuffer import Malformed, Table, Vector
 from ..onnx.tensors import MAX_CONTENT
-from .buffer import Malformed, Table, Vector
 from .schema import DTYPES
 
 #: A blob's lists of numbers: field, type.

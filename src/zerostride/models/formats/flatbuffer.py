@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...ir.graph import Array
+from ..ir.graph import Array
 
 #: Most bytes read, as a multiple of the file's size (plus some for tiny files). Writers share
 #: vtables and some strings; a real file is read about once.
@@ -24,7 +24,7 @@ MAX_READ = 8
 SPARE = 1 << 20
 
 _FORMATS = {"int8": "<b", "uint8": "<B", "int16": "<h", "uint16": "<H", "int32": "<i"}
-_FORMATS |= {"uint32": "<I", "int64": "<q", "float32": "<f"}
+_FORMATS |= {"uint32": "<I", "int64": "<q", "uint64": "<Q", "float32": "<f"}
 _SCALARS = {name: struct.Struct(words) for name, words in _FORMATS.items()}
 
 
@@ -125,7 +125,18 @@ class Table:
         self._fields = struct.unpack_from(f"<{(length - 4) // 2}H", file.data, vtable + 4)
         self._size = size
 
-    def _place(self, number: int) -> int | None:
+    @property
+    def position(self) -> int:
+        """Where the table begins."""
+        return self._position
+
+    @property
+    def count(self) -> int:
+        """The number of fields that the file's writer knew."""
+        return len(self._fields)
+
+    def place(self, number: int) -> int | None:
+        """Where a field's own bytes begin: a number, or an offset; None if it is left out."""
         offset = self._fields[number] if number < len(self._fields) else 0
         if offset >= self._size and offset:
             raise Malformed(f"field {number} of the table at {self._position} is outside of it")
@@ -133,22 +144,27 @@ class Table:
 
     def number(self, field: int, kind: Kind, default: Any = 0) -> Any:
         """A scalar."""
-        place = self._place(field)
+        place = self.place(field)
         return default if place is None else self._file.scalar(kind, place)
+
+    def target(self, field: int) -> int | None:
+        """Where a string, a list or a table begins; None if it is left out."""
+        place = self.place(field)
+        return None if place is None else place + self._file.scalar("uint32", place)
 
     def text(self, field: int) -> str | None:
         """A string; None if it is left out."""
-        place = self._place(field)
+        place = self.place(field)
         return None if place is None else self._file.text(place)
 
     def table(self, field: int) -> Table | None:
         """A table; None if it is left out."""
-        place = self._place(field)
+        place = self.place(field)
         return None if place is None else self._file.table(place)
 
     def vector(self, field: int, kind: Kind) -> Vector | None:
         """A list of scalars, unread; None if it is left out."""
-        place = self._place(field)
+        place = self.place(field)
         if place is None:
             return None
         start, count = self._file.vector(place, _SCALARS[kind].size)
@@ -171,7 +187,7 @@ class Table:
         return tuple(map(self._file.table, self._places(field)))
 
     def _places(self, field: int) -> range:
-        place = self._place(field)
+        place = self.place(field)
         if place is None:
             return range(0)
         start, count = self._file.vector(place, 4)
