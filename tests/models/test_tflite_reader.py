@@ -221,9 +221,9 @@ def test_each_signature_is_an_entry(tmp_path: Path) -> None:
     assert places == [(0,), (1,), (2,)]
     report = zs.audit(tmp_path / "m.tflite", "litert")
     assert [finding.node for finding in report.findings] == [
-        "ADD_0",
-        "CALL_ONCE_1/init/SUB_0",
-        "MUL_2",
+        "ADD_2",
+        "CALL_ONCE_1.op0/init/SUB_2",
+        "MUL_1.2",
     ]
 
 

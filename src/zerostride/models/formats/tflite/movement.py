@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...ir.graph import Value
-from ..lowering import ELEMENT_TYPES, EVERY, FAR, NoEquivalent, becomes, pads, table
+from ..lowering import ELEMENT_TYPES, EVERY, FAR, NoEquivalent, becomes, table
 from .words import FIRST, LAST, Words, known
 
 
@@ -224,7 +224,7 @@ def _pad(words: Words) -> None:
     listed = words.stored(1)
     if listed.content is not None:
         sizes = known(listed)
-        ends = words.ints(*pads(zip(sizes[::2], sizes[1::2], strict=False)))
+        ends = words.ints(*sizes[::2], *sizes[1::2])
     else:
         turned = words.op("Transpose", words.as_int64(listed), perm=(1, 0))
         ends = words.op("Reshape", turned, words.ints(-1))
