@@ -48,9 +48,10 @@ def one(seed: int) -> Model:
         condition = rng.choice((a, b, a[:1], ()))
         graph.input("x0", *condition, dtype="bool")
         graph.input("x1", *a)
-        _second(rng, model, "x2", b if kind == "SELECT_V2" else a)
-        # SELECT_V2 keeps the size of the file where every operand is one number.
-        graph.add("y", whole(condition, a, b), ranked=False)
+        last = b if kind == "SELECT_V2" else a
+        _second(rng, model, "x2", last)
+        # Where every operand is one number, the result keeps the size that the file says.
+        graph.add("y", whole(condition, a, last), ranked=False)
         graph.op(kind, "x0 x1 x2", "y")
     else:
         graph.input("x0", *a)

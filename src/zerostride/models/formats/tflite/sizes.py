@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ....sizes.dim import dim, plain
-from ...flow.facts import Fact, OpCall, Open, Results, Size, Unclear, refuse
+from ...onnx_ops.sizes.facts import Fact, OpCall, Open, Results, Size, Unclear, refuse
 
 
 def _as_first(call: OpCall) -> Results:

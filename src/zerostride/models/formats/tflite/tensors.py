@@ -275,7 +275,7 @@ def _as_reals(weights: Value, dtype: str) -> Array:
             raise ModelError(f"{weights.name!r} has not as many scales as indices")
         sizes[parts.axis] = -1
     scales, zeros = np.array(parts.scales, dtype), np.array(parts.zero_points)
-    return (array - zeros.reshape(sizes)).astype(dtype) * scales.reshape(sizes)
+    return np.asarray((array - zeros.reshape(sizes)).astype(dtype) * scales.reshape(sizes))
 
 
 def dtype_of(table: Table) -> str | None:

@@ -85,9 +85,7 @@ class Words(NodeWriter):
 
     def zero(self, like: Value) -> Value:
         """A constant 0 of a tensor's element type."""
-        if like.computed_type not in ELEMENT_TYPES:
-            raise NoEquivalent
-        return _constant((0,), (), str(like.computed_type))
+        return _constant((0,), (), self._element_type(like))
 
     def truths(self, *numbers: bool) -> Value:
         """A constant vector of truth values."""
@@ -103,10 +101,15 @@ class Words(NodeWriter):
 
     def out_type(self) -> int:
         """The element type of the first result, as ONNX's number."""
-        dtype = self.node.outputs[0].computed_type
-        if dtype not in ELEMENT_TYPES:
+        return ELEMENT_TYPES[self._element_type(self.node.outputs[0])]
+
+    @staticmethod
+    def _element_type(value: Value) -> str:
+        """The type that an op computes with, which ONNX must have."""
+        dtype = value.computed_type
+        if dtype is None or dtype not in ELEMENT_TYPES:
             raise NoEquivalent
-        return ELEMENT_TYPES[dtype]
+        return dtype
 
     # Results.
 
