@@ -21,7 +21,7 @@ from ...ir.rewrite import Rewrite
 from ..flatbuffer import File, Malformed, Table
 from ..schema_fields import fields
 from . import schema
-from .parts import NewOp, NewTensor, Subgraph
+from .parts import NewOp, NewTensor, Subgraph, open_sizes
 from .reader import places
 from .rewriting import Task
 from .schema import NUMBERS, UNION, options_of
@@ -182,16 +182,16 @@ class Editor:
     ) -> int:
         shape = new.tensor.shape or ()
         values = {
-            "shape": writer.numbers([1 if size is None else size for size in shape]),
+            "shape": writer.numbers([size if isinstance(size, int) else 1 for size in shape]),
             "type": new.tensor.type,
             "buffer": new.buffer,
             "has_rank": 1,
         }
         if old is None:
             values["name"] = writer.text(new.name)
-        if None in shape:
-            open_sizes = [-1 if size is None else size for size in shape]
-            values["shape_signature"] = writer.numbers(open_sizes)
+        if open_sizes(shape):
+            signature = [size if isinstance(size, int) else -1 for size in shape]
+            values["shape_signature"] = writer.numbers(signature)
         elif old is not None and old.target(7) is not None:
             values["shape_signature"] = values["shape"]
         if new.content is not None:

@@ -7,7 +7,13 @@ from typing import Any
 
 from ..flatbuffer import Table
 
-Sizes = tuple[int | None, ...] | None
+#: Numbers, expressions, or None.
+Sizes = tuple[Any, ...] | None
+
+
+def open_sizes(shape: tuple[Any, ...]) -> list[Any]:
+    """The sizes that are not numbers."""
+    return [size for size in shape if not isinstance(size, int)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +22,7 @@ class Tensor:
 
     Attributes:
         number: in the subgraph.
-        shape: its sizes; None for an unknown one.
+        shape: its sizes.
         type: the number of its element type.
         like: the old tensor whose quantisation it has; None without one.
     """

@@ -20,7 +20,7 @@ from ..flatbuffer import Table
 from ..onnx.rewrites import constant_steps, last_shapes
 from ..onnx.sites import Kind
 from .broadcasts import find_site
-from .parts import NewOp, NewTensor, Sizes, Tensor
+from .parts import NewOp, NewTensor, Sizes, Tensor, open_sizes
 from .schema import DTYPES, NUMBERS, code_of
 from .tensors import shape_of
 
@@ -78,11 +78,9 @@ class Task:
             self._refuse(f"it has no operand {ref.position}")
         value = self.node.inputs[ref.position]
         assert value is not None
-        sizes = value.shape
         number = self.inputs[ref.position]
         table = self.subgraph.tensors[number]
-        known = None if sizes is None else tuple(n if isinstance(n, int) else None for n in sizes)
-        return Tensor(number, known, table.number(1, "int8"), table)
+        return Tensor(number, value.shape, table.number(1, "int8"), table)
 
     # Constants.
 
@@ -202,11 +200,7 @@ class Task:
         )
         own = self.subgraph.tensors[self.outputs[0]]
         output = self.node.outputs[0].shape
-        shape: Sizes = None
-        if output is not None:
-            shape = tuple(size if isinstance(size, int) else None for size in output)
-        if not last:
-            shape = self._planned(replace(self.node, inputs=values))
+        shape = output if last else self._planned(replace(self.node, inputs=values))
         tensor = Tensor(0, shape, own.number(1, "int8"), own)
         result = self._result(tensor, "inner", last=last)
         inputs = tuple(operand.number for operand in operands)
@@ -224,7 +218,7 @@ class Task:
             plan = site.plan(tuple(known))
         except BroadcastError as error:
             self._refuse(f"after the change it does not broadcast: {error.detail}")
-        return tuple(size if isinstance(size, int) else None for size in plan.shape)
+        return plan.shape
 
     def _number(self, step: RewriteStep) -> Tensor:
         dtype = str(step.attributes["dtype"])
@@ -247,10 +241,10 @@ class Task:
             self._refuse("a tensor with several scales would be moved")
         result = self._result(Tensor(0, shape, operand.type, operand.like), step.op, last=last)
         target = step.shape
-        if target is None and shape is not None and shape.count(None) <= 1:
+        if target is None and shape is not None and len(open_sizes(shape)) <= 1:
             smaller = operand.shape if step.op == "unsqueeze" else shape
             if self.editor.by_reshape or (smaller is not None and 1 not in smaller):
-                target = tuple(-1 if size is None else size for size in shape)
+                target = tuple(size if isinstance(size, int) else -1 for size in shape)
         if step.op == "expand":
             self._add("BROADCAST_TO", operand, result, self._list(target or ()))
         elif target is not None:
@@ -314,8 +308,7 @@ class Task:
             self._refuse(f"{step.op}: {error.detail}")
         truth = row.name in _TRUTHS or row.name.startswith("logical")
         kind = _BOOL if truth else operands[-1].type
-        shape = tuple(size if isinstance(size, int) else None for size in plan.shape)
-        result = self._result(Tensor(0, shape, kind), row.name, last=last)
+        result = self._result(Tensor(0, plan.shape, kind), row.name, last=last)
         inputs = tuple(part.number for part in operands)
         self.ops.append(NewOp(op, inputs, (result.number,)))
         return result
