@@ -15,7 +15,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ....core.alignment import Alignment, Attributes, Rule
-from ....core.rules import RULES
+from ....core.rules import RULES, right_aligned
 from ....engines.planning import rule_row
 from ....errors import Misfit, Reason
 from ....ops import OPS, find_op
@@ -69,8 +69,14 @@ def word(op: str) -> str:
 
 
 def _align_select(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
-    """SELECT: identical shapes, or a condition of one number or along axis 0."""
+    """SELECT: identical shapes, or a condition of one number or along axis 0.
+
+    Operands of one element each have any rank (2.3.0, run); the result's rank is then the file's.
+    """
     condition, first, second = shapes
+    if all(asker.is_one(size) for shape in shapes for size in shape):
+        rank, places = right_aligned(shapes)
+        return Alignment(rank, places, ((), (), ()))
     rank = len(first)
     same = len(second) == rank and all(map(asker.equal, first, second))
     if not same:
