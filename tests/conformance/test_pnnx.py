@@ -24,6 +24,8 @@ pnnx: Any = pytest.importorskip("pnnx", reason="the converter is an extra, not a
 ort: Any = pytest.importorskip("onnxruntime", reason="the reference is an extra, not a test need")
 
 import pnnx_networks  # noqa: E402
+from campaigns.models.exporter_forms import write_form  # noqa: E402
+from campaigns.models.exporter_sheet import Sheet  # noqa: E402
 from pnnx_models import BINARY, Broadcast, compound, generated  # noqa: E402
 
 from zerostride.models.audit.run import audit  # noqa: E402
@@ -272,3 +274,45 @@ def test_examples_marked_same_give_equal_numbers(
     wanted = session.run(None, feeds)[0]
     assert convert(content, tmp_path)
     assert equal(numbers(ncnn_ops, tmp_path, feeds), wanted)
+
+
+def _grouped(sizes: tuple[int | str, ...], number: float, after: bool) -> bytes:
+    """A GroupNorm as PyTorch exports it, or with other scales, or without its second Reshape."""
+    sheet = Sheet(np.random.default_rng(1), 17)
+    x = sheet.input("x", 1, 8, *sizes)
+    scale, bias = sheet.const(np.full(4, number)), sheet.const(np.zeros(4))
+    flat = sheet.reshape(x, 0, 4, -1)
+    y = sheet.op("InstanceNormalization", flat, scale, bias, epsilon=1e-5)
+    y = sheet.op("Reshape", y, sheet.op("Shape", x)) if after else y
+    sheet.output(sheet.op("Relu", y))
+    content: bytes = sheet.model().SerializeToString()
+    return content
+
+
+@pytest.mark.parametrize("after", [True, False])
+@pytest.mark.parametrize("number", [1.0, 2.0])
+@pytest.mark.parametrize("sizes", [(6,), (6, 5), ("h", 5)], ids=str)
+def test_normalised_groups(
+    ncnn_ops: Child, tmp_path: Path, sizes: tuple[int | str, ...], number: float, after: bool
+) -> None:
+    content = _grouped(sizes, number, after)
+    shape = (1, 8, *(6 if isinstance(size, str) else size for size in sizes))
+    feeds = {"x": np.random.default_rng(0).random(shape).astype(np.float32)}
+    wanted = ort.InferenceSession(content).run(None, feeds)[0]
+    same = convert(content, tmp_path) and equal(numbers(ncnn_ops, tmp_path, feeds), wanted)
+    (finding,) = judged(tmp_path).findings
+    assert (finding.verdict is Verdict.SAME) is same, finding.message
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_batch_of_a_fixed_size_is_judged_for_a_sample(
+    ncnn_ops: Child, tmp_path: Path, seed: int
+) -> None:
+    model = write_form("squeeze_excite", seed, fixed=True)
+    content = model.SerializeToString()
+    shape = [size.dim_value for size in model.graph.input[0].type.tensor_type.shape.dim]
+    x = np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)
+    wanted = ort.InferenceSession(content).run(None, {"x": x})[0]
+    assert convert(content, tmp_path)
+    assert equal(numbers(ncnn_ops, tmp_path, {"x": x[:1]}), wanted[:1])
+    assert judged(tmp_path).ok

@@ -19,6 +19,7 @@ from ..options import ModelOptions
 from ..reasons import Cause
 from ..transport.batch import BatchAxes, batch_axes
 from ..transport.converters import chosen, lone_site, met, note_of
+from ..transport.pnnx import as_group_norm, group_norms
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
 from .judge import BATCHLESS, Judge
 
@@ -133,16 +134,21 @@ def audited(
     judge, module = Judge(met(via, engine), via, batch, needs), module_of(graph)
     sites: dict[int, Site] = {}
     findings: dict[int, Finding] = {}
-    folded = shape_arithmetic(graph)
+    decided = dict.fromkeys(group_norms(graph), as_group_norm) if via == "pnnx" else {}
+    decided |= dict.fromkeys(shape_arithmetic(graph), counted)
     for done, node in enumerate(graph.nodes):
         site = module.find_site(node) or lone_site(node, via)
         if site is not None:
             finding = known(site, judge) or judge(site)
             sites[id(node)] = site
-            findings[id(node)] = counted(finding) if id(node) in folded else finding
+            findings[id(node)] = decided.get(id(node), _unchanged)(finding)
         if progress is not None:
             progress(done + 1, len(graph.nodes))
     return Audited(question, graph, module, judge, flow, sites, findings)
+
+
+def _unchanged(finding: Finding) -> Finding:
+    return finding
 
 
 def drops_batch(graph: Graph, engine: str) -> bool:

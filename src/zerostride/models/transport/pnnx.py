@@ -16,7 +16,11 @@ from ...core.plan import Plan
 from ...core.rules import RULES
 from ...derive.size_traps import Side
 from ...engines.model import Engine
+from ...errors import BroadcastError, Reason
+from ..findings import Finding, Verdict
 from ..formats.onnx.sites import Kind, Site
+from ..ir.graph import Graph, Node, Value
+from ..reasons import Cause
 from .ways import NotJudged, transport
 
 _SOURCE = "pnnx 20261020, run on generated models; insert_reshape_numpy_binaryop_broadcast.cpp"
@@ -63,9 +67,69 @@ def pnnx_transport(site: Site, engine: Engine) -> Side:
         NotJudged: nothing is known about it.
     """
     direct = transport(site, engine)
+    data = site.operands[0].shape
+    if site.node.op == "InstanceNormalization" and data is not None and len(data) == 3:
+        detail = (
+            "pnnx writes nn.InstanceNorm1d, a layer that ncnn does not have (of a GroupNorm that "
+            "PyTorch exported, unless pnnx is told all sizes)"
+        )
+        shapes = [part.shape for part in site.operands]
+        raise BroadcastError(detail, reason=Reason.NO_OP, shapes=shapes)
     if site.kind is not Kind.ELEMENTWISE:
         return direct
     if len(site.operands) > BINARY.get(site.node.op, 0):
         many = f" of {len(site.operands)} operands" if site.node.op in BINARY else ""
         raise NotJudged(f"what pnnx makes of {site.node.op}{many} is not known to work")
     return Side(RULE, {}, engine.name, direct.op)
+
+
+def group_norms(graph: Graph) -> frozenset[int]:
+    """Nodes, by identity, that pnnx makes a GroupNorm of together with the Reshapes around them.
+
+    PyTorch exports a GroupNorm so: an InstanceNormalization of groups, with scales of 1 and biases
+    of 0. pnnx needs the sizes of a sample (run: tests/conformance/test_pnnx.py).
+    """
+    nodes = [node for node in graph.nodes if node.op == "InstanceNormalization"]
+    if not nodes:
+        return frozenset()
+    makers = {id(value): node for node in graph.nodes for value in node.outputs}
+    readers: dict[int, list[Node]] = {}
+    for node in graph.nodes:
+        for value in node.inputs:
+            readers.setdefault(id(value), []).append(node)
+    kept = {id(value) for value in graph.outputs}
+    return frozenset(
+        id(node)
+        for node in nodes
+        if len(node.inputs) == 3
+        and node.inputs[0] is not None
+        and all(isinstance(size, int) for size in (node.inputs[0].shape or (None,))[1:])
+        and getattr(makers.get(id(node.inputs[0])), "op", "") == "Reshape"
+        and [after.op for after in readers.get(id(node.outputs[0]), ())] == ["Reshape"]
+        and id(node.outputs[0]) not in kept
+        and _all(node.inputs[1], 1)
+        and _all(node.inputs[2], 0)
+    )
+
+
+def _all(value: Value | None, number: float) -> bool:
+    """Whether a tensor is a constant of one repeated number."""
+    if value is None or not value.constant or value.missing is not None:
+        return False
+    return bool((value.data() == number).all())
+
+
+def as_group_norm(finding: Finding) -> Finding:
+    """The finding of such a node: the same."""
+    return replace(
+        finding,
+        verdict=Verdict.SAME,
+        reason=Cause.SAME_PLAN,
+        target=finding.source,
+        message="pnnx makes a GroupNorm of it and of the Reshapes around it",
+        fix=None,
+        witness=None,
+        notes=(),
+        when=None,
+        values=None,
+    )
