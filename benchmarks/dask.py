@@ -1,9 +1,9 @@
 """python -m benchmarks dask: fused functions of Dask arrays compared with dask.array's expressions.
 
 On one machine the two take turns, on the same chunks and the same threads; on worker processes (a
-cluster on this machine) each computes the same sum of chunks that lie in the workers' memory. 20 GB
-that nobody holds are reduced by a process of its own. Results are compared first. What more
-machines would do is calculated from these figures, and from what is said beside them.
+cluster on this machine) each computes the same sum of chunks that lie in the workers' memory. A
+separate process reduces 20 GB that are never held at once. Results are compared first. The times of
+more machines are calculated from these figures and the stated assumptions.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Reduced:
-    """What came of reducing an array that nobody holds."""
+    """The result of reducing an array that is never held at once."""
 
     gigabytes: float
     right: bool
@@ -351,7 +351,7 @@ def _print(figures: Figures) -> None:
 
 def _said(whole: Reduced) -> str:
     return (
-        f"{whole.gigabytes:.1f} GB of int64 that nobody holds: the sum is "
+        f"The sum of {whole.gigabytes:.1f} GB of int64, never held in memory at once: "
         f"{'right' if whole.right else 'WRONG'}, in {whole.seconds:.0f} s and "
         f"{whole.peak / 1e6:.0f} MB at most (limit 2000 MB)."
     )

@@ -197,7 +197,7 @@ def as_markdown(results: Results, why: str = "") -> str:
         "",
         *markdown_table([columns(results), *(cells(row, results) for row in results.rows)]),
         "",
-        "## What was aimed at",
+        "## Goals",
         "",
         *(f"- {goal_text(goal)}" for goal in judge(results)),
         "",

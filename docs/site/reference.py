@@ -126,7 +126,7 @@ def pages() -> dict[str, str]:
     listed = {name for subject in SUBJECTS for name in subject.names}
     missing = listed - set(zs.__all__)
     if missing:
-        raise SystemExit(f"docs/site/reference.py names what is not public: {sorted(missing)}")
+        raise SystemExit(f"docs/site/reference.py names private names: {sorted(missing)}")
     others = [name for name in zs.__all__ if name not in listed]
     elementwise = [name for name in others if _is_elementwise(name)]
     rest = [name for name in others if name not in elementwise]

@@ -84,7 +84,7 @@ def test_public_bugs_hold_on_the_engine(engine: str) -> None:
         holds(verified(model, engine))
 
 
-def test_a_shape_that_differs_is_an_outcome(tmp_path: Path) -> None:
+def test_differing_shape_is_an_outcome(tmp_path: Path) -> None:
     """ncnn keeps the 1 beside a 0; the next node has its answer all the same."""
     report = verified(one_op(tmp_path, "Add", (0, 3), (1, 3)), "ncnn", batch_axis=-1)
     differs, _ = report.checks

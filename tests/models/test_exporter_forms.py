@@ -67,7 +67,7 @@ def test_engines_deny_no_verdict(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FORMS)
-def test_the_forms_are_models(name: str, tmp_path: Path) -> None:
+def test_forms_are_valid_models(name: str, tmp_path: Path) -> None:
     ort = pytest.importorskip("onnxruntime", reason="reads the models")
     for seed in SEEDS:
         ort.InferenceSession(_written(name, seed, tmp_path), providers=["CPUExecutionProvider"])

@@ -95,7 +95,7 @@ def test_any_name_is_a_name(name: str) -> None:
     assert first.names == ("b" + name, name)
 
 
-def test_a_refusal_of_the_engine_names_no_other_node() -> None:
+def test_engine_refusal_names_only_its_node() -> None:
     nodes = [small.node("MatMulInteger", f"a b zero{k}", f"y{k}", name=f"n{k}") for k in range(2)]
     weights = {
         "b": np.ones((3, 4), np.uint8),

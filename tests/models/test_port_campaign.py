@@ -23,7 +23,7 @@ def test_same_seed_draws_the_same_valid_models() -> None:
     assert random_model(7, 0) != random_model(8, 0)
 
 
-def test_a_few_graphs_are_ported(capsys: pytest.CaptureFixture[str]) -> None:
+def test_few_random_graphs_are_ported(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["port", "--graphs", "8", "--seed", "3", "--json", "--target", "ncnn"]
     assert main([*words, "--target", "stablehlo"]) == 0
     tallies = json.loads(capsys.readouterr().out)

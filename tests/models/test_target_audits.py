@@ -211,7 +211,7 @@ def test_undocumented_op_is_unknown() -> None:
     ("target", "op"),
     [("coreml", "BitwiseAnd"), ("tosa", "Mod"), ("tensorrt", "GreaterOrEqual")],
 )
-def test_what_a_complete_list_lacks_is_refused(target: str, op: str) -> None:
+def test_op_outside_a_complete_list_is_refused(target: str, op: str) -> None:
     shapes = {"a": (2, 3), "b": (2, 3)}
     finding = small.site(op, shapes, target=target, options=ENGINE_ALONE)
     assert (finding.verdict, finding.reason) == ("refused", "no_op")

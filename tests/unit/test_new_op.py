@@ -93,7 +93,7 @@ assert "\\nfdim: Elementwise\\n" in generate.stub() and '    "fdim",\\n' in gene
 
 
 @pytest.mark.parametrize("fact", CHECKS)
-def test_a_row_gives_an_op(fact):
+def test_row_gives_an_op(fact):
     if "strict" in CHECKS[fact]:
         pytest.importorskip("array_api_strict", reason="its devices are what is tested")
     command = [sys.executable, "-c", ADD + CHECKS[fact], ROOT / "src/zerostride", ROOT / "docs"]

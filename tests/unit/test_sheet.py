@@ -34,7 +34,7 @@ def test_every_reason_has_one_code() -> None:
     )
 
 
-def test_a_finding_has_the_code_of_its_reason() -> None:
+def test_finding_has_the_code_of_its_reason() -> None:
     for finding in audit_report().findings:
         assert finding.code == code_of(finding.reason)
     data = json.loads(audit_report().to_json())
@@ -69,7 +69,7 @@ def test_equal_plans_are_drawn_once_and_whole() -> None:
 
 
 @pytest.mark.parametrize("target", ["ncnn", "openvino"])
-def test_a_divergence_is_carried_with_its_source(target: str) -> None:
+def test_divergence_has_its_source(target: str) -> None:
     from zerostride.engines import ENGINES
 
     shapes = {"ncnn": ((5, 5), (5,)), "openvino": ((2,) * 13, (1,) * 13)}[target]
