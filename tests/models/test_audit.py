@@ -96,6 +96,7 @@ def weights(*shapes: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
     return {f"w{k}": shape for k, shape in enumerate(shapes)}
 
 
+NO_BATCH = {"options": {"batch_axis": -1}}
 ROWS: list[tuple[str, str, tuple[int, ...], list[tuple[int, ...]], str, str, dict[str, Any]]] = [
     # op, target, x, weights, verdict, reason, attributes
     ("Add", "ncnn", (1, 3, 4, 5), [(1, 3, 1, 1)], "same", "same_plan", {}),
@@ -152,8 +153,17 @@ ROWS: list[tuple[str, str, tuple[int, ...], list[tuple[int, ...]], str, str, dic
         {},
     ),
     ("BatchNormalization", "ncnn", (1, 3, 4, 4), [(3,)] * 4, "same", "same_plan", {}),
-    ("BatchNormalization", "ncnn", (2, 3, 4, 4), [(3,)] * 4, "different", "silent", {}),
-    ("BatchNormalization", "ncnn", (3, 3, 4, 4), [(3,)] * 4, "different", "other_alignment", {}),
+    ("BatchNormalization", "ncnn", (2, 3, 4, 4), [(3,)] * 4, "same", "same_plan", {}),
+    ("BatchNormalization", "ncnn", (2, 3, 4, 4), [(3,)] * 4, "different", "silent", NO_BATCH),
+    (
+        "BatchNormalization",
+        "ncnn",
+        (3, 3, 4, 4),
+        [(3,)] * 4,
+        "different",
+        "other_alignment",
+        NO_BATCH,
+    ),
     ("InstanceNormalization", "numpy", (1, 3, 4, 4), [(3,)] * 2, "refused", "extent_mismatch", {}),
     ("InstanceNormalization", "ncnn", (1, 3, 4), [(3,)] * 2, "different", "silent", {}),
     ("InstanceNormalization", "torch", (1, 3, 4), [(3,)] * 2, "same", "same_plan", {}),
