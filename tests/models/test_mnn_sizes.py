@@ -197,7 +197,7 @@ def test_slice_has_the_requested_size(file: Path, counts: tuple[int, int]) -> No
         assert "x_" in text_of(file, "y")
 
 
-@pytest.mark.parametrize(("rows", "reason"), [(2, "folded"), (-1, "not_measured")])
+@pytest.mark.parametrize(("rows", "reason"), [(2, "folded"), (-1, "no_op")])
 def test_index_independent_of_open_sizes_is_folded(file: Path, rows: int, reason: str) -> None:
     """The converter wraps indices, too: ``(index + size) mod size``."""
     model = Model()
