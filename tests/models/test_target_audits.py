@@ -171,7 +171,9 @@ def test_litert_gpu_treats_constants_and_inputs_differently() -> None:
     constant = small.site("Add", {"a": (2, 3, 4, 5)}, {"b": (5,)}, target="litert-gpu")
     assert constant.verdict == "same"
     both = small.site("Add", {"a": (2, 1, 4, 5)}, {"b": (3, 1, 1)}, target="litert-gpu")
-    assert both.verdict == "different"
+    assert (both.verdict, both.reason) == ("refused", "rank")  # ADD checks its ranks first
+    unchecked = small.site("Sub", {"a": (2, 1, 4, 5)}, {"b": (3, 1, 1)}, target="litert-gpu")
+    assert unchecked.verdict == "different"
 
 
 def test_exchange_is_proposed_only_for_reversible_ops() -> None:
@@ -203,8 +205,14 @@ def test_report_marks_facts_that_were_only_read() -> None:
 
 
 def test_undocumented_op_is_unknown() -> None:
-    finding = judged("litert-gpu", (2, 3), (3,), op="BitwiseAnd")
+    finding = judged("tensorrt", (2, 3), (2, 3), op="StringConcat")
     assert (finding.verdict, finding.reason) == ("unknown", "not_measured")
+
+
+def test_op_without_a_parser_is_left_to_the_cpu() -> None:
+    """model_builder.cc has one parser for each op that the delegate takes."""
+    finding = judged("litert-gpu", (2, 3), (2, 3), op="BitwiseAnd")
+    assert (finding.verdict, finding.reason) == ("refused", "no_op")
 
 
 @pytest.mark.parametrize(

@@ -208,6 +208,38 @@ def bhwc(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Ali
     return Alignment(rank, tuple(places), ((), *[range(rank)] * (len(shapes) - 1)))
 
 
+def bhwc_sum(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """ADD and MUL of LiteRT's GPU delegate, which checks their ranks before it lays them out."""
+    _check_sum(asker, shapes)
+    return bhwc(asker, shapes, attributes)
+
+
+def constant_sum(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """ADD and MUL of a constant, which is aligned right after the same check."""
+    _check_sum(asker, shapes)
+    rank, mapping = right_aligned(shapes)
+    every = range(rank)
+    return Alignment(rank, mapping, (every,) * len(shapes))
+
+
+def _check_sum(asker: Asker, shapes: tuple[Shape, ...]) -> None:
+    """Ranks above 1 are equal, but for three pairs of shapes.
+
+    Source: tflite/tools/versioning/gpu_compatibility.cc, CheckAddMulBroadcastCompatibility.
+    """
+    short, long = sorted(shapes[:2], key=len)
+    if len(short) in (0, 1, len(long)):
+        return
+    if len(long) == 4:
+        single = asker.is_one(long[0])
+        if single and (len(short) == 3 or all(map(asker.is_one, short))):
+            return
+        if len(short) == 2 and asker.equal(long[0], short[0]) and asker.equal(long[3], short[1]):
+            return
+    detail = f"ADD and MUL of ranks {len(long)} and {len(short)} are not taken in these sizes"
+    raise Misfit(Reason.RANK, detail)
+
+
 def bhwc_select(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
     """SELECT_V2 of LiteRT's GPU delegate: values have the result's shape, or are one number.
 

@@ -79,7 +79,8 @@ class Engine:
         ops: ops that differ from the rest, by canonical name or by the engine's own.
         typed: ops that differ on an element type, by canonical name and NumPy's name of the type.
         dynamic: ops that differ if a model is compiled before its sizes are known.
-        constants: rules for an operand that is a constant of the model; empty: the same rules.
+        constants: rules for an operand that is a constant of the model: by canonical name of op,
+            and one under its own name for the rest; empty: the same rules.
         tensor_rank: the most axes of any tensor; None if only ops have limits.
         keeps: −1 in a target keeps the extent of the data's axis there.
         divergences: see :class:`Divergence`; they include refused and wrong dtypes.
@@ -89,6 +90,8 @@ class Engine:
         also: older releases that were measured and behave like `release`.
         samples: the source of the fact that its ops see one sample at a time, so that converters
             remove the batch axis from every tensor. Empty: they see the batch.
+        leaves: of a delegate, the reasons for which it leaves an op to the CPU; for others it does
+            not start at all. Empty: the engine is no delegate.
     """
 
     name: str
@@ -110,6 +113,7 @@ class Engine:
     has: frozenset[str] = frozenset()
     also: tuple[str, ...] = ()
     samples: str = ""
+    leaves: frozenset[Reason] = frozenset()
 
     @property
     def measured(self) -> tuple[str, ...]:

@@ -73,6 +73,19 @@ _BHWC_SELECT = replace(
     "out as batch, height, width, channels by its own rank.",
     silent=frozenset({Reason.EXTENT_MISMATCH, Reason.WRONG_RESULT}),
 )
+_BHWC_SUM = replace(BHWC, align=aligns.bhwc_sum, summary=f"{BHWC.summary} Ranks are checked.")
+_CONSTANT_SUM = replace(
+    BHWC_CONSTANT, align=aligns.constant_sum, summary=f"{BHWC_CONSTANT.summary} Ranks are checked."
+)
+_GPU_CHECK = (
+    "google-ai-edge/LiteRT of 2026-08, tflite/tools/versioning/gpu_compatibility.cc, "
+    "CheckAddMulBroadcastCompatibility: read"
+)
+#: Its ops of the op table: the parsers that model_builder.cc has.
+_GPU_OPS = frozen(
+    "add subtract multiply divide floor_divide remainder pow maximum minimum squared_difference "
+    "equal not_equal less less_equal greater greater_equal logical_and where prelu"
+)
 _SAME = replace(NONE_RULE, align=aligns.identical, operands=(2, 2))
 _CHOSEN = replace(
     _SAME,
@@ -154,17 +167,28 @@ LITERT_GPU = Engine(
     rows(BHWC, source=_GPU),
     ops=MappingProxyType(
         {
+            **dict.fromkeys(
+                ("add", "multiply"),
+                rows(_BHWC_SUM, source=f"{_GPU_CHECK}; {_GPU}"),
+            ),
             "where": rows(
                 _BHWC_SELECT,
                 source="google-ai-edge/LiteRT of 2026-08, tflite/tools/versioning/"
                 "gpu_compatibility.cc, CheckSelectV2GpuDelegateCompatibility; "
                 "tflite/delegates/gpu/common/tasks/select_v2.cc: read",
-            )
+            ),
         }
     ),
-    constants=rows(BHWC_CONSTANT, source=_GPU),
+    constants=MappingProxyType(
+        {
+            **rows(BHWC_CONSTANT, source=_GPU),
+            **dict.fromkeys(("add", "multiply"), replace(_CONSTANT_SUM, source=_GPU_CHECK)),
+        }
+    ),
     tensor_rank=4,
     run=False,
+    has=_GPU_OPS,
+    leaves=frozenset({Reason.RANK_LIMIT, Reason.RANK, Reason.NO_OP, Reason.DTYPE}),
     divergences=(
         Divergence(
             "operands of unequal ranks, neither a constant, are misaligned and nothing is said: "

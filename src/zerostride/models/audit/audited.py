@@ -21,6 +21,7 @@ from ..transport.batch import BatchAxes, batch_axes
 from ..transport.converters import chosen, lone_site, met, note_of
 from ..transport.pnnx import as_group_norm, group_norms
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
+from .delegated import with_outcomes
 from .judge import BATCHLESS, Judge
 
 #: Called with the number of nodes done and of all.
@@ -107,6 +108,9 @@ class Audited:
             notes.append(way)
         if not engine.run:
             notes.append(f"{engine.name} {engine.release} was read about, not run: {engine.source}")
+        kinds = {site.node.path: site.kind for site in self.sites.values()}
+        findings, clean = with_outcomes(engine, kinds, findings)
+        notes += clean
         advised = tuple(with_advice(self.graph, findings))
         path, release = self.graph.path, engine.release
         return Report(path, engine.name, via, release, advised, tuple(notes), needs)

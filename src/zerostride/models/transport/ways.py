@@ -67,9 +67,9 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
             _check_has(engine, site, op)
         _check_opset(engine, site)
         row = rule_row(None, engine=engine, op=op)
-        plain = engine.constants and op not in engine.ops
-        if plain and _with_small_constant(site) and not _whole_constant(site, engine):
-            row = next(iter(engine.constants.values()))
+        fixed = engine.constants and site.kind is not Kind.WHERE
+        if fixed and _with_small_constant(site) and not _whole_constant(site, engine):
+            row = engine.constants.get(op or "") or next(iter(engine.constants.values()))
         if op is not None and op in engine.dynamic and _compiled_open(site):
             row = next(iter(engine.dynamic[op].values()))
         kept = {k: v for k, v in site.attributes.items() if k in row.attributes and v is not None}
@@ -147,6 +147,8 @@ def _last_axes(site: Site) -> Mapping[str, Any]:
 def _with_small_constant(site: Site) -> bool:
     """Whether an operand is a constant of no more elements than the others."""
     counts = [_elements(part.shape) for part in site.operands]
+    if any(part.constant and n == 1 for part, n in zip(site.operands, counts, strict=True)):
+        return True
     if None in counts:
         return False
     numbers = [count for count in counts if count is not None]

@@ -38,7 +38,7 @@ def _binary(words: Words) -> None:
 
 def _where(words: Words) -> None:
     """The condition of the older op may be a vector along axis 0."""
-    condition, a, b = words.inputs()
+    condition, a, b = (words.input(k) for k in range(3))
     if words.node.op == "SELECT" and condition.shape is not None and len(condition.shape) == 1:
         ones = [1] * (words.rank(1) - 1)
         condition = words.op("Reshape", condition, words.ints(-1, *ones))

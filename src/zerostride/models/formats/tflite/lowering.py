@@ -24,7 +24,7 @@ def lower(node: Node) -> tuple[Node, ...] | None:
     if node.domain == "":
         return (node,)
     row = ROWS.get(node.op) if node.domain == "litert" else None
-    if row is None:
+    if row is None or not (node.outputs or node.bodies):
         return None
     writer = Words(node)
     try:
