@@ -26,9 +26,9 @@ def saved(folder: Path, content: Any) -> Path:
 def everything(path: Path) -> None:
     """Every function on the file, with whatever it says; none of the errors is an internal one."""
     sys.path.insert(0, str(FUZZ))
-    import fuzz_commands
+    import every_command
 
-    for use in (fuzz_commands.audit, fuzz_commands.port, fuzz_commands.shapes, fuzz_commands.run):
+    for use in (every_command.audit, every_command.port, every_command.shapes, every_command.run):
         for number in range(len(zs.engines.ENGINES)):
             try:
                 use(path, number)

@@ -177,12 +177,13 @@ import os, signal
 import zerostride.models.audit.many as many
 real = many.judged
 def judged(model, target, options):
-    if "crash" in model:
+    name = os.path.basename(model)
+    if "crash" in name:
         os.kill(os.getpid(), signal.SIGSEGV)
-    if "exit" in model:
+    if "exit" in name:
         os.write(2, b"first line\\nlast \\x1b[31mwords\\n")
         os._exit(7)
-    if "noise" in model:
+    if "noise" in name:
         os.write(1, b"a library prints\\n" * 1000)
     return real(model, target, options)
 many.judged = judged
