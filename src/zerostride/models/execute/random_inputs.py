@@ -66,4 +66,7 @@ def _one(graph: Graph, position: int, value: Value, seed: int) -> Array:
         room(shape, dtype)
     except ValueError as error:
         raise ZerostrideError(f"{where}: {error}") from None
-    return random_array(np.random.default_rng([seed, position]), tuple(shape), dtype)
+    try:
+        return random_array(np.random.default_rng([seed, position]), tuple(shape), dtype)
+    except MemoryError as error:
+        raise ZerostrideError(f"{where}: {error}") from None
