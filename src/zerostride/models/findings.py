@@ -16,6 +16,7 @@ from ..errors import BroadcastError
 from ..sizes.condition import Condition
 from .flow.needs import Need
 from .ir.memory import uncollected
+from .ir.origin import Origin
 from .reasons import code_of
 from .report_json import json_number, json_text
 from .sources import evidence
@@ -87,6 +88,8 @@ class Finding:
             where sizes do not decide it.
         values: example sizes for which it holds, by name.
         divergences: the rows of the engine's table behind it.
+        origin: the line of PyTorch source that the node was exported from, if the file names it.
+        source_fix: that line after the fix, as PyTorch code.
     """
 
     node: str
@@ -103,6 +106,8 @@ class Finding:
     when: Condition | None = None
     values: Mapping[str, int] | None = None
     divergences: tuple[Divergence, ...] = ()
+    origin: Origin | None = None
+    source_fix: str | None = None
 
     @property
     def code(self) -> str:
@@ -132,6 +137,8 @@ class Finding:
             "notes": lambda: self.notes,
             "when": lambda: None if self.when is None else str(self.when),
             "values": lambda: None if values is None else dict(values),
+            "origin": lambda: self.origin and asdict(self.origin),
+            "source_fix": lambda: self.source_fix,
         }
 
     def as_dict(self) -> dict[str, Any]:

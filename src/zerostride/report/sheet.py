@@ -103,10 +103,14 @@ class Sheet:
         """Counter-example, fix, conditions, notes."""
         finding = self.finding
         sections = []
+        if finding.origin is not None:
+            sections.append(Section("written at", ((shown(finding.origin), "code"),)))
         if finding.witness is not None:
             sections.append(Section("shown by", _witness(finding.witness)))
         if finding.fix is not None:
             sections.append(Section("fix", ((self.fix, "fix"),)))
+        if finding.source_fix is not None:
+            sections.append(Section("fix in PyTorch", ((shown(finding.source_fix), "fix"),)))
         if finding.when is not None:
             spans: tuple[tuple[str, str], ...] = ((shown(finding.when), "code"),)
             if finding.values:

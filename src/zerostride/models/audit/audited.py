@@ -23,6 +23,7 @@ from ..transport.pnnx import as_group_norm, group_norms
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
 from .delegated import with_outcomes
 from .judge import BATCHLESS, Judge
+from .source_lines import at_source, operations_by_line
 
 #: Called with the number of nodes done and of all.
 Progress = Callable[[int, int], None]
@@ -140,12 +141,14 @@ def audited(
     findings: dict[int, Finding] = {}
     decided = dict.fromkeys(group_norms(graph), as_group_norm) if via == "pnnx" else {}
     decided |= dict.fromkeys(shape_arithmetic(graph), counted)
+    lines = operations_by_line(graph)
     for done, node in enumerate(graph.nodes):
         site = module.find_site(node) or lone_site(node, via)
         if site is not None:
             finding = known(site, judge) or judge(site)
             sites[id(node)] = site
-            findings[id(node)] = decided.get(id(node), _unchanged)(finding)
+            finding = decided.get(id(node), _unchanged)(finding)
+            findings[id(node)] = finding if node.origin is None else at_source(finding, node, lines)
         if progress is not None:
             progress(done + 1, len(graph.nodes))
     return Audited(question, graph, module, judge, flow, sites, findings)

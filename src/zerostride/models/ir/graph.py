@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ...errors import ModelError, printable
 from ...sizes import MAX_RANK
 from ...sizes.dim import Dim, Number
+from .origin import Origin
 
 Array = npt.NDArray[Any]
 #: A size as a file gives it: a number, a symbol's name, or None if unknown.
@@ -119,6 +120,7 @@ class Node:
         scope: names of the nodes whose bodies contain this node, outermost first.
         bodies: the graphs that it runs (branches of an If, the body of a Loop).
         place: its place in the file; None for a node that the reader added.
+        origin: the line of source that it was exported from, if the file names it.
     """
 
     name: str
@@ -131,6 +133,7 @@ class Node:
     scope: tuple[str, ...] = ()
     bodies: tuple[Body, ...] = ()
     place: Place | None = None
+    origin: Origin | None = None
 
     @property
     def path(self) -> str:
@@ -230,6 +233,7 @@ class Graph:
                 old.scope,
                 tuple(map(body, old.bodies)),
                 old.place,
+                old.origin,
             )
 
         def body(old: Body) -> Body:

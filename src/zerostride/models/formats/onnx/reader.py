@@ -20,6 +20,7 @@ from ....sizes import MAX_RANK
 from ....sizes.dim import Dim
 from ...ir.files import content
 from ...ir.graph import Body, FileShape, FileSize, Graph, Node, Place, Value, long_shapes
+from ...ir.origin import Origin, origin_of
 from .functions import MOST_ROUNDS, write_out
 from .isolated_inference import infer_apart
 from .light import light
@@ -312,7 +313,19 @@ class _Reader:
         for value in outputs:
             if value.name:
                 names[value.name] = value
-        return Node(name, op, domain, version, operands, outputs, attributes, scope, bodies, place)
+        return Node(
+            name,
+            op,
+            domain,
+            version,
+            operands,
+            outputs,
+            attributes,
+            scope,
+            bodies,
+            place,
+            _origin(file_node),
+        )
 
     def _output(
         self,
@@ -370,6 +383,12 @@ class _Reader:
         del result.input[len(body.input) :]
         del result.initializer[len(body.initializer) :]
         return result
+
+
+def _origin(node: onnx.NodeProto) -> Origin | None:
+    entries = {entry.key: entry.value for entry in node.metadata_props}
+    readable = all(map(_is_text, (*entries, *entries.values())))
+    return origin_of(entries) if entries and readable else None
 
 
 def _is_text(name: object) -> bool:
