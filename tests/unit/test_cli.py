@@ -425,7 +425,7 @@ def test_audit_json_keeps_its_form(run: Run) -> None:
     keys += " changes output checks"
     assert data.keys() == set(keys.split())
     keys = "node op operands source target verdict reason code message fix witness notes"
-    keys += " when values"
+    keys += " when values origin source_fix"
     assert all(row.keys() == set(keys.split()) for row in data["findings"])
     assert sum(data["counts"].values()) == len(data["findings"])
 
