@@ -91,7 +91,7 @@ class Judge:
                 [
                     None
                     if value is None
-                    else (value.shape, value.constant, value.computed_type, batch.of(value))
+                    else (value.shape, value.constant, value.types, batch.of(value))
                     for value in node.inputs
                 ]
             ),

@@ -21,7 +21,7 @@ from ...sizes.condition import Condition
 from ..findings import Finding, Verdict, Witness
 from ..formats.onnx.sites import Kind, Operand, Site
 from ..transport.batch import Sample
-from ..transport.element_types import KERNELS, UNFIT
+from ..transport.element_types import KERNELS, QUANTISED, UNFIT
 from ..transport.pnnx import RULE as PNNX
 from ..transport.pnnx import reshaped
 from ..transport.ways import canonical
@@ -144,6 +144,11 @@ class Carried:
     @property
     def unfit(self) -> Divergence | None:
         """Why the engine does not carry the op on this dtype, whatever the shapes."""
+        tensors = [part.tensor for part in self.site.operands if part.tensor is not None]
+        stored = {value.dtype for value in tensors if value.quantised is not None}
+        for row in QUANTISED.get((self.engine.name, self.op), ()) if stored else ():
+            if stored & row.dtypes:
+                return row
         unfit = UNFIT.get((self.engine.name, self.site.stands_for))
         if unfit is not None and self._element in unfit.dtypes:
             return unfit

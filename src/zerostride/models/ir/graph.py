@@ -100,6 +100,11 @@ class Value:
         return self.dtype if self.quantised is None else "float32"
 
     @property
+    def types(self) -> tuple[str | None, str | None]:
+        """The stored element type, and the type that an op computes with."""
+        return self.dtype, self.computed_type
+
+    @property
     def known(self) -> bool:
         """Whether every size is a number."""
         return self.shape is not None and all(isinstance(size, int) for size in self.shape)

@@ -63,6 +63,30 @@ UNFIT: Mapping[tuple[str, str], Divergence] = MappingProxyType(
         },
     }
 )
+_BY_QUANTISED = "tests/conformance/test_tflite.py, run: LiteRT 2.3.0"
+
+
+def _quantised(text: str, effect: Reason, dtypes: str) -> Divergence:
+    names = frozenset(dtypes.split())
+    return Divergence(text, effect, _BY_QUANTISED, strikes=always, dtypes=names)
+
+
+_NONE = "the op takes no quantised tensor of that type"
+_RAW = "the op computes with the stored numbers, and ignores scales and zero points"
+#: Ops that refuse quantised tensors of these stored types, or get them wrong, by canonical name.
+QUANTISED: Mapping[tuple[str, str], tuple[Divergence, ...]] = MappingProxyType(
+    {
+        ("litert", "pow"): (_quantised(_NONE, Reason.DTYPE, "int8 uint8 int16"),),
+        ("litert", "squared_difference"): (_quantised(_NONE, Reason.DTYPE, "uint8 int16"),),
+        **dict.fromkeys(
+            (("litert", "floor_divide"), ("litert", "remainder")),
+            (
+                _quantised(_NONE, Reason.DTYPE, "uint8"),
+                _quantised(_RAW, Reason.WRONG_RESULT, "int8 int16"),
+            ),
+        ),
+    }
+)
 #: Kernels that only some op sets have (True) or lack (False): op sets and element types. The row
 #: of the engine describes the newest op set.
 KERNELS: Mapping[tuple[str, str], tuple[range, frozenset[str], bool]] = MappingProxyType(

@@ -1,0 +1,58 @@
+"""Quantised tensors of LiteRT's files: verdicts against the interpreter."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zerostride.models.findings import Outcome
+from zerostride.runtimes.verify.checks import verify
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
+
+import tflite_files
+
+pytest.importorskip("ai_edge_litert", reason="LiteRT runs the ops")
+
+_QUANTISED = (
+    "ADD SUB MUL DIV MAXIMUM MINIMUM POW FLOOR_DIV FLOOR_MOD SQUARED_DIFFERENCE PRELU EQUAL"
+)
+_QUANTISED += " NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL SELECT_V2 BROADCAST_TO"
+
+#: Element-wise ops with quantised kernels, or that may be written so.
+OPS = "ADD SUB MUL DIV MAXIMUM MINIMUM POW FLOOR_DIV FLOOR_MOD SQUARED_DIFFERENCE PRELU EQUAL "
+OPS += "NOT_EQUAL LESS LESS_EQUAL GREATER GREATER_EQUAL SELECT_V2 BROADCAST_TO"
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
+@pytest.mark.parametrize("op", OPS.split())
+def test_quantised_ops_are_judged_as_they_run(op: str, dtype: str, tmp_path: Path) -> None:
+    """A `same` agrees with the interpreter; an op that it refuses or gets wrong is not `same`."""
+    model = tflite_files.Model()
+    graph = model.main
+    scale: dict[str, Any] = {"scales": (0.1,), "zeros": (0 if dtype == "int16" else 3,)}
+    names = ["x", "s"]
+    if op == "SELECT_V2":
+        names.insert(0, graph.input("c", 2, 1, dtype="bool"))
+    graph.input("x", 2, 3, dtype=dtype, **scale)
+    if op == "BROADCAST_TO":
+        graph.constant("s", np.array([4, 2, 3], np.int32))
+    else:
+        graph.input("s", 3, dtype=dtype, **scale)
+    kept = op in ("MAXIMUM", "MINIMUM", "SELECT_V2", "BROADCAST_TO")
+    if op in ("EQUAL", "NOT_EQUAL") or op.startswith(("LESS", "GREATER")):
+        graph.add("y", (2, 3), "bool")
+    else:
+        graph.add("y", (2, 3), dtype, **(scale if kept else {**scale, "scales": (0.2,)}))
+    graph.op(op, " ".join(names), "y", pot_scale_int16=False)
+    graph.output("y")
+    report = verify(model.write(tmp_path / "m.tflite"), "litert", cache=False)
+    (finding,), (check,) = report.findings, report.checks
+    if finding.verdict == "same":
+        assert check.outcome is Outcome.AGREES, check.detail
+    else:
+        assert finding.verdict == ("refused" if finding.reason == "dtype" else "different")
