@@ -36,16 +36,23 @@ _EXACT = MappingProxyType(
         "lines": "softsign hard_sigmoid hard_swish shrink",
     }
 )
-#: The rest are bounded in units in the last place of the result, or of 16-bit results by 1.
+#: Results of `_BOUNDED`, in units in the last place; 16-bit results by 1.
 BOUND = 4.0
 #: By op and bytes, where it is another. The argument of an exponential is rounded before, and that
 #: error counts as many times as the argument is large, up to 745; where the exponential is
 #: subnormal it has few digits, which `swish` multiplies by x.
 BOUNDS = MappingProxyType({("gelu", 8): 64.0, ("gelu_tanh", 8): 2500.0, ("swish", 8): 1e5})
+#: Ops whose result is bounded by `BOUND` or `BOUNDS`.
+_BOUNDED = MappingProxyType(
+    {
+        "functions": "exp expm1 log log1p log2 log10 pow sin cos tan asin acos atan atan2 sinh cosh "
+        "tanh asinh acosh atanh erf sigmoid rsqrt hypot logaddexp logaddexp2 elu celu selu gelu "
+        "gelu_tanh softplus mish swish"
+    }
+)
 #: Family of every op of the table; "functions" are those that are not exact.
 FAMILIES: Mapping[str, str] = MappingProxyType(
-    dict.fromkeys(OPS, "functions")
-    | {op: family for family, names in _EXACT.items() for op in names.split()}
+    {op: family for family, names in (_EXACT | _BOUNDED).items() for op in names.split()}
 )
 #: Either zero will do. (ml_dtypes' sign of bfloat16 -0 is -0, NumPy's own +0.)
 _EITHER_ZERO = frozenset({"maximum", "minimum", "fmax", "fmin", "clip"})

@@ -9,8 +9,8 @@
 //   by(y)                       a function like of(x)
 //   block_by(y)                 a function like block(x, out)
 //
-// The functions are declared here alone. A family's own file includes rows.h, which defines them,
-// and so compiles that family; table.cpp needs nothing but their addresses.
+// This file only declares the functions; rows.h defines them. The .cpp file of each kernel family
+// includes rows.h and so compiles that family. table.cpp needs only the addresses.
 #pragma once
 
 #include "kernels.h"

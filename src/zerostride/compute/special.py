@@ -1,4 +1,4 @@
-"""Functions of one tensor that NumPy lacks: erf, sigmoid, activations, casts.
+"""The reference of ops on one tensor that NumPy lacks: erf, sigmoid, activations, casts.
 
 Dtypes: `relu` keeps its operand's. The others compute floats: an integer or truth value is computed
 in the float that `numpy.exp` has for it (float16 for 8 bits, float32 for 16, else float64), and

@@ -128,7 +128,7 @@ def align_ncnn(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignm
     """Left-aligned; a vector whose length differs from the other's outermost extent is
     right-aligned.
 
-    A scalar is a vector of length 1.
+    A scalar stretches along every axis. The result of two scalars is a vector of length 1.
     """
     a, b = shapes
     rank = max(len(a), len(b), 1)

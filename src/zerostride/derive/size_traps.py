@@ -5,9 +5,9 @@ differ on others: on ncnn (3, 5) + (5,) means the same as in NumPy, and (5, 5) +
 :class:`Trap` names the condition and carries shapes that fulfil it, planned under both rules.
 
 The search runs the align functions again with sizes that record their axis. Each question that a
-rule then asks ("is axis 0 of x equal to axis 0 of y?") is a place where it may turn. For each
-question, result axes get other extents until the answer turns. The broadcast otherwise stays the
-same: stretched axes still stretch, and equal ones stay equal.
+rule then asks ("is axis 0 of x equal to axis 0 of y?") may have another answer at other sizes. For
+each question, the search changes extents of result axes until the answer changes. Everything else
+stays the same: stretched axes still stretch, and equal axes stay equal.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Alignments of engines that no rule in `rules` describes. They were measured, not read."""
+"""Align functions of single engines, measured on them; `core.rules` has those of documents."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Divergence:
         source: the source of the fact.
         run: whether it was run (True) or only read.
         strikes: tells whether it affects a given valid plan; it asks about sizes through the Asker.
-            None if it affects no single plan.
+            None: no shape decides whether it strikes; it is listed, and refuses no plan.
         rank: the least rank of an affected result.
         rules: the rules whose plans it affects; empty: all.
         ops: the ops that it concerns, by canonical name; empty: all.

@@ -20,7 +20,7 @@ FACTS = MappingProxyType(
         "logical": "takes its operands as truth values: numbers other than 0 are true",
         "truths": "takes truth values as they are, beside numbers",
         "square": "its result is a square: the gradient of its root is 0 where it is 0",
-        "width": "is of a number's bits: its values in 16 bits are not those of float32 rounded",
+        "width": "depends on the bit pattern: a float16 result is not the float32 result rounded",
         "modular": "gives the same low bits for operands with the same low bits",
         "ordered": "depends on its operands' order alone",
     }

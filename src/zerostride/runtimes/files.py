@@ -1,7 +1,7 @@
 """Any tensors of a model file, computed by its engine in a child process.
 
-Verification compares a model's outputs; a search for the first difference asks for the tensors
-between inputs and outputs, too. Time and memory are bounded by the process.
+A tensor may be an output of the model or lie between inputs and outputs. The process bounds time and
+memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def tensors(
     Args:
         process: the engine; its limits of time and memory hold.
         file: a file of a format that the engine runs (`runners.RUNNERS`).
-        inputs: arrays by the names of the inputs; in order where the file has other names.
+        inputs: arrays by input name. If the file has other names, they are matched by order.
         wanted: names of tensors in the file.
         outputs: `wanted` are the outputs of the model that the file was made from: in order where
             the file has other names.

@@ -75,7 +75,7 @@ class Judge:
         return _planned(site, shapes, related(self.needs, shapes))
 
     def key(self, site: Site) -> Hashable:
-        """Everything of a site but names that a verdict may depend on."""
+        """All parts of a site that can change its verdict. Names are left out."""
         node, batch = site.node, self.batch
         return (
             site.kind,

@@ -34,15 +34,15 @@ def audit(
 ) -> Report:
     """Judges every broadcast of a model against what `target` would make of it.
 
-    Each node is judged as if carried over op for op. Of every node that may broadcast there is a
-    finding; what cannot be judged is `unknown`.
+    Each node is judged as if carried over op for op. There is one finding for each node that may
+    broadcast; its verdict is `unknown` if the node cannot be judged.
 
     Args:
         model: a model file; its format is known by the end of its name.
         target: an engine's name.
         via: judge what this converter makes of each node, not the node itself: "pnnx" for ncnn,
-            "onnx-parser" for TensorRT, "mnnconvert" for MNN; "none": op for op. None: the last two
-            where the model is an ONNX file, which gets to these engines through them, else "none".
+            "onnx-parser" for TensorRT, "mnnconvert" for MNN; "none": op for op. Default: for an
+            ONNX model, onnx-parser (TensorRT) or mnnconvert (MNN); otherwise no converter.
         batch_axis: for engines without a batch axis, which axis of the model's inputs it is; −1 for
             none. None: axis 0 where its extent is 1.
         facts: what is known of sizes that the model leaves open: "N >= 1", or a list of such.

@@ -1,11 +1,15 @@
 """The formats of model files: one row each, and the lookup of a file's reader.
 
-A format is a module of this package with the four functions of :class:`FormatModule` and a row of
-`FORMATS`. No other code depends on the format of a graph. Common parts of the functions:
-`..ir.files` reads untrusted bytes and sections of weights, `Value.with_numbers` keeps the numbers
-of small constants, `child` asks a package in a child process, `site_rows` and `onnx.sites` find
-broadcasts like those of ONNX's ops, `lowering` translates nodes by a table with a row per op type,
-`..ir.moves` has the shapes of a rewrite's steps for `edit`.
+A format is a folder of this package with the four functions of :class:`FormatModule`, and a row of
+`FORMATS`. To add one, copy `mnn/`. Other rooms call these functions and read the row; a few ask
+whether a graph is ONNX's (to write shapes back) or its engine's own. Parts that formats share:
+
+- to read: `..ir.files` (untrusted bytes, sections of weights), `flatbuffer` and `schema_fields`
+  (files with a flatbuffers schema), `Value.with_numbers` (numbers of small constants), `child`
+  (asks a package in a child process), `ranks` (adds ranks and numbers that a file lacks).
+- to find broadcasts: `site_rows` and `onnx.sites`, for ops that broadcast like ONNX's.
+- to translate: `lowering`, a table with a row per op type.
+- to edit: `..ir.moves`, the shapes of a rewrite's steps.
 """
 
 from __future__ import annotations
@@ -29,11 +33,16 @@ from .onnx.sites import Site
 class FormatModule(Protocol):
     """The functions of a format's module.
 
-    A module may also have three more. `explicit(node)`: the attribute changes (None removes one)
-    after which a node follows NumPy's rule, or takes only identical shapes; None if it does
-    already. `SIZES`: rows for the flow of sizes, by op, of ops without an ONNX equivalent.
-    `read_sized(path, shapes)`: the graph of a file with these input shapes, by name; without it a
-    caller's sizes flow through the graph.
+    `Node.domain` names a node's op set: "" if it is an ONNX node, and the name of the format's
+    engine if the op is the format's own. `lower` is called for nodes of the second sort only.
+
+    Three more names are optional:
+
+    - `explicit(node)`: the attribute changes (None removes one) after which a node follows NumPy's
+      rule, or takes only identical shapes; None if it does already.
+    - `SIZES`: rows for the flow of sizes, by op, of ops without an ONNX equivalent.
+    - `read_sized(path, shapes)`: the graph of a file with these input shapes, by name; without it a
+      caller's sizes flow through the graph.
     """
 
     def read(self, path: Path) -> Graph:

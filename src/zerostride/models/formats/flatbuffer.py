@@ -3,9 +3,9 @@
 The format (flatbuffers.dev, 'FlatBuffers internals'): a file is little-endian and begins with the
 offset of its root table. A table begins with the distance back to its vtable. The vtable has the
 sizes of vtable and table, then the position of each field in the table, in the schema's order; 0
-for a field that is left out. Strings, vectors and tables are reached by an offset relative to its
-own position. Every position is checked against the file's end before it is read. Bytes that are
-read are counted: tables may share parts, so a small file could otherwise hold endless lists.
+for a field that is left out. The field of a string, a vector or a table holds the distance from the
+field to it. Every position is checked against the file's end before it is read. The bytes that are
+read are counted and bounded: tables may share parts, so a small file can hold very long lists.
 """
 
 from __future__ import annotations

@@ -219,15 +219,15 @@ class NodeWriter:
         return results
 
     def last(self, op: str, *operands: Value | None, **attributes: Any) -> None:
-        """Writes the node that makes the format's node's own results, and runs its bodies."""
+        """Writes the last node: its results and bodies are those of the node that is translated."""
         self._write(op, operands, self.node.outputs, attributes)
 
     def result(self, position: int, op: str, *operands: Value | None, **attributes: Any) -> None:
-        """Writes the node that makes one of the format's node's own results."""
+        """Writes the node whose result is this one of the node that is translated."""
         self._write(op, operands, (self.node.outputs[position],), attributes)
 
     def finish(self, value: Value) -> None:
-        """Makes the value of the newest node, or an operand, the format's node's own result."""
+        """Makes a value, of the newest node or an operand, the result of the translated node."""
         if not self.nodes or self.nodes[-1].outputs[0] is not value:
             self.last("Identity", value)
             return

@@ -117,7 +117,8 @@ class Node:
     Attributes:
         name: its name, or one built from op and position.
         op: the op type as the file names it.
-        domain: its domain; "" is the format's own.
+        domain: the op set that `op` is a name of. "" is ONNX, in a file of any format; the own ops
+            of another format have the name of its engine ("ncnn"). Other names: custom ops.
         version: version of the domain's op set.
         inputs: the operands; None for an optional operand that is left out.
         outputs: the results.

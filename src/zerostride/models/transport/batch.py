@@ -31,7 +31,7 @@ class BatchAxes:
     Values are told apart by identity: two branches of an If may use one name for two tensors.
 
     Attributes:
-        home: where the engine expects the batch; an axis that an op has moved elsewhere is kept.
+        home: the position of the batch axis. Only a batch axis at this position is removed.
         samples: the open sizes that count samples; to the engine they are 1.
         dropped: whether axes are dropped. A converter that finds no batch keeps all axes.
     """

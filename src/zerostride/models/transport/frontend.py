@@ -1,4 +1,4 @@
-"""What OpenVINO's ONNX frontend makes of a node, where its own op says nothing of it.
+"""Faults of OpenVINO's ONNX import that the OpenVINO op itself does not have.
 
 OpenVINO 2026.4.1, run: tests/conformance/test_frontend.py.
 """

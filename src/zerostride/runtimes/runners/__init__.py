@@ -34,7 +34,7 @@ class RunnerRow:
         onnx_nodes: whether it runs a compound as a model of one ONNX node; otherwise as a function
             or a layer of its own.
         own_layers: whether it runs a layer of its own format alone.
-        holds: its element types, by the types that they stand for; None: all of NumPy's.
+        holds: for each NumPy dtype, the dtype in which the engine stores it; None: the same one.
         ulps: the least tolerance of its results, in units in the last place.
     """
 
@@ -95,8 +95,8 @@ class ModelFile:
     """A model file, opened by an engine.
 
     Attributes:
-        inputs, outputs: the names of the file's, in order; None: the engine does not list them, and
-            takes the caller's.
+        inputs, outputs: names of the file's inputs and outputs, in order. None: the engine cannot
+            list them; the caller's names are used.
         compute: from arrays by the input's position to the wanted tensors: an output by its
             position, any other tensor by its name.
     """

@@ -82,7 +82,8 @@ def check_whole(
     return checks, note
 
 
-#: Formats whose engine hands out every tensor of a file.
+#: Formats for which every tensor of the file is compared, not the outputs alone. LiteRT's
+#: interpreter keeps all of them; other engines compute tensors inside a model on request.
 _EVERY_TENSOR = frozenset({"litert"})
 
 

@@ -65,7 +65,7 @@ class Site:
         rule: the source's rule.
         attributes: the rule's attributes.
         op: the op's name in ONNX, or in the op table if ONNX lacks it; empty for the node's own.
-        whole: the op on the operands is the node's whole computation; not so in a weighted sum.
+        whole: the node computes this op on these operands and nothing else. False: a weighted sum.
     """
 
     node: Node

@@ -50,8 +50,8 @@ MAX_FILE_BYTES = 2**31 - 1
 MAX_DEPTH = 16
 #: Most nodes, as a multiple of the file's ops: a subgraph that several ops run is read for each.
 MAX_COPIES = 16
-#: The bodies of an op: the field of its options, the body's name, and the position of the operand
-#: from which on operands are the body's inputs; None: the body has inputs of its own.
+#: The bodies of an op: the field of its options, the body's name, and the position of the first
+#: operand that becomes an input of the body. None: the body declares its own inputs.
 BODIES: Mapping[str, tuple[tuple[str, str, int | None], ...]] = MappingProxyType(
     {
         "IF": (
