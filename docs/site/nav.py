@@ -46,7 +46,16 @@ PARTS = (
     Part("Results", ("benchmarks/index", "conformance")),
     Part(
         "Project",
-        ("design", "calls", "native/index", "extend", "contributing", "changelog", "security", "examples/*"),
+        (
+            "design",
+            "calls",
+            "native/index",
+            "extend",
+            "contributing",
+            "changelog",
+            "security",
+            "examples/*",
+        ),
     ),
 )
 #: Pages that are reached by links, not by the navigation.

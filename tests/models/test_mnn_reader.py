@@ -17,8 +17,8 @@ from zerostride import ModelError
 from zerostride.models.flow.resolved import resolved
 from zerostride.models.formats import FORMATS, lowered, module_of, read_model
 from zerostride.models.formats.mnn import lower, shapes, weights
-from zerostride.models.formats.mnn.broadcasts import ROWS, word
 from zerostride.models.formats.mnn.schema import BINARY, OPS
+from zerostride.models.formats.mnn.sites import ROWS, word
 from zerostride.models.formats.onnx.sites import Kind
 from zerostride.models.ir.graph import Graph, Node
 

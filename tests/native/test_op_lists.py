@@ -4,16 +4,16 @@ import re
 from pathlib import Path
 
 import pytest
-
 from campaigns.native.judge import FAMILIES
+
 from zerostride.ops import OPS
 
 ROOT = Path(__file__).parents[2]
 
 #: Ops that are computed without a kernel of their own: `cast` is the engine's conversion.
 WITHOUT_KERNEL = {"cast"}
-#: Ops without a row in the C++ oracle. `where` has its own check there; the others are compared with
-#: the Python reference, by `campaigns native`.
+#: Ops without a row in the C++ oracle. `where` has its own check there; `campaigns native` compares
+#: the others with the Python reference.
 WITHOUT_ORACLE = {
     *("celu", "clip", "elu", "gelu", "gelu_tanh", "hard_sigmoid", "hard_swish", "heaviside"),
     *("leaky_relu", "logaddexp", "logaddexp2", "mish", "prelu", "relu", "selu", "shrink"),

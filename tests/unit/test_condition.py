@@ -5,9 +5,9 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from formulas import BOXED, OPEN, Formula, formulas, points, slow
 from hypothesis import given
 from hypothesis import strategies as st
+from random_sizes import BOXED, OPEN, Formula, formulas, points, slow
 
 import zerostride as zs
 from zerostride.sizes.condition import (

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from formulas import BOXED, OPEN, Twin, evaluated, points, polynomials, sizes, slow
 from hypothesis import given
 from hypothesis import strategies as st
+from random_sizes import BOXED, OPEN, Twin, evaluated, points, polynomials, sizes, slow
 
 import zerostride as zs
 from zerostride.sizes import Answer

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import pytest
-from formulas import Twin, sizes, slow
 from hypothesis import given
 from hypothesis import strategies as st
+from random_sizes import Twin, sizes, slow
 
 import zerostride as zs
 from zerostride.errors import Reason

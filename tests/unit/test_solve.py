@@ -8,7 +8,8 @@ import time
 from collections import Counter
 
 import pytest
-from formulas import (
+from hypothesis import given, settings
+from random_sizes import (
     BOXED,
     OPEN,
     Formula,
@@ -21,7 +22,6 @@ from formulas import (
     sizes,
     slow,
 )
-from hypothesis import given, settings
 
 import zerostride as zs
 from zerostride.sizes import Answer, budget

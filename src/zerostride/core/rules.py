@@ -124,6 +124,10 @@ def check_axes(axes: tuple[int, ...], rank: int) -> None:
         )
 
 
+#: Axes of an ncnn Mat, without the batch.
+NCNN_RANK = 4
+
+
 def align_ncnn(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
     """Left-aligned; a vector whose length differs from the other's outermost extent is
     right-aligned.
@@ -256,7 +260,7 @@ _OWN = (
         align_ncnn,
         "Left-aligned; a vector that differs from the outermost extent: right-aligned.",
         "ncnn documentation, 'binaryop-broadcasting'",
-        max_rank=4,
+        max_rank=NCNN_RANK,
     ),
     Rule(
         "mnn",

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.alignment import Alignment, Attributes
 from ..core.rules import (
+    NCNN_RANK,
     align_ncnn,
     align_numpy,
     align_unidirectional,
@@ -17,9 +18,6 @@ from ..core.rules import (
 )
 from ..errors import Misfit, Reason
 from ..sizes import Asker, Shape, Size
-
-#: Axes of a Mat. More are refused first.
-NCNN_RANK = 4
 
 #: Axes of a target of expand: "Expected expand_shape.size() <= 8" in its shape inference.
 PADDLE_TARGET_RANK = 8

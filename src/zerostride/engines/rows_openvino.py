@@ -174,8 +174,8 @@ OPENVINO = Engine(
             f"{_OPENVINO_ONNX}; microsoft/onnxruntime#25045",
         ),
         Divergence(
-            "Subtract and Divide with pdpd: the CPU plugin replaces them by ops with the numpy rule; "
-            "the result or the error is that of the numpy rule",
+            "Subtract and Divide with pdpd: the CPU plugin replaces them by ops with the numpy "
+            "rule; the result or the error is that of the numpy rule",
             Reason.WRONG_RESULT,
             _OPENVINO,
         ),

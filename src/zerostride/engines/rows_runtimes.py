@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..core.rules import RULES
+from ..core.rules import NCNN_RANK, RULES
 from ..errors import Reason
 from . import aligns, limits
 from .model import Divergence, Engine, always
@@ -43,7 +43,7 @@ _NCNN_SLOPE = replace(
     align=aligns.ncnn_slope,
     summary="The slope is one number, or a list along the outermost axis.",
     silent=frozenset({Reason.EXTENT_MISMATCH, Reason.ONE_WAY, Reason.RANK}),
-    max_rank=4,
+    max_rank=NCNN_RANK,
 )
 _PADDLE_RULE = replace(
     RULES["paddle"],

@@ -1,7 +1,7 @@
 """Any tensors of a model file, computed by its engine in a child process.
 
-A tensor may be an output of the model or lie between inputs and outputs. The process bounds time and
-memory.
+A tensor may be an output of the model or lie between inputs and outputs. The process bounds the
+time and the memory.
 """
 
 from __future__ import annotations

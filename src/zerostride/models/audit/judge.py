@@ -23,7 +23,7 @@ from ..transport.converters import carried_by
 from ..transport.node_limits import has_offset
 from ..transport.pnnx import carried
 from ..transport.ways import NotJudged, canonical, transport
-from .judged_site import Carried, JudgedSite, Judgement, Words, sizes_of
+from .judged_site import Carried, JudgedSite, Judgement, Message, sizes_of
 from .symbolic import carried_as_is, compare_open, is_open, related
 from .verdict import compare_case, narrowed, other_values, struck
 from .witness import find_batch_witness
@@ -222,7 +222,7 @@ def _sample(
     return without_batch(source, axes[: len(source.operands)])
 
 
-def _unknown(cause: Cause, message: Words) -> Judgement:
+def _unknown(cause: Cause, message: Message) -> Judgement:
     return Judgement(None, None, Verdict.UNKNOWN, cause, message)
 
 

@@ -35,8 +35,8 @@ def sizes_of(part: Operand) -> Shape:
     return tuple(size for size in part.shape or () if size is not None)
 
 
-#: A sentence: a function of the site if it names operands, else the text.
-Words: TypeAlias = "str | Callable[[Site], str]"
+#: A message: a string, or a function of the site if the message contains operand names.
+Message: TypeAlias = "str | Callable[[Site], str]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Judgement:
     target: Plan | BroadcastError | None
     verdict: Verdict
     reason: str
-    message: Words
+    message: Message
     fix: Expression | None = None
     witness: Witness | None = None
     notes: tuple[str, ...] = ()
@@ -231,7 +231,7 @@ class JudgedSite(Carried):
         target: Plan | BroadcastError,
         verdict: Verdict,
         reason: str,
-        message: Words,
+        message: Message,
         **more: Any,
     ) -> Judgement:
         """The judgement of this case."""

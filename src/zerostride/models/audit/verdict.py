@@ -19,7 +19,7 @@ from ..formats.onnx.sites import Site
 from ..reasons import Cause
 from ..transport.ways import canonical
 from .fixes import NO_MERGE, fix_of, fix_of_trap, rank_notes
-from .judged_site import Carried, JudgedSite, Judgement, Words
+from .judged_site import Carried, JudgedSite, Judgement, Message
 from .witness import find_witness
 
 
@@ -134,13 +134,13 @@ def _refused(case: JudgedSite, error: BroadcastError) -> Judgement:
     )
 
 
-def _other_alignment(case: JudgedSite, target: Plan) -> Words:
+def _other_alignment(case: JudgedSite, target: Plan) -> Message:
     meant, before = case.sample.plan, f"on {case.engine.name} "
     result = f"{before}the result is {target.shape}; the model means {meant.shape}"
     return alignment(meant, target.aligned, before) or result
 
 
-def alignment(meant: Plan, aligned: Sequence[Shape], before: str = "") -> Words | None:
+def alignment(meant: Plan, aligned: Sequence[Shape], before: str = "") -> Message | None:
     """The first operand that the target aligns differently, in words."""
     for k, (row, other) in enumerate(zip(meant.aligned, aligned, strict=False)):
         if row != other:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ...core.alignment import Rule
-from ...core.rules import RULES
+from ...core.rules import NCNN_RANK, RULES
 from ...engines.rows_read import BHWC, BHWC_CONSTANT
 from ...errors import Reason
 from ..formats.onnx.sites import AT_AXIS, ONE_NUMBER, ONE_WAY
@@ -368,7 +368,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
                     replace(
                         ONE_NUMBER,
                         align=align_number,
-                        max_rank=4,
+                        max_rank=NCNN_RANK,
                         silent=UNCHECKED,
                         check=no_zeros,  # no elements: SIGSEGV
                     ),

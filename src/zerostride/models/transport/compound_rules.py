@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from ...core.alignment import Alignment, Attribute, Attributes, Rule
 from ...core.plan import Plan
-from ...core.rules import RULES, right_aligned
+from ...core.rules import NCNN_RANK, RULES, right_aligned
 from ...engines.aligns import equal_ranks
 from ...errors import Misfit, Reason
 from ...sizes import Asker, Shape
@@ -221,7 +221,7 @@ OUTERMOST = own_rule(
     align=_align_outermost,
     attributes=MappingProxyType({}),
     silent=UNCHECKED,
-    max_rank=4,
+    max_rank=NCNN_RANK,
 )
 IMAGES = replace(OUTERMOST, align=_align_images)
 EXACT = own_rule(
@@ -237,7 +237,7 @@ COUNTED = own_rule(
     "Scale and bias are counted, not checked; an axis must be left outside.",
     align=_align_counted,
     silent=UNCHECKED,
-    max_rank=4,
+    max_rank=NCNN_RANK,
 )
 FLAT = own_rule("flat", EXACT, "Scale and bias are vectors.", align=_align_flat)
 SAME_RANK = own_rule(
@@ -269,7 +269,7 @@ LIST = own_rule(
     align=_align_list,
     operands=(2, 2),
     silent=UNCHECKED,
-    max_rank=4,
+    max_rank=NCNN_RANK,
 )
 SLOPES = own_rule(
     "slopes", ONE_WAY, "Slopes of the data's rank, which alone stretch.", align=align_equal_ranks

@@ -1,9 +1,9 @@
 """The converters by which a model gets to an engine, one row each.
 
 A converter may write other operands than the engine's own functions take: TensorRT's network
-requires operands of one rank, and its ONNX parser makes them so. Each row
-says how the engine behaves on what this converter writes. An audit judges the usual converter unless the user names another one;
-`via="none"` judges every node as if it were carried over op for op.
+requires operands of one rank, and its ONNX parser makes them so. Each row says
+how the engine behaves on what this converter writes. An audit judges the usual converter unless the
+user names another one; `via="none"` judges every node as if it were carried over op for op.
 """
 
 from __future__ import annotations

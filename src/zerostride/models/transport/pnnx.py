@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ...core.plan import Plan
-from ...core.rules import RULES
+from ...core.rules import NCNN_RANK, RULES
 from ...derive.size_traps import Side
 from ...engines.model import Engine
 from ...errors import BroadcastError, Reason
@@ -30,7 +30,7 @@ RULE = replace(
     summary="pnnx reshapes the operand of lower rank, so that NumPy's alignment holds.",
     source=_SOURCE,
     operands=(2, 2),
-    max_rank=4,
+    max_rank=NCNN_RANK,
 )
 #: ONNX's ops that become BinaryOp layers, with the most operands they may have there.
 BINARY: Mapping[str, int] = MappingProxyType(

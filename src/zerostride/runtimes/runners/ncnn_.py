@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from ...core.rules import NCNN_RANK
 from ...ops import Op
 from ..task import Array, Form, Task
 from . import Absent, Attrs, ModelFile, Refused, Runner, Shape, epsilon_of
 
 _MAGIC = "7767517"
-#: A Mat has at most so many axes.
-_MAX_RANK = 4
 _TAG = b"\0\0\0\0"  # the storage type of weights: float32
 #: A layer's type and parameters, its weights, and how many operands are blobs.
 Layer = tuple[str, bytes, int]
@@ -67,8 +66,8 @@ def load() -> Runner:
         return net
 
     def mat(array: Array) -> Any:
-        if array.ndim > _MAX_RANK:
-            raise Refused(f"a Mat has at most {_MAX_RANK} axes, not {array.ndim}")
+        if array.ndim > NCNN_RANK:
+            raise Refused(f"a Mat has at most {NCNN_RANK} axes, not {array.ndim}")
         # A Mat has no rank 0; clone, because layers in place crash on memory of NumPy's. The clone
         # of an empty blob loses its axes, so that layers divide by them.
         blob = ncnn.Mat(np.ascontiguousarray(array.reshape(array.shape or (1,)), "f4"))

@@ -1,6 +1,6 @@
 """MNN files (.mnn): read and judged; not written.
 
-`reader` builds a graph. `broadcasts` finds broadcasts. `lowering` translates ops to ONNX.
+`reader` builds a graph. `sites` finds broadcasts. `lowering` translates ops to ONNX.
 In: a file. Out: Graph, Site.
 """
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ....errors import ModelError
 from ...ir.rewrite import Editor
-from .broadcasts import find_site
 from .lowering import lower
 from .reader import read
+from .sites import find_site
 from .sizes import SIZES
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from ...ir.graph import Value
 from ..lowering import ELEMENT_TYPES, NoEquivalent, squared_difference, table, written_by
-from .broadcasts import word
+from .node_writer import BOOL, INT32, OpWriter
 from .schema import DTYPES
-from .words import BOOL, INT32, OpWriter
+from .sites import word
 
 _COMPARISONS = frozenset({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"})
 _LOGIC = frozenset({"Or", "Xor", "And"})

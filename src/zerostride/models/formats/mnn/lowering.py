@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...ir.graph import Node
 from ..lowering import lower_by, table
 from . import elementwise, movement, windows
-from .words import OpWriter
+from .node_writer import OpWriter
 
 #: Op type to row.
 ROWS = table(elementwise.ROWS, movement.ROWS, windows.ROWS)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...ir.graph import Value
 from ..lowering import EVERY, FAR, NoEquivalent, becomes, table, whole
-from .words import INT32, OpWriter
+from .node_writer import INT32, OpWriter
 
 
 def _reshape(w: OpWriter) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...ir.graph import Value
 from ..lowering import NoEquivalent, becomes, checked, table, whole
-from .words import INT32, OpWriter
+from .node_writer import INT32, OpWriter
 
 # Reductions and products.
 

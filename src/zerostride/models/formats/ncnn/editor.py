@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from ....core.rules import NCNN_RANK
 from ....errors import ModelError
 from ....system.whole_files import write_whole
 from ...ir.graph import Graph, Node
@@ -23,7 +24,7 @@ from ...ir.rewrite import Rewrite
 from .layers import LAYERS
 from .program import LayerProgram, parameter
 from .reader import read_ncnn
-from .sizes import MAX_RANK, MAX_SIZE
+from .sizes import MAX_SIZE
 from .text import SPACES, Layer, ParamFile, read_text, shown
 from .weights import Weights, bin_path, locate
 
@@ -116,7 +117,7 @@ class NcnnEditor:
                     f"{self.path}: no input is called {shown(name)}; there are {names}"
                 )
             layer = inputs[name]
-            if not 1 <= len(shape) <= MAX_RANK or min(shape) < 1 or max(shape) > MAX_SIZE:
+            if not 1 <= len(shape) <= NCNN_RANK or min(shape) < 1 or max(shape) > MAX_SIZE:
                 raise self.refusal(layer, f"{tuple(shape)} is no shape of a blob")
             text = self.changed(layer, _sizes(tuple(shape)))
             line = _Line(layer.type, layer.name, (), layer.tops, text)

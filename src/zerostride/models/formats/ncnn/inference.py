@@ -10,9 +10,10 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ....core.rules import NCNN_RANK
 from ....sizes.dim import Dim, Number, Symbol, of_atom
 from .layers import LAYERS, LEFTOVERS
-from .sizes import MAX_RANK, LayerCall, Sizes, Unknown, Wrong, called, checked
+from .sizes import LayerCall, Sizes, Unknown, Wrong, called, checked
 from .text import Layer, Params, shown
 
 #: Longer expressions of sizes are replaced by new names.
@@ -180,7 +181,7 @@ def _ranks(layers: Sequence[Layer]) -> dict[str, _Rank]:
             rows = [
                 least.get(name, (0, ""))
                 if origin.get(name) == origin[first]
-                else (axes.get(name, MAX_RANK), layer.shown)
+                else (axes.get(name, NCNN_RANK), layer.shown)
                 for name in layer.bottoms
             ]
             least.update((name, max(rows)) for name in layer.tops)
@@ -211,7 +212,7 @@ def _hints(layer: Layer, notes: list[str]) -> dict[str, Sizes]:
     for k, name in enumerate(layer.tops):
         row = numbers[k * step : (k + 1) * step]
         rank = row[0] if row else 0
-        if not 1 <= rank <= 4 or len(row) <= rank:
+        if not 1 <= rank <= NCNN_RANK or len(row) <= rank:
             notes.append(f"{layer.shown}: its hint at shapes is malformed")
             return {}
         inner = row[1 : rank + 1]

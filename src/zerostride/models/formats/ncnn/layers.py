@@ -18,9 +18,9 @@ from ..onnx.sites import Kind, Site, unjudged
 from . import loads, lower_products, lower_windows, shapes, sites, windows
 from . import lower as lowered
 from .loads import Load, Loads
+from .node_writer import LayerWriter
 from .sizes import LayerCall, Results
 from .text import Layer, Params
-from .writer import LayerWriter
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from ....core.rules import NCNN_RANK
 from ...ir.graph import Value
 from ...ir.moves import at_rank
 from ..lowering import FAR, NoEquivalent, written_by
+from .node_writer import LayerWriter
 from .shapes import cuts, order, spans
 from .sites import ELTWISE, binary, binary_op, onnx_name, weights
-from .writer import LayerWriter
 
 # Layers that pass on or move elements.
 
@@ -68,7 +69,7 @@ def tiled(w: LayerWriter) -> None:
 def unsqueezed(w: LayerWriter) -> None:
     """ExpandDims; beyond four axes the layer does nothing."""
     axes, rank = w.listed(3), w.rank()
-    if not axes or rank + len(axes) > 4 or len(w.sizes(w.node.outputs[0])) == rank:
+    if not axes or rank + len(axes) > NCNN_RANK or len(w.sizes(w.node.outputs[0])) == rank:
         raise NoEquivalent
     w.last("Unsqueeze", w.input(), w.ints(*axes))
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from ...ir.graph import Value
 from ...ir.moves import at_rank
 from ..lowering import Function, NoEquivalent
-from .writer import LayerWriter
+from .node_writer import LayerWriter
 
 
 def inner_product(w: LayerWriter) -> None:

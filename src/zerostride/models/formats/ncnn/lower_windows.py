@@ -11,8 +11,8 @@ from typing import Any
 
 from ...ir.graph import Value
 from ..lowering import NoEquivalent
+from .node_writer import LayerWriter
 from .windows import POOL, SAME, Window, channels, groups, kernel, spatial, window
-from .writer import LayerWriter
 
 #: The least 32-bit float, with which ncnn pads for a maximum.
 _LEAST = -3.4028234663852886e38

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ....core.rules import NCNN_RANK
 from ....engines.planning import engine_plan
 from ....errors import BroadcastError, ModelError
 from ....ops import find_op
 from ...ir.graph import Node
 from ...ir.moves import at_rank, moved, repeats
 from ...ir.rewrite import Input, Ref, Rewrite, RewriteStep
-from .sizes import MAX_RANK
 from .text import ARRAY, Layer
 
 if TYPE_CHECKING:
@@ -208,8 +208,8 @@ class LayerProgram:
             shape = moved(step, before)
         except ValueError as error:
             raise self._refusal(str(error)) from None
-        if shape is not None and not 1 <= len(shape) <= MAX_RANK:
-            message = f"a blob of {len(shape)} axes, {shape}; ncnn has 1 to {MAX_RANK}"
+        if shape is not None and not 1 <= len(shape) <= NCNN_RANK:
+            message = f"a blob of {len(shape)} axes, {shape}; ncnn has 1 to {NCNN_RANK}"
             raise self._refusal(message)
         return None if shape is None or None in shape else shape
 

@@ -6,6 +6,7 @@ tests/conformance/test_ncnn_format.py runs each of them in the real ncnn.
 
 from __future__ import annotations
 
+from ....core.rules import NCNN_RANK
 from ....engines.planning import engine_plan
 from ....errors import BroadcastError
 from ....sizes.dim import Dim, Number, dim_of_terms, plain
@@ -15,7 +16,6 @@ from .expression import evaluate
 from .sizes import (
     ABSENT,
     AXES,
-    MAX_RANK,
     LayerCall,
     Results,
     Sizes,
@@ -108,7 +108,7 @@ def reshape(call: LayerCall) -> Results:
         inner = inner[: inner.index(ABSENT)] if ABSENT in inner[:3] else inner
     if call.params.has(12) or call.params.has(13):
         return [_with_batch(call, inner[::-1])]
-    if not 1 <= len(inner) <= MAX_RANK:
+    if not 1 <= len(inner) <= NCNN_RANK:
         raise Unknown("a result of no axes")
     own = named_sizes(call.first)
     names = ["w", "h", "d", "c"] if len(inner) == 4 else ["w", "h", "c"]
@@ -151,7 +151,7 @@ def expand_dims(call: LayerCall) -> Results:
     """ExpandDims: adds axes of the result; beyond four axes it does nothing."""
     axes, rank = call.params.wholes(3), len(call.first)
     total = rank + len(axes)
-    if total > MAX_RANK:
+    if total > NCNN_RANK:
         return [call.first]
     places = {place(axis, total) for axis in axes}
     if len(places) < len(axes):
@@ -345,7 +345,7 @@ def tile(call: LayerCall) -> Results:
     if not repeats:
         axis, times = call.whole(0), call.whole(1, 1)
         repeats = tuple(times if k == axis or len(shape) == 1 else 1 for k in range(len(shape)))
-    if len(repeats) > MAX_RANK:
+    if len(repeats) > NCNN_RANK:
         raise Wrong(f"{len(repeats)} axes are repeated")
     names = {1: "w", 2: "hw", 3: "dhw" if len(shape) == 4 else "chw", 4: "cdhw"}[len(repeats)]
     by_name = dict(zip(names, repeats, strict=True))

@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ....core.alignment import Rule
-from ....core.rules import RULES
+from ....core.rules import NCNN_RANK, RULES
 from ....engines.planning import rule_row
 from ....errors import BroadcastError, ModelError, Reason
 from ....ops import Op, find_op
@@ -43,7 +43,7 @@ _ELTWISE = replace(
     summary="Identical shapes; others are read as if they had the first one's.",
     source="ncnn 1.0.20261020, Eltwise; run",
     silent=frozenset({Reason.NOT_IDENTICAL, Reason.RANK}),
-    max_rank=4,
+    max_rank=NCNN_RANK,
 )
 
 

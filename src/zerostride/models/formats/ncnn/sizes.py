@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ....core.rules import NCNN_RANK
 from ....sizes import Answer, is_one
 from ....sizes.dim import Dim, Number, Symbol, of_atom, plain
 from ....sizes.functions import floordiv
@@ -23,8 +24,6 @@ Results: TypeAlias = "list[Sizes | None]"
 
 #: A size is a C int.
 MAX_SIZE = 2**31 - 1
-#: Most axes of a blob.
-MAX_RANK = 4
 #: ncnn's names of axes by rank.
 AXES: Mapping[int, str] = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}
 #: Stands for "not given" among sizes and offsets.
@@ -157,7 +156,7 @@ def quotient(size: Number, divisor: Number) -> Number:
 
 def checked(shape: Sizes) -> Sizes:
     """The shape; Wrong if no blob can have it."""
-    if not 1 <= len(shape) <= MAX_RANK:
+    if not 1 <= len(shape) <= NCNN_RANK:
         raise Wrong(f"a blob of {len(shape)} axes")
     for size in shape:
         if isinstance(size, int) and not 1 <= size <= MAX_SIZE:

@@ -26,9 +26,9 @@ from ..lowering import (
 )
 from ..onnx.sites import Kind
 from . import lower_layout, lower_windows
+from .node_writer import IrWriter
 from .opsets import NEWEST, canonical
 from .sites import NAMES, mode_of
-from .words import IrWriter
 
 
 def lower(node: Node) -> tuple[Node, ...] | None:

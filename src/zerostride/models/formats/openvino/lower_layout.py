@@ -19,8 +19,8 @@ from ..lowering import (
     table,
     whole,
 )
+from .node_writer import IrWriter
 from .tensors import element_type
-from .words import IrWriter
 
 
 def _type_number(text: str) -> int:

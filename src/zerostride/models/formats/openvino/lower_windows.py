@@ -9,7 +9,7 @@ from typing import Any
 
 from ...ir.graph import Value
 from ..lowering import NoEquivalent, becomes, real, table, whole
-from .words import IrWriter
+from .node_writer import IrWriter
 
 _AUTO = MappingProxyType(
     {

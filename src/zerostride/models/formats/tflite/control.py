@@ -7,24 +7,24 @@ from dataclasses import replace
 
 from ...ir.graph import Body, Node, Value
 from ..lowering import VERSION, NoEquivalent, becomes, table
-from .words import Words
+from .node_writer import OperatorWriter
 
 
-def _inlined(words: Words) -> None:
+def _inlined(writer: OperatorWriter) -> None:
     """An op that runs one body once: its nodes, then the results under the op's own names."""
-    if len(words.node.bodies) != 1:
+    if len(writer.node.bodies) != 1:
         raise NoEquivalent
-    (body,) = words.node.bodies
-    outputs = words.node.outputs
+    (body,) = writer.node.bodies
+    outputs = writer.node.outputs
     if len(body.outputs) < len(outputs) or None in body.outputs:
         raise NoEquivalent
-    words.nodes += _outside(words.node, body.nodes)
-    words.nodes += _identities(words.node, body.outputs, outputs)
+    writer.nodes += _outside(writer.node, body.nodes)
+    writer.nodes += _identities(writer.node, body.outputs, outputs)
 
 
-def _while(words: Words) -> None:
+def _while(writer: OperatorWriter) -> None:
     """A Loop whose body ends with the condition; before it the condition is computed once."""
-    node = words.node
+    node = writer.node
     bodies = {body.name: body for body in node.bodies}
     if set(bodies) != {"cond", "body"}:
         raise NoEquivalent
@@ -44,9 +44,9 @@ def _while(words: Words) -> None:
         (*condition.outputs, *body.outputs),
         (*body.nodes, *handed, *condition.nodes),
     )
-    words.nodes += _outside(node, before)
+    writer.nodes += _outside(node, before)
     carried = (None, first, *node.inputs)
-    words.nodes.append(
+    writer.nodes.append(
         Node(node.name, "Loop", "", VERSION, carried, node.outputs, {}, node.scope, (loop,))
     )
 

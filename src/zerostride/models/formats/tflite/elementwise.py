@@ -3,84 +3,86 @@
 from __future__ import annotations
 
 from ..lowering import EVERY, NoEquivalent, becomes, real, squared_difference, table
-from .broadcasts import ROWS as SITES
-from .broadcasts import word
-from .words import Words
+from .node_writer import OperatorWriter
+from .sites import ROWS as SITES
+from .sites import word
 
 _COMPARISONS = ("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "And", "Or")
 
 
-def _binary(words: Words) -> None:
-    op = word(words.node.op)
-    a, b = words.input(0), words.input(1)
-    whole = (words.stored(0).computed_type or "").startswith(("int", "uint"))
+def _binary(writer: OperatorWriter) -> None:
+    op = word(writer.node.op)
+    a, b = writer.input(0), writer.input(1)
+    whole = (writer.stored(0).computed_type or "").startswith(("int", "uint"))
     if op == "not_equal":
-        words.last("Not", words.op("Equal", a, b))
+        writer.last("Not", writer.op("Equal", a, b))
     elif op == "squared_difference":
-        squared_difference(words, a, b)
+        squared_difference(writer, a, b)
     elif op == "remainder" and whole:
-        words.last("Mod", a, b, fmod=0)
+        writer.last("Mod", a, b, fmod=0)
     elif op == "floor_divide" and whole:
-        words.last("Div", words.op("Sub", a, words.op("Mod", a, b, fmod=0)), b)
+        writer.last("Div", writer.op("Sub", a, writer.op("Mod", a, b, fmod=0)), b)
     elif op in ("remainder", "floor_divide"):
-        quotient = words.op("Floor", words.op("Div", a, b))
+        quotient = writer.op("Floor", writer.op("Div", a, b))
         if op == "floor_divide":
-            words.finish(quotient)
+            writer.finish(quotient)
         else:
-            words.last("Sub", a, words.op("Mul", quotient, b))
+            writer.last("Sub", a, writer.op("Mul", quotient, b))
     elif not op[0].isupper():
         raise NoEquivalent
     elif op in _COMPARISONS:
-        words.last(op, a, b)
+        writer.last(op, a, b)
     else:
-        words.activated(op, a, b)
+        writer.activated(op, a, b)
 
 
-def _where(words: Words) -> None:
+def _where(writer: OperatorWriter) -> None:
     """The condition of the older op may be a vector along axis 0."""
-    condition, a, b = (words.input(k) for k in range(3))
-    if words.node.op == "SELECT" and condition.shape is not None and len(condition.shape) == 1:
-        ones = [1] * (words.rank(1) - 1)
-        condition = words.op("Reshape", condition, words.ints(-1, *ones))
-    words.last("Where", condition, a, b)
+    condition, a, b = (writer.input(k) for k in range(3))
+    if writer.node.op == "SELECT" and condition.shape is not None and len(condition.shape) == 1:
+        ones = [1] * (writer.rank(1) - 1)
+        condition = writer.op("Reshape", condition, writer.ints(-1, *ones))
+    writer.last("Where", condition, a, b)
 
 
-def _clipped(words: Words) -> None:
-    low, high = {"RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}.get(words.node.op, (-1.0, 1.0))
-    words.last("Clip", words.input(), words.number(low), words.number(high))
+def _clipped(writer: OperatorWriter) -> None:
+    low, high = {"RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0)}.get(writer.node.op, (-1.0, 1.0))
+    writer.last("Clip", writer.input(), writer.number(low), writer.number(high))
 
 
-def _gelu(words: Words) -> None:
-    words.last("Gelu", words.input(), approximate="tanh" if words.flag("approximate") else "none")
+def _gelu(writer: OperatorWriter) -> None:
+    writer.last(
+        "Gelu", writer.input(), approximate="tanh" if writer.flag("approximate") else "none"
+    )
 
 
-def _cast(words: Words) -> None:
-    words.last("Cast", words.input(), to=words.out_type())
+def _cast(writer: OperatorWriter) -> None:
+    writer.last("Cast", writer.input(), to=writer.out_type())
 
 
-def _convert(words: Words) -> None:
+def _convert(writer: OperatorWriter) -> None:
     """QUANTIZE, DEQUANTIZE: the numbers stay the same, in another element type."""
-    value = words.input()
-    if value.computed_type == words.node.outputs[0].computed_type:
-        words.last("Identity", value)
+    value = writer.input()
+    if value.computed_type == writer.node.outputs[0].computed_type:
+        writer.last("Identity", value)
     else:
-        words.last("Cast", value, to=words.out_type())
+        writer.last("Cast", value, to=writer.out_type())
 
 
-def _softmax(words: Words) -> None:
-    beta = words.real("beta", 1.0)
-    data = words.input()
+def _softmax(writer: OperatorWriter) -> None:
+    beta = writer.real("beta", 1.0)
+    data = writer.input()
     if beta != 1.0:
-        data = words.op("Mul", data, words.number(beta))
-    words.last("Softmax", data, axis=-1)
+        data = writer.op("Mul", data, writer.number(beta))
+    writer.last("Softmax", data, axis=-1)
 
 
-def _normalised(words: Words) -> None:
+def _normalised(writer: OperatorWriter) -> None:
     """L2_NORMALIZATION: the last axis over its length, which is at least 1e-3."""
-    data = words.input()
-    total = words.op("ReduceSumSquare", data, words.ints(-1), keepdims=1)
-    length = words.op("Sqrt", words.op("Max", total, words.number(1e-6)))
-    words.activated("Div", data, length)
+    data = writer.input()
+    total = writer.op("ReduceSumSquare", data, writer.ints(-1), keepdims=1)
+    length = writer.op("Sqrt", writer.op("Max", total, writer.number(1e-6)))
+    writer.activated("Div", data, length)
 
 
 #: Builtin op to row.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...ir.graph import Node
 from ..lowering import table, written_by
 from . import control, elementwise, movement, windows
-from .words import Words
+from .node_writer import OperatorWriter
 
 #: Builtin op to row.
 ROWS = table(elementwise.ROWS, movement.ROWS, windows.ROWS, control.ROWS)
@@ -26,7 +26,7 @@ def lower(node: Node) -> tuple[Node, ...] | None:
     row = ROWS.get(node.op) if node.domain == "litert" else None
     if row is None or not (node.outputs or node.bodies):
         return None
-    writer = Words(node)
+    writer = OperatorWriter(node)
     try:
         written_by(row)(writer)
     except writer.refusals:

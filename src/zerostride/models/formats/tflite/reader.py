@@ -30,7 +30,6 @@ from ..onnx.reader import flattened
 from ..ranks import ranked
 from ..schema_fields import read_fields
 from . import tensors
-from .broadcasts import CUSTOM_DOMAIN, DOMAIN
 from .lowering import lower
 from .schema import (
     ACTIVATIONS,
@@ -43,6 +42,7 @@ from .schema import (
     code_of,
     options_of,
 )
+from .sites import CUSTOM_DOMAIN, DOMAIN
 
 #: Offsets in the file are 32-bit numbers; numbers of constants may follow them.
 MAX_FILE_BYTES = 2**31 - 1

@@ -19,9 +19,9 @@ from ...ir.rewrite import Input, Ref, Rewrite, RewriteStep
 from ..flatbuffer import Table
 from ..onnx.rewrites import constant_steps, last_shapes
 from ..onnx.sites import Kind
-from .broadcasts import find_site
 from .parts import NewOp, NewTensor, Sizes, Tensor, open_sizes
 from .schema import DTYPES, NUMBERS, code_of
+from .sites import find_site
 from .tensors import shape_of
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ def activation_of(node: Node) -> str:
     return kind if kind in ACTIVATION else "NONE"
 
 
-class Words(NodeWriter):
+class OperatorWriter(NodeWriter):
     """Writes the ONNX nodes that replace an op; its options are attributes.
 
     Operands are real numbers: a quantised one is dequantised first, and a quantised result is

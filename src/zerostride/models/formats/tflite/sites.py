@@ -25,8 +25,8 @@ from ...transport.compound_engines import CARRIERS
 from ..onnx.sites import Kind, Operand, Site, batches, present_operands, unjudged
 from ..onnx.sites import find_site as find_onnx_site
 from ..site_rows import as_onnx
+from .node_writer import activation_of
 from .schema import NUMBERS
-from .words import activation_of
 
 #: The domain of builtin ops, the engine's name; and that of custom ops.
 DOMAIN, CUSTOM_DOMAIN = "litert", "litert custom"
