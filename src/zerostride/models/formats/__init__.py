@@ -34,7 +34,7 @@ class FormatModule(Protocol):
     """The functions of a format's module.
 
     `Node.domain` names a node's op set: "" if it is an ONNX node, and the name of the format's
-    engine if the op is the format's own. `lower` is called for nodes of the second sort only.
+    engine if the op is the format's own. `lower` is not called for ONNX nodes.
 
     Three more names are optional:
 
