@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from ...engines.model import Engine
@@ -11,6 +11,7 @@ from ...engines.versions import warn_if_unmeasured
 from ...sizes.solve import allowance
 from ..findings import Report
 from ..flow.input_sizes import InputShapes, Sizes
+from ..formats.torch_export import Example, model_file
 from ..ir.graph import Graph
 from ..ir.memory import uncollected
 from ..layout.changes import check_layout, layout_findings
@@ -21,10 +22,13 @@ from .known_numbers import fitting
 
 
 def audit(
-    model: str | Path,
+    model: Any,
     target: str,
     via: str | None = None,
     *,
+    args: tuple[Any, ...] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
     batch_axis: int | None = None,
     facts: Any = None,
     sizes: Sizes | None = None,
@@ -38,8 +42,12 @@ def audit(
     broadcast; its verdict is `unknown` if the node cannot be judged.
 
     Args:
-        model: a model file; its format is known by the end of its name.
+        model: a model file, whose format is known by the end of its name; a `torch.nn.Module`; or
+            an `ExportedProgram` of torch.export. PyTorch's ONNX exporter carries a module over, and
+            findings name the lines of its source.
         target: an engine's name.
+        args, kwargs: a module's example inputs, as for `torch.export.export`.
+        dynamic_shapes: which of their sizes stay open, as for `torch.export.export`.
         via: judge what this converter makes of each node, not the node itself: "pnnx" for ncnn,
             "onnx-parser" for TensorRT, "mnnconvert" for MNN; "none": op for op. Default: for an
             ONNX model, onnx-parser (TensorRT) or mnnconvert (MNN); otherwise no converter.
@@ -54,23 +62,29 @@ def audit(
         progress: called with the number of nodes done and of all.
 
     Raises:
-        ModelError: the file cannot be read.
+        ModelError: the file cannot be read, or the module cannot be exported.
+        TypeError: a module without `args`, or `args` without a module.
         BroadcastError: there is no such engine.
     """
     options = ModelOptions(via, batch_axis, facts, sizes, input_shapes, layout)
-    return audit_model(model, target, options, progress)
+    return audit_model(model, target, options, progress, Example(args, kwargs, dynamic_shapes))
 
 
 def audit_model(
-    model: str | Path, target: str, options: ModelOptions, progress: Progress | None = None
+    model: Any,
+    target: str,
+    options: ModelOptions,
+    progress: Progress | None = None,
+    example: Example = Example(),  # noqa: B008 - frozen
 ) -> Report:
     """Judges every broadcast of a model; see :func:`audit`."""
     engine = find_engine(target)
     named(options.via, target)
     check_layout(options.layout)
     warn_if_unmeasured(target)
-    with uncollected():  # once for both steps: each pause of the collector costs as much
-        return audit_graph(options.read(model), engine, options, progress)
+    # Once for both steps: each pause of the collector costs as much.
+    with model_file(model, example) as file, uncollected():
+        return file.named(audit_graph(options.read(file.path), engine, options, progress))
 
 
 def audit_graph(

@@ -20,6 +20,7 @@ from ...system.whole_files import write_whole
 from ..findings import need_dict
 from ..formats import lowered
 from ..formats.onnx.reader import infer
+from ..formats.torch_export import Example, model_file
 from ..ir.graph import Graph, Value
 from ..options import ModelOptions
 from . import Failure, Flow, Need, flow
@@ -113,8 +114,11 @@ class Shapes:
 
 
 def shapes(
-    model: str | Path,
+    model: Any,
     *,
+    args: tuple[Any, ...] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
     sizes: Sizes | None = None,
     input_shapes: InputShapes | None = None,
     facts: Any = None,
@@ -123,7 +127,8 @@ def shapes(
     """The shape of every tensor of a model in terms of its inputs' sizes, and what it needs.
 
     Args:
-        model: a model file.
+        model: a model file, or a module or program of PyTorch.
+        args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`.
         sizes: numbers for sizes: {"N": 4} for one that the file names, {"x[0]": 4} for an input's
             axis.
         input_shapes: shapes by the name of an input, or in the order of the inputs; None for an
@@ -138,23 +143,31 @@ def shapes(
         BroadcastError: a fact cannot be read.
     """
     options = ModelOptions(facts=facts, sizes=sizes, input_shapes=input_shapes)
-    return shapes_of(model, options, output)
+    return shapes_of(model, options, output, Example(args, kwargs, dynamic_shapes))
 
 
-def shapes_of(model: str | Path, options: ModelOptions, output: str | Path | None = None) -> Shapes:
+def shapes_of(
+    model: Any,
+    options: ModelOptions,
+    output: str | Path | None = None,
+    example: Example = Example(),  # noqa: B008 - frozen
+) -> Shapes:
     """The sizes of a model; see :func:`shapes`."""
     condition = options.premises()
-    graph = options.read(model)
-    walked = flow(lowered(graph), given=condition)
-    if output is not None:
-        _write(Path(model), Path(output), graph, walked)
-    return Shapes(
-        graph.path,
-        _tensors(graph, walked),
-        walked.conditions,
-        walked.failures,
-        (*graph.notes, *walked.notes),
-        walked.condition,
+    with model_file(model, example) as file:
+        graph = options.read(file.path)
+        walked = flow(lowered(graph), given=condition)
+        if output is not None:
+            _write(file.path, Path(output), graph, walked)
+    return file.named(
+        Shapes(
+            graph.path,
+            _tensors(graph, walked),
+            walked.conditions,
+            walked.failures,
+            (*graph.notes, *walked.notes),
+            walked.condition,
+        )
     )
 
 

@@ -28,6 +28,7 @@ from ...errors import BroadcastError, ModelError, ZerostrideError
 from ..ir.graph import Body, Graph, Node, bounded
 from ..ir.rewrite import Editor
 from .onnx.sites import Site
+from .other_files import advice_for
 
 
 class FormatModule(Protocol):
@@ -139,6 +140,7 @@ _OWN = (
     Format("openvino", (".xml",), "openvino", engine="openvino", hints=True),
     Format("mnn", (".mnn",), "mnn", engine="mnn", writable=False),
     Format("litert", (".tflite",), "tflite", engine="litert", hints=True),
+    Format("torch", (".pt2",), "pt2", writable=False),
 )
 
 
@@ -161,6 +163,13 @@ FORMATS: Table[Format] = Table(
 )
 
 
+#: How a model in memory becomes a file or a module, by the name of its type.
+_WAYS = {
+    "ModelProto": "; onnx.save(model, 'model.onnx') makes one",
+    "ONNXProgram": "; model.save('model.onnx') makes one",
+}
+
+
 def path_of(model: object) -> Path:
     """The path that names a model.
 
@@ -170,7 +179,7 @@ def path_of(model: object) -> Path:
     if isinstance(model, str | os.PathLike) and not isinstance(fspath := os.fspath(model), bytes):
         return Path(fspath)
     kind = type(model).__name__
-    hint = "; onnx.save(model, 'model.onnx') makes one" if kind == "ModelProto" else ""
+    hint = _WAYS.get(kind, "")
     raise TypeError(f"a model is named by its file, not given as {kind}{hint}")
 
 
@@ -191,6 +200,9 @@ def format_of(path: str | Path) -> Format:
             return row
     if name.endswith((".param.bin", ".ncnn.bin")):
         raise ModelError(f"{path}: a binary .param has no names; name the .param text itself")
+    advice = advice_for(Path(path))
+    if advice is not None:
+        raise ModelError(f"{path}: {advice}")
     if Path(path).is_dir():
         raise ModelError(
             f"{path}: a folder; name a model in it, or audit them all by the command line"

@@ -10,6 +10,7 @@ from pathlib import Path
 from ...errors import ZerostrideError
 from ..findings import Unread
 from . import FORMATS
+from .other_files import advice_for
 
 #: Most models of one call. More are a mistake, such as a search from the root of a disk.
 MOST_MODELS = 100_000
@@ -72,8 +73,8 @@ def _or_nothing(word: str, models: Iterator[str | Unread]) -> Iterator[str | Unr
         nothing = False
         yield model
     if nothing:
-        endings = " ".join(suffixes())
-        yield Unread(word, f"{word}: no model files there ({endings})")
+        why = advice_for(Path(word)) or f"no model files there ({' '.join(suffixes())})"
+        yield Unread(word, f"{word}: {why}")
 
 
 def _matching(pattern: str) -> Iterator[str | Unread]:

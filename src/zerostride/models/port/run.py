@@ -18,8 +18,9 @@ from ..audit.judge import Judge
 from ..audit.symbolic import related
 from ..findings import Change, Finding, Report
 from ..flow.input_sizes import InputShapes, Sizes
-from ..formats import format_of, path_of
+from ..formats import format_of
 from ..formats.onnx.sites import Site
+from ..formats.torch_export import Example, model_file
 from ..ir.graph import Node
 from ..ir.rewrite import Editor
 from ..options import ModelOptions
@@ -40,10 +41,13 @@ from .search import ROUNDS, Ported, key_of, rewritten
 
 
 def port(
-    model: str | Path,
+    model: Any,
     target: str,
     output: str | Path | None = None,
     *,
+    args: tuple[Any, ...] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
     via: str | None = None,
     batch_axis: int | None = None,
     facts: Any = None,
@@ -61,9 +65,11 @@ def port(
     findings with the reason.
 
     Args:
-        model: a model file; its format is known by the end of its name, and is the output's.
+        model: a model file, whose format is known by the end of its name and is the output's; or a
+            module or program of PyTorch, whose output is an ONNX file.
         target: an engine's name.
         output: where the model goes; it may be the model itself. Not needed for a dry run.
+        args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`.
         via: what this converter does by itself is left to it; as for :func:`~zerostride.audit`.
         batch_axis, facts, sizes, input_shapes: as for :func:`~zerostride.audit`.
         dry_run: write nothing; `changes` then says what would be done.
@@ -79,23 +85,36 @@ def port(
         BroadcastError: there is no such engine.
     """
     options = ModelOptions(via, batch_axis, facts, sizes, input_shapes)
-    return port_model(model, target, output, options, dry_run=dry_run, progress=progress)
+    example = Example(args, kwargs, dynamic_shapes)
+    return port_model(model, target, output, options, example, dry_run=dry_run, progress=progress)
 
 
 def port_model(
-    model: str | Path,
+    model: Any,
     target: str,
     output: str | Path | None,
     options: ModelOptions,
+    example: Example = Example(),  # noqa: B008 - frozen
     *,
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Report:
     """Rewrites a model; see :func:`port`."""
+    with model_file(model, example) as file:
+        return file.named(_ported(file.path, target, output, options, dry_run, progress))
+
+
+def _ported(
+    path: Path,
+    target: str,
+    output: str | Path | None,
+    options: ModelOptions,
+    dry_run: bool,
+    progress: Progress | None,
+) -> Report:
     engine = find_engine(target)
     named(options.via, target)
     warn_if_unmeasured(target)
-    path = path_of(model)
     goal = _goal(path, output, dry_run=dry_run)
     question = Question.of(options, engine, format_of(path).name)
     with allowance():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.flow.resolved import resolved
 from ...models.formats import lowered, module_of
 from ...models.formats.onnx.sites import Site
+from ...models.formats.torch_export import Example, model_file
 from ...models.ir.graph import Graph
 from ...models.options import ModelOptions
 from ...models.transport.batch import BatchAxes, batch_axes
@@ -30,9 +31,12 @@ from .whole_model import check_whole
 
 
 def verify(
-    model: str | Path,
+    model: Any,
     engine: str,
     *,
+    args: tuple[Any, ...] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
     whole: bool = False,
     against: str | Path | None = None,
     node: str | None = None,
@@ -54,8 +58,9 @@ def verify(
     model's own rule. Engines run in a child process: a crash or a hang is an outcome.
 
     Args:
-        model: a model file.
+        model: a model file, or a module or program of PyTorch.
         engine: an engine that runs here.
+        args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`.
         whole: run the file itself, not its broadcasts.
         against: run this file, a conversion of the model, instead of the model; implies `whole`.
         node: check this node alone, named as in a finding.
@@ -85,36 +90,39 @@ def verify(
         raise ZerostrideError(f"cases={cases}; it is 1 or more")
     warn_if_unmeasured(engine)
     whole = whole or against is not None
-    # 2. What the audit says of it.
-    options = ModelOptions("none", batch_axis, facts, sizes, input_shapes)
-    graph = options.read(model)
-    report = audit_graph(graph, row, options)
-    findings = report.findings
-    if node is not None and not whole:
-        findings = tuple(finding for finding in findings if finding.node == node)
-    # 3. What the engine does.
-    seconds = timeout or (MODEL_SECONDS if whole else CASE_SECONDS)
-    with running(engine, seconds, pythons) as process:
-        if whole:
-            file = Path(against or model)
-            checks, notes = check_whole(graph, file, process, seed, batch_axis)
-        else:
-            graph, batch = _sized(graph, engine, options.premises(), batch_axis)
-            sites = _sites(graph, node)
-            answers = Cache(engine, process.version, on=cache)
-            asked = SiteChecks(graph, batch, process, answers, seed, cases)
-            checks, notes = list(asked.run(sites, findings, progress)), ()
-            answers.trim()
-    # 4. Where the two differ.
-    loud = () if whole else surprises(findings, checks)
-    return replace(
-        report,
-        findings=findings,
-        notes=(*loud, *report.notes, *notes),
-        command="verify",
-        checks=tuple(checks),
-        release=process.version or report.release,
-    )
+    with model_file(model, Example(args, kwargs, dynamic_shapes)) as source:
+        # 2. What the audit says of it.
+        options = ModelOptions("none", batch_axis, facts, sizes, input_shapes)
+        graph = options.read(source.path)
+        report = audit_graph(graph, row, options)
+        findings = report.findings
+        if node is not None and not whole:
+            findings = tuple(finding for finding in findings if finding.node == node)
+        # 3. What the engine does.
+        seconds = timeout or (MODEL_SECONDS if whole else CASE_SECONDS)
+        with running(engine, seconds, pythons) as process:
+            if whole:
+                file = Path(against or source.path)
+                checks, notes = check_whole(graph, file, process, seed, batch_axis)
+            else:
+                graph, batch = _sized(graph, engine, options.premises(), batch_axis)
+                sites = _sites(graph, node)
+                answers = Cache(engine, process.version, on=cache)
+                asked = SiteChecks(graph, batch, process, answers, seed, cases)
+                checks, notes = list(asked.run(sites, findings, progress)), ()
+                answers.trim()
+        # 4. Where the two differ.
+        loud = () if whole else surprises(findings, checks)
+        return source.named(
+            replace(
+                report,
+                findings=findings,
+                notes=(*loud, *report.notes, *notes),
+                command="verify",
+                checks=tuple(checks),
+                release=process.version or report.release,
+            )
+        )
 
 
 def _sized(

@@ -1,0 +1,203 @@
+"""PyTorch's modules and exported programs as ONNX files, by PyTorch's own exporter.
+
+PyTorch is imported only for a module, for an exported program, or in the child process that reads a
+.pt2 file.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ...errors import ModelError, printable
+
+_Result = TypeVar("_Result")
+#: Longest reason of PyTorch that is shown.
+MAX_REASON = 300
+_NEEDED = "exporting a PyTorch module needs torch and onnxscript: pip install 'zerostride[torch]'"
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """What `torch.export.export` is called with, besides the module.
+
+    The fields are arguments of :func:`zerostride.audit`, which documents them.
+    """
+
+    args: tuple[Any, ...] | None = None
+    kwargs: Mapping[str, Any] | None = None
+    dynamic_shapes: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """The file of a model.
+
+    Attributes:
+        path: the file.
+        label: what reports call the model, where its file is temporary; else None.
+    """
+
+    path: Path
+    label: str | None = None
+
+    def named(self, result: _Result) -> _Result:
+        """A report, or shapes, whose `model` is the label."""
+        if self.label is None:
+            return result
+        return replace(result, model=self.label)  # type: ignore[type-var]
+
+
+@contextmanager
+def model_file(model: object, example: Example = Example()) -> Iterator[ModelFile]:
+    """The file of a model while the context lasts: its own, or an ONNX file that PyTorch exports.
+
+    Args:
+        model: a path, a `torch.nn.Module`, or an `ExportedProgram`.
+        example: the inputs of a module.
+
+    Raises:
+        ModelError: it cannot be exported; gives the reason.
+        TypeError: inputs are given for a model that is not a module, or missing for one.
+    """
+    from . import path_of
+
+    given = example != Example()
+    if not _of_torch(model):
+        path = path_of(model)
+        if given:
+            raise TypeError("args, kwargs and dynamic_shapes are for a torch.nn.Module")
+        if path.name.lower().endswith(".pt2"):
+            from .pt2 import onnx_of
+
+            with _temporary(onnx_of(path), str(path)) as file:
+                yield file
+        else:
+            yield ModelFile(path)
+        return
+    with _temporary(_exported(model, example), type(model).__name__) as file:
+        yield file
+
+
+@contextmanager
+def _temporary(data: bytes, label: str) -> Iterator[ModelFile]:
+    """A file of an ONNX model; errors name the label."""
+    with tempfile.TemporaryDirectory(prefix="zerostride-") as folder:
+        path = Path(folder) / "model.onnx"
+        path.write_bytes(data)
+        try:
+            yield ModelFile(path, label)
+        except ModelError as error:
+            error.args = (str(error).replace(str(path), label), *error.args[1:])
+            raise
+
+
+def _of_torch(model: object) -> bool:
+    """Whether it is a module or an exported program; then PyTorch has been imported."""
+    if isinstance(model, str | os.PathLike) or "torch" not in sys.modules:
+        return False
+    import torch
+
+    return isinstance(model, torch.nn.Module | torch.export.ExportedProgram)
+
+
+def _exported(model: Any, example: Example) -> bytes:
+    import torch
+
+    label = type(model).__name__
+    if isinstance(model, torch.jit.ScriptModule):
+        raise ModelError(f"{label}: a TorchScript module; give the nn.Module that it was made from")
+    if isinstance(model, torch.export.ExportedProgram):
+        if example != Example():
+            raise TypeError(
+                "an ExportedProgram has its inputs: leave out args, kwargs, dynamic_shapes"
+            )
+        return onnx_bytes(model, label)
+    if example.args is None and example.kwargs is None:
+        raise TypeError(
+            "a module needs example inputs: args=(x,), as torch.export.export takes them"
+        )
+    arguments = () if example.args is None else example.args
+    if not isinstance(arguments, tuple):
+        raise TypeError(
+            f"args is a tuple of example inputs, such as (x,), not {type(arguments).__name__}"
+        )
+    keywords = None if example.kwargs is None else dict(example.kwargs)
+    shapes = example.dynamic_shapes
+    with _evaluating(model), _quiet():
+        try:
+            program = torch.export.export(model, arguments, keywords, dynamic_shapes=shapes)
+        except Exception as error:
+            raise ModelError(f"{label}: torch.export refuses it: {line_of(error)}") from error
+    return onnx_bytes(program, label)
+
+
+def onnx_bytes(program: Any, label: str) -> bytes:
+    """The ONNX model of an exported program, weights included.
+
+    Raises:
+        ModelError: PyTorch does not export it, or it is of 2 GiB or more.
+    """
+    try:
+        import onnx  # noqa: F401 - the exporter needs it
+        import onnxscript  # noqa: F401
+        import torch
+    except ImportError as error:
+        raise ModelError(f"{label}: {_NEEDED} ({line_of(error)})") from None
+    with _quiet():
+        try:
+            exported = torch.onnx.export(program, dynamo=True, verbose=False)
+            return bytes(exported.model_proto.SerializeToString())
+        except Exception as error:
+            raise ModelError(f"{label}: torch.onnx does not export it: {line_of(error)}") from error
+
+
+def onnx_of_archive(archive: bytes) -> bytes:
+    """The ONNX model of a checked archive; see :mod:`.pt2`. Runs in a child process."""
+    import io
+
+    import torch
+
+    with _quiet():
+        program = torch.export.load(io.BytesIO(archive))
+    return onnx_bytes(program, "the exported program")
+
+
+@contextmanager
+def _evaluating(module: Any) -> Iterator[None]:
+    """The module as it computes in use; its parts get their modes back."""
+    modes = [(part, part.training) for part in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without PyTorch's messages about its own parts."""
+    logger = logging.getLogger("torch.onnx._internal.exporter._registration")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def line_of(error: BaseException) -> str:
+    """The first line of an exception."""
+    text = str(error).strip() or type(error).__name__
+    return printable(text.splitlines()[0])[:MAX_REASON]

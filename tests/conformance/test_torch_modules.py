@@ -1,0 +1,171 @@
+"""PyTorch's modules, exported programs and .pt2 files: audits, lines of source, and fixes."""
+
+from __future__ import annotations
+
+import importlib.util
+import linecache
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="modules are exported by PyTorch")
+pytest.importorskip("onnx", reason="the exporter needs it")
+pytest.importorskip("onnxscript", reason="the exporter needs it")
+
+import torch
+import torch_networks
+from torch_networks import NETS
+
+import zerostride as zs
+
+pytestmark = [
+    pytest.mark.conformance,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+SOURCE = Path(torch_networks.__file__)
+#: How many findings of each network are not the same on ncnn, and can be fixed in its source.
+FIXABLE = {
+    "MaskedAttention": 5,
+    "SqueezeExcite": 0,
+    "ConvNeXtBlock": 3,
+    "Rotary": 2,
+    "Recurrent": 1,
+    "YoloHead": 1,
+    "AffineGroupNorm": 0,
+    "FiLM": 0,
+    "LayerScale": 2,
+    "Positions": 1,
+}
+NAMES = [network.__name__ for network in NETS]
+
+
+def network(name, module=torch_networks):
+    torch.manual_seed(0)
+    return getattr(module, name)().eval()
+
+
+def inputs(name):
+    return NETS[getattr(torch_networks, name)]
+
+
+def wrong(report):
+    return [finding for finding in report.findings if finding.verdict != "same"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_module_is_audited_as_its_file(tmp_path, name):
+    torch.onnx.export(network(name), inputs(name), tmp_path / "m.onnx", dynamo=True, verbose=False)
+    of_module = zs.audit(network(name), "ncnn", args=inputs(name))
+    of_file = zs.audit(tmp_path / "m.onnx", "ncnn")
+    assert of_module.findings == of_file.findings
+    assert of_module.findings
+    assert of_module.notes == of_file.notes
+    assert of_module.model == name
+    # The oracle of a line: it names the parameter that the node adds or multiplies.
+    parameters = dict(network(name).named_parameters()) | dict(network(name).named_buffers())
+    named = 0
+    for finding in of_module.findings:
+        assert finding.origin.file == str(SOURCE)
+        assert finding.origin.code == linecache.getline(str(SOURCE), finding.origin.line).strip()
+        for operand in finding.names:
+            if operand in parameters:
+                assert f"self.{operand.split('.')[0]}" in finding.origin.code
+                named += 1
+    assert named >= FIXABLE[name] - (name == "MaskedAttention")  # `mask` is no parameter
+
+
+def load(text, path):
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if FIXABLE[name]])
+def test_every_fix_of_the_source_makes_its_finding_clean(tmp_path, name):
+    """Fixes are applied one by one: after each, its finding is gone and no other has come."""
+    lines = SOURCE.read_text().splitlines()
+    model = network(name)
+    expected = model(*inputs(name))
+    report = zs.audit(model, "ncnn", args=inputs(name))
+    applied = 0
+    while fixable := [finding for finding in wrong(report) if finding.source_fix]:
+        first = fixable[0]
+        place = first.origin.line - 1
+        indent = len(lines[place]) - len(lines[place].lstrip())
+        lines[place] = " " * indent + first.source_fix
+        module = load("\n".join(lines), tmp_path / f"fixed_{applied}.py")
+        fixed = network(name, module)
+        fixed.load_state_dict(model.state_dict())
+        again = zs.audit(fixed, "ncnn", args=inputs(name))
+        assert len(wrong(again)) == len(wrong(report)) - 1
+        assert torch.allclose(fixed(*inputs(name)), expected, atol=1e-5)
+        report, applied = again, applied + 1
+    assert applied == FIXABLE[name]
+    assert report.ok, wrong(report)
+
+
+def test_programs_and_archives_are_audited_as_the_module(tmp_path):
+    name = "MaskedAttention"
+    program = torch.export.export(network(name), inputs(name))
+    torch.export.save(program, tmp_path / "m.pt2")
+    of_module = zs.audit(network(name), "ncnn", args=inputs(name))
+    of_program = zs.audit(program, "ncnn")
+    of_archive = zs.audit(tmp_path / "m.pt2", "ncnn")
+    assert of_module.findings == of_program.findings == of_archive.findings
+    assert of_archive.model == str(tmp_path / "m.pt2")
+    assert zs.shapes(tmp_path / "m.pt2").shapes["add"] == (1, 6, 6)
+    ported = zs.port(tmp_path / "m.pt2", "ncnn", output=tmp_path / "out.onnx")
+    assert ported.ok
+    assert len(ported.changes) == 5
+    assert zs.audit(tmp_path / "out.onnx", "ncnn").ok
+
+
+def test_open_sizes_of_modules_and_archives(tmp_path):
+    class Scaled(torch.nn.Module):
+        def forward(self, x, y):
+            return torch.cat((x, x)) * y
+
+    example = (torch.ones(3, 5), torch.ones(5))
+    rows = torch.export.Dim("rows")
+    dynamic = {"x": {0: rows}, "y": None}
+    report = zs.audit(Scaled(), "ncnn", args=example, dynamic_shapes=dynamic)
+    (finding,) = wrong(report)
+    assert finding.verdict == "same_here"
+    assert finding.values is not None
+    assert finding.source_fix == "return torch.cat((x, x)) * y.reshape(1, 5)"
+    program = torch.export.export(Scaled(), example, dynamic_shapes=dynamic)
+    torch.export.save(program, tmp_path / "m.pt2")
+    archived = zs.audit(tmp_path / "m.pt2", "ncnn")
+    assert [one.verdict for one in wrong(archived)] == ["same_here"]
+
+
+def test_commands_take_modules(tmp_path):
+    module = network("Positions").train()
+    example = inputs("Positions")
+    assert zs.shapes(module, args=example).shapes["mul"] == (1, 6, 6)
+    assert zs.port(module, "ncnn", args=example, output=tmp_path / "out.onnx").ok
+    assert not all(
+        finding.verdict == "same"
+        for finding in zs.port(module, "ncnn", args=example, dry_run=True).before
+    )
+    assert module.training  # as it was
+
+
+def test_bad_calls():
+    module = network("Positions")
+    with pytest.raises(TypeError, match="example inputs"):
+        zs.audit(module, "ncnn")
+    with pytest.raises(TypeError, match="a tuple"):
+        zs.audit(module, "ncnn", args=torch.ones(1, 6, 6))
+    with pytest.raises(TypeError, match=r"for a torch\.nn\.Module"):
+        zs.audit("model.onnx", "ncnn", args=(1,))
+    with pytest.raises(zs.ModelError, match=r"Positions: torch\.export refuses it"):
+        zs.audit(module, "ncnn", args=(torch.ones(2, 3),))
+    scripted = torch.jit.script(module)
+    with pytest.raises(zs.ModelError, match="a TorchScript module"):
+        zs.audit(scripted, "ncnn", args=inputs("Positions"))

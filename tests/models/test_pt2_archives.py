@@ -1,0 +1,196 @@
+"""Archives of torch.export are checked without PyTorch: what may run code is refused."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import pickle
+import zipfile
+
+import pytest
+
+import zerostride as zs
+from zerostride.models.formats.pt2 import checked_archive
+
+TREE = {"type": None, "context": None, "children_spec": []}
+PROGRAM = {
+    "graph_module": {
+        "graph": {
+            "nodes": [
+                {
+                    "target": "torch.ops.aten.add.Tensor",
+                    "inputs": [{"name": "self", "arg": {"as_tensor": {"name": "target"}}}],
+                    "outputs": [{"as_tensor": {"name": "add"}}],
+                    "metadata": {"stack_trace": "s", "source_fn_stack": "a,torch.hub.load"},
+                }
+            ],
+            "tensor_values": {
+                "target": {
+                    "dtype": 7,
+                    "sizes": [{"as_expr": {"expr_str": "2*s0 + FloorDiv(s1, 2)"}}],
+                }
+            },
+            "custom_obj_values": {},
+        },
+        "module_call_graph": [
+            {
+                "fqn": "",
+                "signature": {"in_spec": json.dumps([1, TREE]), "out_spec": json.dumps([1, TREE])},
+            }
+        ],
+        "metadata": {"a": "b"},
+        "treespec_namedtuple_fields": {"a": {}},
+    },
+    "range_constraints": {"s0": {"min_val": 2, "max_val": 9}},
+    "guards_code": ["__import__('os').system('touch ran')"],
+}
+CONFIG = {"config": {"b": {"path_name": "weight_0", "use_pickle": False}}}
+
+
+def archive(path, program=PROGRAM, weights=CONFIG, constants=None, method=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", method) as file:
+        parts = {
+            "archive_format": b"pt2",
+            "archive_version": b"0",
+            "byteorder": b"little",
+            "models/model.json": json.dumps(program).encode(),
+            "data/weights/model_weights_config.json": json.dumps(weights).encode(),
+            "data/weights/weight_0": bytes(20),
+            "data/constants/model_constants_config.json": json.dumps(
+                constants or {"config": {}}
+            ).encode(),
+            "data/sample_inputs/model.pt": pickle.dumps(print),
+        }
+        for name, data in parts.items():
+            file.writestr(f"m/{name}", data)
+    return path
+
+
+def test_parts_that_run_code_are_left_out(tmp_path):
+    data = checked_archive(archive(tmp_path / "m.pt2"))
+    with zipfile.ZipFile(io.BytesIO(data)) as file:
+        program = json.loads(file.read("model/models/model.json"))
+        assert file.read("model/data/sample_inputs/model.pt") == b""
+        assert file.read("model/data/weights/weight_0") == bytes(20)
+    assert program["guards_code"] == []
+    (node,) = program["graph_module"]["graph"]["nodes"]
+    assert node["metadata"] == {"stack_trace": "s"}
+    assert program["graph_module"]["graph"]["tensor_values"]["target"]["dtype"] == 7
+
+
+def changed(change):
+    program = copy.deepcopy(PROGRAM)
+    change(program, program["graph_module"]["graph"]["nodes"][0])
+    return {"program": program}
+
+
+def set_target(target):
+    return changed(lambda program, node: node.update(target=target))
+
+
+def set_size(text):
+    sizes = [{"as_expr": {"expr_str": text}}]
+    return changed(lambda program, node: node.update(inputs=[{"arg": {"sizes": sizes}}]))
+
+
+def set_tree(kind, context):
+    spec = json.dumps([1, {"type": kind, "context": context, "children_spec": []}])
+    return changed(
+        lambda program, node: program["graph_module"]["module_call_graph"][0]["signature"].update(
+            in_spec=spec
+        )
+    )
+
+
+def payload(**meta):
+    return {"config": {"b": {"path_name": "weight_0", "use_pickle": False, **meta}}}
+
+
+HOSTILE = {
+    "function": set_target("torch.hub.load"),
+    "module": set_target("torch.ops.aten.add.Tensor.__class__"),
+    "file": set_target("torch.ops.aten.from_file.default"),
+    "operator": set_target("_operator.attrgetter"),
+    "extension": set_target("#namespace:op"),
+    "higher order": set_target("torch.ops.higher_order.triton_kernel_wrapper_mutation"),
+    "code in a size": set_size("__import__('os').system('touch ran')"),
+    "attribute in a size": set_size("s0.__class__"),
+    "tower": set_size("9***9"),
+    "string in a size": set_size("'a'"),
+    "call in a size": set_size("exec(s0)"),
+    "size that is no text": set_size(["s0"]),
+    "name of a size": changed(lambda p, n: p["range_constraints"].update({"exec": {}})),
+    "import by a tree": set_tree(
+        "collections.defaultdict", '{"default_factory_module": "os", "default_factory_name": "f"}'
+    ),
+    "import by a context": set_tree("builtins.dict", '{"__enum__": true}'),
+    "object": changed(lambda p, n: n.update(inputs=[{"arg": {"as_custom_obj": {"name": "o"}}}])),
+    "pickled weight": {"weights": payload(use_pickle=True)},
+    "pickle by default": {"weights": payload(use_pickle=0)},
+    "path": {"weights": payload(path_name="../../weight_0")},
+    "pickled object": {"constants": payload(path_name="custom_obj_0")},
+    "opaque object": {"constants": payload(path_name="opaque_obj_0")},
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_archives_are_refused(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(zs.ModelError, match="no file that may run code") as caught:
+        zs.audit(archive(tmp_path / "m.pt2", **HOSTILE[name]), "ncnn")
+    assert len(str(caught.value).splitlines()) == 1
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["s0", "2*s0", "-s1 + 3", "Max(1, s0)", "Eq(Mod(s0, 2), 0)", "s0**2", "(s0 < u3) & True"],
+)
+def test_sizes_of_exporters_are_accepted(tmp_path, text):
+    assert checked_archive(archive(tmp_path / "m.pt2", **set_size(text)))
+
+
+def test_malformed_archives(tmp_path):
+    path = tmp_path / "m.pt2"
+    path.write_bytes(b"no archive")
+    with pytest.raises(zs.ModelError, match=r"not an archive of torch\.export"):
+        zs.audit(path, "ncnn")
+    with pytest.raises(zs.ModelError, match="compressed or too large"):
+        checked_archive(archive(path, method=zipfile.ZIP_DEFLATED))
+    for program in ({}, {"graph_module": []}, {"graph_module": {"module_call_graph": [1]}}):
+        with pytest.raises(zs.ModelError, match="malformed"):
+            checked_archive(archive(path, program=program))
+    data = archive(path).read_bytes()
+    for end in range(0, len(data), 97):
+        path.write_bytes(data[:end])
+        with pytest.raises(zs.ModelError):
+            checked_archive(path)
+    with pytest.raises(zs.ModelError, match="No such file"):
+        checked_archive(tmp_path / "absent.pt2")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("net.pt", "torch.export.save"),
+        ("net.PTH", "zs.audit"),
+        ("net.mlpackage", "the target coreml"),
+        ("graph.pb", "tf2onnx"),
+        ("net.keras", "format='onnx'"),
+        ("llama.gguf", "weights without operations"),
+        ("f.mlir", "the target stablehlo"),
+        ("net.engine", "built from"),
+    ],
+)
+def test_other_files_say_what_to_convert_to(tmp_path, name, words):
+    with pytest.raises(zs.ModelError) as caught:
+        zs.audit(tmp_path / name, "ncnn")
+    assert words in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_folder_of_tensorflow_says_what_to_convert_to(tmp_path):
+    (tmp_path / "saved_model.pb").write_bytes(b"")
+    with pytest.raises(zs.ModelError, match="tf2onnx"):
+        zs.audit(tmp_path, "ncnn")
