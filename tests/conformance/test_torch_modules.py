@@ -51,6 +51,10 @@ def inputs(name):
     return NETS[getattr(torch_networks, name)]
 
 
+def dicts(report):
+    return [finding.as_dict() for finding in report.findings]
+
+
 def wrong(report):
     return [finding for finding in report.findings if finding.verdict != "same"]
 
@@ -60,7 +64,8 @@ def test_module_is_audited_as_its_file(tmp_path, name):
     torch.onnx.export(network(name), inputs(name), tmp_path / "m.onnx", dynamo=True, verbose=False)
     of_module = zs.audit(network(name), "ncnn", args=inputs(name))
     of_file = zs.audit(tmp_path / "m.onnx", "ncnn")
-    assert of_module.findings == of_file.findings
+    # As data: two refusals of the same are not equal objects.
+    assert dicts(of_module) == dicts(of_file)
     assert of_module.findings
     assert of_module.notes == of_file.notes
     assert of_module.model == name
@@ -116,32 +121,13 @@ def test_programs_and_archives_are_audited_as_the_module(tmp_path):
     of_module = zs.audit(network(name), "ncnn", args=inputs(name))
     of_program = zs.audit(program, "ncnn")
     of_archive = zs.audit(tmp_path / "m.pt2", "ncnn")
-    assert of_module.findings == of_program.findings == of_archive.findings
+    assert dicts(of_module) == dicts(of_program) == dicts(of_archive)
     assert of_archive.model == str(tmp_path / "m.pt2")
     assert zs.shapes(tmp_path / "m.pt2").shapes["add"] == (1, 6, 6)
     ported = zs.port(tmp_path / "m.pt2", "ncnn", output=tmp_path / "out.onnx")
     assert ported.ok
     assert len(ported.changes) == 5
     assert zs.audit(tmp_path / "out.onnx", "ncnn").ok
-
-
-def test_open_sizes_of_modules_and_archives(tmp_path):
-    class Scaled(torch.nn.Module):
-        def forward(self, x, y):
-            return torch.cat((x, x)) * y
-
-    example = (torch.ones(3, 5), torch.ones(5))
-    rows = torch.export.Dim("rows")
-    dynamic = {"x": {0: rows}, "y": None}
-    report = zs.audit(Scaled(), "ncnn", args=example, dynamic_shapes=dynamic)
-    (finding,) = wrong(report)
-    assert finding.verdict == "same_here"
-    assert finding.values is not None
-    assert finding.source_fix == "return torch.cat((x, x)) * y.reshape(1, 5)"
-    program = torch.export.export(Scaled(), example, dynamic_shapes=dynamic)
-    torch.export.save(program, tmp_path / "m.pt2")
-    archived = zs.audit(tmp_path / "m.pt2", "ncnn")
-    assert [one.verdict for one in wrong(archived)] == ["same_here"]
 
 
 def test_commands_take_modules(tmp_path):
