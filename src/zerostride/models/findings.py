@@ -14,6 +14,7 @@ from ..derive.express import Expression
 from ..engines.model import Divergence
 from ..errors import BroadcastError
 from ..sizes.condition import Condition
+from .bisect.result import Bisection, Culprit
 from .flow.needs import Need
 from .ir.memory import uncollected
 from .ir.origin import Origin
@@ -305,12 +306,13 @@ class Report:
         findings: one for each node that may broadcast, in the model's order.
         notes: notes on the whole model.
         needs: with open sizes: the model's own needs, node by node.
-        command: "audit", "port" or "verify".
+        command: "audit", "port", "verify" or "bisect".
         before: of a port, the findings of the model as it was; `findings` are those of the result.
         changes: of a port, the rewrites.
         output: of a port, the file that was written, or None.
         checks: of a verification, the engine's results.
         baseline: the comparison with a baseline, where one was given.
+        bisection: of a bisection, its stages and culprits.
     """
 
     model: str
@@ -326,13 +328,23 @@ class Report:
     output: str | None = None
     checks: tuple[Check, ...] = ()
     baseline: Known | None = None
+    bisection: Bisection | None = None
+
+    @property
+    def culprit(self) -> Culprit | None:
+        """Of a bisection, the first node that differs; None where both sides agree."""
+        culprits = self.bisection.culprits if self.bisection is not None else ()
+        return next(iter(culprits), None)
 
     @property
     def ok(self) -> bool:
         """Whether every broadcast means the same on the target.
 
         Of a verification: whether all that ran agrees, and something ran if there was anything.
+        Of a bisection: whether tensors were compared and all agree.
         """
+        if self.bisection is not None:
+            return not self.bisection.culprits and self.bisection.compared > 0
         if self.command == "verify":
             ran = {check.outcome for check in self.checks} - {Outcome.NOT_RUN}
             return ran <= {Outcome.AGREES} and (bool(ran) or not self.checks)
@@ -390,6 +402,8 @@ class Report:
         }
         if self.baseline is not None:
             data["baseline"] = self.baseline.as_dict()
+        if self.bisection is not None:
+            data["bisection"] = self.bisection.as_dict()
         return data
 
     def to_json(self, indent: int | None = 2) -> str:

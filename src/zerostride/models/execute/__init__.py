@@ -5,6 +5,22 @@
 In: Graph, inputs. Out: outputs, within a limit of work.
 """
 
-from .run import Execution, execute, not_executed, prepare, run_program
+from .run import (
+    Execution,
+    execute,
+    not_executed,
+    prepare,
+    prepare_part,
+    run_part,
+    run_program,
+)
 
-__all__ = ["Execution", "execute", "not_executed", "prepare", "run_program"]
+__all__ = [
+    "Execution",
+    "execute",
+    "not_executed",
+    "prepare",
+    "prepare_part",
+    "run_part",
+    "run_program",
+]

@@ -120,6 +120,19 @@ def _prepare(
     return Execution(graph.inputs, tuple(wanted), steps), tuple(refused)
 
 
+def prepare_part(graph: Graph, nodes: Sequence[Node], wanted: Sequence[Value]) -> Execution:
+    """The program that computes values of the main graph from the values that `nodes` read.
+
+    Raises:
+        ModelError: ops are not executed here.
+    """
+    refused: list[NotExecuted] = []
+    steps = _needed(nodes, wanted, module_of(graph), refused)
+    if refused:
+        raise ModelError(", ".join(f"{node.op} is not executed here" for node in refused))
+    return Execution((), tuple(wanted), steps)
+
+
 def _named(graph: Graph, names: Sequence[str]) -> tuple[Value, ...]:
     values = {value.name: value for value in graph.inputs}
     for node in graph.nodes:

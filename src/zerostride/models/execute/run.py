@@ -24,7 +24,7 @@ from ..onnx_ops.kernels.call import (
 from ..onnx_ops.table import run_op
 from .broadcasts import broadcast, in_order, measured
 from .inputs import check_inputs
-from .program import Execution, NodeStep, not_executed, prepare, readable, reads
+from .program import Execution, NodeStep, not_executed, prepare, prepare_part, readable, reads
 from .work import UNIT, nanoseconds
 
 #: Arrays by the identity of their values.
@@ -85,6 +85,26 @@ def run_program(
         value.name: _own(walk.fetch(value, environment), arrays.values())
         for value in program.outputs
     }
+
+
+def run_part(graph: Graph, program: Execution, values: Mapping[int, Array]) -> list[Array]:
+    """Runs a program of a part of the graph.
+
+    Args:
+        graph: the model.
+        program: as `prepare_part` gives it.
+        values: arrays by the identity of the values that the part reads.
+
+    Raises:
+        ModelError: a node cannot be computed.
+    """
+    walk, environment = _Walk(graph, None), dict(values)
+    token = meter.set(walk.meter)
+    try:
+        walk.run(program, environment)
+        return [walk.fetch(value, environment) for value in program.outputs]
+    finally:
+        meter.reset(token)
 
 
 def _own(array: Array, inputs: Any) -> Array:
@@ -307,4 +327,12 @@ _FAULTS = (
     ZerostrideError,
 )
 
-__all__ = ["Execution", "execute", "not_executed", "prepare", "run_program"]
+__all__ = [
+    "Execution",
+    "execute",
+    "not_executed",
+    "prepare",
+    "prepare_part",
+    "run_part",
+    "run_program",
+]

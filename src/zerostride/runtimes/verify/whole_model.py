@@ -63,7 +63,7 @@ def check_whole(
     reply = tensors(
         process,
         file,
-        _samples(graph, inputs, batch_axis) if batchless else inputs,
+        samples(graph, inputs, batch_axis) if batchless else inputs,
         [value.name for value in graph.outputs],
         outputs=form not in _EVERY_TENSOR,
     )
@@ -94,7 +94,7 @@ def _made(graph: Graph) -> tuple[Value, ...]:
     return (*made, *(value for value in graph.outputs if value.name not in known))
 
 
-def _samples(graph: Graph, inputs: Mapping[str, Array], batch_axis: int | None) -> dict[str, Array]:
+def samples(graph: Graph, inputs: Mapping[str, Array], batch_axis: int | None) -> dict[str, Array]:
     """The inputs without their batch axes, in the order of the graph's."""
     sized = resolved(graph, ALWAYS)[0]
     axes = batch_axes(lowered(sized), batch_axis)

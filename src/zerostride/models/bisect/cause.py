@@ -1,0 +1,101 @@
+"""Why a node differs: the audit's finding there, or what the two files say differently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ...errors import ModelError
+from ..findings import Finding, Verdict
+from ..formats import lowered
+from ..ir.graph import Array, Graph, Node
+from .layouts import layouts
+from .walk import Fault
+
+#: The most numbers of an attribute that are shown.
+_MOST_SHOWN = 8
+
+
+def cause(fault: Fault, findings: Sequence[Finding], other: Graph) -> tuple[str, str]:
+    """The cause and the fix, in words; "" where they are not known.
+
+    Args:
+        fault: the fault.
+        findings: the audit of the model for the other side's engine.
+        other: the other side's file.
+    """
+    paths = {node.path for node in fault.part.nodes}
+    here = [f for f in findings if f.node in paths and f.verdict is not Verdict.SAME]
+    known = [finding for finding in here if finding.verdict is not Verdict.UNKNOWN]
+    for finding in known:
+        fix = finding.fix.describe(finding.names) if finding.fix is not None else ""
+        return f"{finding.node} ({finding.op}): {finding.message} [{finding.code}]", fix
+    words = "; ".join(differences(fault, other))
+    if words:
+        return words, "convert the model again, or make the two equal there"
+    return "", ""
+
+
+def differences(fault: Fault, other: Graph) -> Iterator[str]:
+    """Yield what the two files say differently about a fault's node: constants and attributes."""
+    node = fault.part.nodes[-1]
+    theirs = next((n for n in other.nodes if any(v.name == fault.other for v in n.outputs)), None)
+    if theirs is None:
+        return
+    yield from _constants(fault.part.nodes, theirs)
+    ours, words = _alone(fault.part.graph, node), _alone(other, theirs)
+    if len(ours) == len(words) == 1 and ours[0].op == words[0].op:
+        for key in sorted(ours[0].attributes.keys() | words[0].attributes.keys()):
+            a, b = ours[0].attributes.get(key), words[0].attributes.get(key)
+            if a is not None and b is not None and _listed(a) != _listed(b):
+                yield f"{key} of {node.path!r} is {_shown(a)}, and {_shown(b)} on the other side"
+
+
+def _alone(graph: Graph, node: Node) -> tuple[Node, ...]:
+    from dataclasses import replace
+
+    return lowered(replace(graph, nodes=(node,))).nodes
+
+
+def _constants(nodes: Sequence[Node], theirs: Node) -> Iterator[str]:
+    ours = [array for node in nodes for array in _numbers(node)]
+    for name, array in _numbers(theirs):
+        fitting = [(n, a) for n, a in ours if a.size == array.size and a.dtype.kind == array.dtype.kind]
+        if not fitting or any(_same(a, array) for _, a in fitting):
+            continue
+        meant, own = fitting[0]
+        changed = own.ravel() != array.ravel()
+        first = int(changed.argmax())
+        yield (
+            f"the constant {meant!r} has other numbers in {name!r}: {int(changed.sum())} of "
+            f"{own.size}, the first at [{', '.join(map(str, np.unravel_index(first, own.shape)))}]"
+            f": {own.ravel()[first]:g} and {array.ravel()[first]:g}"
+        )
+
+
+def _same(own: Array, array: Array) -> bool:
+    return any(
+        np.allclose(own, layout.read(array), rtol=1e-3, atol=1e-6, equal_nan=True)
+        for layout in layouts(array.shape, own.shape)
+    )
+
+
+def _numbers(node: Node) -> Iterator[tuple[str, Array]]:
+    for value in node.inputs:
+        if value is None or not value.constant:
+            continue
+        try:
+            yield value.name, value.data()
+        except ModelError:
+            continue  # not of the file: computed from shapes
+
+
+def _listed(attribute: object) -> object:
+    return list(attribute) if isinstance(attribute, tuple | list) else attribute
+
+
+def _shown(attribute: object) -> str:
+    if isinstance(attribute, tuple | list) and len(attribute) > _MOST_SHOWN:
+        return f"({', '.join(map(str, attribute[:_MOST_SHOWN]))}, ...)"
+    return str(attribute)

@@ -1,0 +1,342 @@
+"""The walk over a model: each node is computed on the other side's own numbers, and judged.
+
+A tensor that the other side has is compared with what the model means by its node on the operands
+that the other side had. Then the walk goes on with the other side's numbers. So a fault is seen
+once, where it happens, and does not hide the faults after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...errors import ModelError
+from ..execute.program import readable
+from ..ir.graph import Array, Graph, Value
+from .judging import Difference, Judged, judged, relative
+from .layouts import Layout, layouts
+from .part import Part, Parts, last_uses
+from .result import Fetch, How, Stage
+
+#: Operands are moved by this part of the tolerance to see how far rounding alone moves a result.
+_NUDGE = 1 / 8
+#: A result may move by so many times that.
+_TIMES = 8
+#: Tensors of the other side that are tried for one place.
+_MOST_TRIED = 64
+#: Nodes that a converter may have fused into the one before.
+_MOST_FUSED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """The tensors of the other side.
+
+    Attributes:
+        names: its computed tensors, in its order.
+        fetch: reads one.
+        failures: why a tensor has no numbers, by its name.
+        outputs: the tensors that are its outputs, in order.
+    """
+
+    names: tuple[str, ...]
+    fetch: Fetch
+    failures: Mapping[str, str] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A tensor that differs though the operands of its part agree."""
+
+    part: Part
+    other: str
+    judged: Judged
+    values: Mapping[int, Array]
+    expected: Array | None
+    actual: Array | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    name: str
+    how: How
+    sure: float
+    layout: Layout | None
+    array: Array | None
+
+
+class Walk:
+    """One walk.
+
+    Args:
+        graph: the model, with known sizes.
+        inputs: arrays by the names of its inputs.
+        other: the other side.
+        reference: tensors of the model by its own engine, for nodes that are not executed here and
+            to see what a converter fused.
+        most: the tolerance of one node.
+        variants: the model changed in ways that are no faults, such as weights in half precision.
+        placed: matches that are known already, by the names of the model's tensors.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: Mapping[str, Array],
+        other: Other,
+        reference: Fetch,
+        most: float,
+        variants: Sequence[Callable[[Graph], Graph]] = (),
+        placed: Mapping[str, str] | None = None,
+    ) -> None:
+        self.graph, self.other, self.reference = graph, other, reference
+        self.most, self.variants = most, variants
+        self.placed = dict(placed or {})
+        self.parts = Parts(graph)
+        self.values = {id(v): inputs[v.name] for v in graph.inputs if v.name in inputs}
+        # How to read a known tensor again, which the walk has dropped.
+        self.known: dict[int, Callable[[], Array | None]] = {
+            key: lambda array=array: array for key, array in self.values.items()
+        }
+        self.faults: list[Fault] = []
+        self.notes: list[str] = []
+        own = {value.name for node in self.parts.nodes for value in node.outputs}
+        taken = set(self.placed.values())
+        self.same_names = own & set(other.names)
+        self.free = [n for n in other.names if n not in own and n not in taken]
+        self._sizes: dict[int, list[str]] | None = None
+
+    def run(self) -> list[Stage]:
+        """The stages, in the model's order; `faults` has the culprits after it."""
+        nodes, stages = self.parts.nodes, []
+        last = last_uses(nodes)
+        for position, node in enumerate(nodes):
+            for value in node.outputs:
+                if value.name and not readable(value):
+                    stages.append(self._stage(node.path, node.op, value))
+            for key in [key for key in self.values if last.get(key, -1) <= position]:
+                del self.values[key]
+        return stages
+
+    def _stage(self, path: str, op: str, value: Value) -> Stage:
+        expected = self._expected(self.parts.before(value, self.values.keys() | self.known.keys()))
+        match = self._match(value, expected)
+        verdict = None
+        if match is not None:
+            part = self.parts.before(value, self.known.keys())
+            verdict, match = self._judge(part, expected, match)
+        self._feed(value, match, expected, cut=verdict is not None)
+        if match is None:
+            return Stage(value.name, path, op)
+        layout = match.layout.words if match.layout is not None else ""
+        drift = self._drift(value, match)
+        held = (match.name, match.how, match.sure, layout, verdict, drift)
+        return Stage(value.name, path, op, *held)
+
+    def _expected(self, part: Part) -> Array | None:
+        """The tensor by the model's meaning on the other side's operands.
+
+        A node that is not executed here has the numbers of the model's own engine, if its operands
+        are equal on both sides.
+        """
+        try:
+            return part.run(self._operands(part))
+        except ModelError as error:
+            self.notes.append(str(error))
+        array = self.reference(part.result.name)
+        if array is None:
+            return None
+        for operand in part.operands:
+            ours, theirs = self._value(operand), self.reference(operand.name)
+            if ours is None or (theirs is not None and not _equal(theirs, ours, self.most)):
+                return None
+        self.known[id(part.result)] = lambda: self.reference(part.result.name)
+        return array
+
+    def _operands(self, part: Part) -> dict[int, Array]:
+        arrays = {id(operand): self._value(operand) for operand in part.operands}
+        return {key: array for key, array in arrays.items() if array is not None}
+
+    def _value(self, value: Value) -> Array | None:
+        array = self.values.get(id(value))
+        return self.known[id(value)]() if array is None and id(value) in self.known else array
+
+    def _match(self, value: Value, expected: Array | None) -> _Match | None:
+        """The other side's tensor: by name, by its place, or by its numbers."""
+        if value.name in self.other.failures:
+            return _Match(value.name, How.NAME, 1.0, None, None)
+        if value.name in self.same_names:
+            return self._held(value.name, How.NAME, 1.0, value, expected)
+        if value.name in self.placed:
+            return self._held(self.placed[value.name], How.POSITION, 0.8, value, expected)
+        return None if expected is None else self._by_value(expected)
+
+    def _held(
+        self, name: str, how: How, sure: float, value: Value, expected: Array | None
+    ) -> _Match:
+        array = self.other.fetch(name)
+        if array is None:
+            return _Match(name, how, sure, None, None)
+        shape = tuple(s for s in value.shape or () if isinstance(s, int))
+        if expected is not None:
+            shape = expected.shape
+        elif value.shape is None or not value.known:
+            shape = array.shape
+        return _Match(name, how, sure, _best(array, shape, expected), array)
+
+    def _by_value(self, expected: Array) -> _Match | None:
+        if self._sizes is None:
+            self._sizes = {}
+            for name in self.free:
+                array = self.other.fetch(name)
+                if array is not None:
+                    self._sizes.setdefault(array.size, []).append(name)
+        equal = []
+        for name in self._sizes.get(expected.size, ())[:_MOST_TRIED]:
+            array = self.other.fetch(name)
+            if array is None:
+                continue
+            layout = _best(array, expected.shape, expected)
+            if layout is not None and _equal(expected, layout.read(array), self.most):
+                equal.append(_Match(name, How.VALUE, 1.0, layout, array))
+        if not equal:
+            return None
+        best = equal[0]
+        self._sizes[expected.size].remove(best.name)
+        return _Match(best.name, How.VALUE, 1 / len(equal), best.layout, best.array)
+
+    def _judge(
+        self, part: Part, expected: Array | None, match: _Match
+    ) -> tuple[Judged | None, _Match | None]:
+        if match.array is None:
+            detail = self.other.failures.get(match.name, "it is not in the other's results")
+            failed = Judged(Difference.MISSING, float("inf"), detail=detail)
+            if match.name in self.other.failures:
+                self._blame(part, match, failed, expected, None)
+                return failed, match
+            return None, match
+        if expected is None:
+            return None, match
+        if match.layout is None:
+            detail = f"its shape is {match.array.shape}, expected {expected.shape}"
+            failed = Judged(Difference.SHAPE, float("inf"), detail=detail)
+            self._blame(part, match, failed, expected, match.array)
+            return failed, match
+        actual = match.layout.read(match.array)
+        verdict = judged(expected, actual, self.most)
+        if not verdict.agrees:
+            verdict = judged(expected, actual, self.most, self._excused(part, expected))
+        if not verdict.agrees and self._renamed(part.result, match):
+            return None, None
+        if not verdict.agrees:
+            self._blame(part, match, verdict, expected, actual)
+        return verdict, match
+
+    def _excused(self, part: Part, expected: Array) -> Array | float:
+        """The tolerance that rounding and allowed changes of the model add, number by number."""
+        try:
+            values = self._operands(part)
+            moved = _TIMES * part.spread(values, self.most * _NUDGE)
+            for variant in self.variants:
+                other = part.changed(variant(_graph_of(part))).run(values)
+                moved = moved + 2 * np.abs(other.astype(np.float64) - expected)
+        except (ModelError, TypeError):
+            return 0.0
+        size = np.abs(expected.astype(np.float64))
+        floor = min(1.0, float(size[np.isfinite(size)].max(initial=0.0))) or 1.0
+        with np.errstate(all="ignore"):
+            return np.nan_to_num(moved / np.maximum(size, floor), nan=0.0)
+
+    def _blame(
+        self,
+        part: Part,
+        match: _Match,
+        verdict: Judged,
+        expected: Array | None,
+        actual: Array | None,
+    ) -> None:
+        values = self._operands(part)
+        self.faults.append(Fault(part, match.name, verdict, values, expected, actual))
+
+    def _renamed(self, value: Value, match: _Match) -> bool:
+        """Whether a converter fused later nodes into this name, which is then their tensor's."""
+        if match.array is None or match.how is not How.NAME:
+            return False
+        for later in self._after(value):
+            meant = self.reference(later.name)
+            if meant is None or later.name in self.same_names:
+                continue
+            layout = _best(match.array, meant.shape, meant)
+            if layout is not None and _equal(meant, layout.read(match.array), self.most):
+                self.placed.setdefault(later.name, match.name)
+                return True
+        return False
+
+    def _after(self, value: Value) -> Iterator[Value]:
+        """Yield the results of the nodes that follow a tensor in a chain."""
+        for _ in range(_MOST_FUSED):
+            users = [node for node in self.parts.nodes if any(v is value for v in node.inputs)]
+            if len(users) != 1 or len(users[0].outputs) != 1:
+                return
+            value = users[0].outputs[0]
+            yield value
+
+    def _feed(
+        self, value: Value, match: _Match | None, expected: Array | None, *, cut: bool
+    ) -> None:
+        """Goes on with the other side's numbers, or with the right ones where it has none."""
+        if match is None or match.array is None or match.layout is None:
+            if expected is not None:
+                self.values[id(value)] = expected
+                if cut:
+                    self.known[id(value)] = lambda: expected
+            return
+        layout, name = match.layout, match.name
+        dtype = value.dtype or (expected.dtype if expected is not None else match.array.dtype)
+
+        def read() -> Array | None:
+            array = self.other.fetch(name)
+            return None if array is None else _typed(layout.read(array), dtype)
+
+        array = read()
+        if array is not None:
+            self.values[id(value)], self.known[id(value)] = array, read
+
+    def _drift(self, value: Value, match: _Match) -> float | None:
+        meant = self.reference(value.name)
+        if meant is None or match.array is None:
+            return None
+        layout = _best(match.array, meant.shape, meant)
+        if layout is None:
+            return None
+        return float(relative(meant, layout.read(match.array)).max(initial=0.0))
+
+
+def _graph_of(part: Part) -> Graph:
+    return replace(part.graph, nodes=part.nodes)
+
+
+def _typed(array: Array, dtype: object) -> Array:
+    with np.errstate(all="ignore"):
+        return np.ascontiguousarray(array, np.dtype(str(dtype)))
+
+
+def _equal(expected: Array, actual: Array, most: float) -> bool:
+    return expected.shape == actual.shape and judged(expected, actual, most).agrees
+
+
+def _best(array: Array, shape: tuple[int, ...], expected: Array | None) -> Layout | None:
+    """The layout in which an array is nearest to the expected one."""
+    best, least = None, np.inf
+    for layout in layouts(array.shape, shape):
+        if expected is None:
+            return layout
+        error = float(np.minimum(relative(expected, layout.read(array)), 1e30).mean() or 0.0)
+        if best is None or error < least:
+            best, least = layout, error
+        if least <= 1e-6 or not layout.words:
+            break
+    return best

@@ -1,0 +1,200 @@
+"""Bisection: where two runs of a model first differ, on which node, and why."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...engines.table import find_engine
+from ...errors import ZerostrideError
+from ...models.audit.judge import BATCHLESS
+from ...models.audit.run import audit_graph
+from ...models.bisect.cause import cause
+from ...models.bisect.repro import repro
+from ...models.bisect.result import Bisection, Culprit
+from ...models.bisect.search import search
+from ...models.bisect.walk import Fault, Other
+from ...models.execute.inputs import check_inputs
+from ...models.execute.random_inputs import random_inputs
+from ...models.findings import Finding, Report
+from ...models.flow.input_sizes import InputShapes, Sizes
+from ...models.flow.resolved import resolved
+from ...models.formats import format_of, read_model
+from ...models.ir.graph import Graph
+from ...models.options import ModelOptions
+from ...sizes.condition import ALWAYS
+from ..process import MODEL_SECONDS, running
+from ..runners import RUNNERS
+from ..task import Array
+from ..verify.compare import COMPOUND_ULPS
+from ..verify.halves import stores_halves, with_halves
+from ..verify.whole_model import samples
+from .collect import Progress, Spilled, collect, computed
+
+#: The engine of a format that no engine defines.
+_ENGINE = {"onnx": "onnxruntime"}
+
+
+def bisect(
+    model: str | Path,
+    other: str | Path | None = None,
+    *,
+    inputs: Mapping[str, Any] | None = None,
+    engine: str | None = None,
+    other_engine: str | None = None,
+    seed: int = 0,
+    timeout: float | None = None,
+    via: str | None = None,
+    batch_axis: int | None = None,
+    facts: Any = None,
+    sizes: Sizes | None = None,
+    input_shapes: InputShapes | None = None,
+    pythons: dict[str, str] | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Finds the first nodes at which two runs of a model differ, and says why.
+
+    Both sides hand out every tensor that they compute. zerostride computes the model node by node
+    on the other side's own numbers: a node is a culprit if its operands agree and its result does
+    not. Several faults are found in one run.
+
+    Args:
+        model: a model file, which defines the meaning.
+        other: another file of the same model, such as a converter's; None: the model itself.
+        inputs: arrays, lists or numbers by the names of inputs; the others are random.
+        engine: what runs the model; None: the engine of its format, ONNX Runtime for ONNX.
+        other_engine: what runs the other file; None: likewise.
+        seed: of the random inputs.
+        timeout: seconds for one answer of an engine; 300 by default.
+        via, batch_axis, facts, sizes, input_shapes: as for :func:`~zerostride.audit`.
+        pythons: interpreters by engine, for engines that need an environment of their own.
+        progress: called with the number of tensors done and of all.
+
+    Returns:
+        A report whose `bisection` has a stage for each tensor; `culprit` is the first fault.
+
+    Raises:
+        ModelError: a file cannot be read.
+        ZerostrideError: an input is unknown or does not fit; an engine is not installed or does not
+            run such files.
+    """
+    # 1. What is asked.
+    if other is None and other_engine is None:
+        raise ZerostrideError("name another file, or another engine for the same file")
+    file, theirs = Path(model), Path(model if other is None else other)
+    engine, other_engine = _engine(file, engine), _engine(theirs, other_engine)
+    options = ModelOptions(via, batch_axis, facts, sizes, input_shapes)
+    graph, arrays = _given(options, file, inputs or {}, seed)
+    other_graph = graph if other is None else read_model(theirs)
+    seconds = timeout or MODEL_SECONDS
+    with tempfile.TemporaryDirectory(prefix="zerostride-") as folder:
+        # 2. Every tensor of both sides.
+        ours, hers = Spilled(Path(folder, "model")), Spilled(Path(folder, "other"))
+        with running(engine, seconds, pythons) as process:
+            collect(process, file, arrays, computed(graph), ours, progress)
+        batchless = other_engine in BATCHLESS and other_graph.format != graph.format
+        fed = samples(graph, arrays, batch_axis) if batchless else arrays
+        with running(other_engine, seconds, pythons) as process:
+            release = process.version
+            collect(process, theirs, fed, computed(other_graph), hers, progress)
+        # 3. The first that differ.
+        variants = [with_halves] if other is not None and stores_halves(theirs) else []
+        outputs = tuple(value.name for value in other_graph.outputs)
+        side = Other(hers.names, hers.fetch, hers.failures, outputs)
+        most = _tolerance(other_engine)
+        stages, faults, notes = search(graph, arrays, side, ours.fetch, most, variants)
+        own = Other(ours.names, ours.fetch, ours.failures)
+        _, own_faults, _ = search(graph, arrays, own, ours.fetch, _tolerance(engine))
+        # 4. Why.
+        findings: Sequence[Finding] = ()
+        if faults:
+            findings = audit_graph(graph, find_engine(other_engine), options).findings
+        culprits = _culprits(faults, own_faults, findings, other_graph)
+    if variants:
+        notes.append(f"{theirs.name} stores its weights in half precision")
+    bisection = Bisection(tuple(stages), tuple(culprits), tuple(notes))
+    return Report(
+        str(model),
+        other_engine,
+        None,
+        release,
+        (),
+        bisection.notes,
+        command="bisect",
+        bisection=bisection,
+    )
+
+
+def _engine(file: Path, chosen: str | None) -> str:
+    """The engine that runs a file."""
+    row = format_of(file)
+    engine = chosen or row.engine or _ENGINE.get(row.name, "")
+    if engine:
+        find_engine(engine)
+    if engine not in RUNNERS or row.name not in RUNNERS[engine].files:
+        able = sorted(name for name, runner in RUNNERS.items() if row.name in runner.files)
+        raise ZerostrideError(
+            f"{file}: {engine or 'no engine'} does not run files of {row.name}; "
+            f"{', '.join(able) or 'nothing here'} does"
+        )
+    return engine
+
+
+def _given(
+    options: ModelOptions, file: Path, inputs: Mapping[str, Any], seed: int
+) -> tuple[Graph, dict[str, Array]]:
+    """The graph with the sizes of the inputs, and every input."""
+    graph = options.read(file)
+    wanted = [value for value in graph.inputs if value.name in inputs]
+    arrays = check_inputs(graph, wanted, inputs)
+    if inputs:
+        shapes = {name: array.shape for name, array in arrays.items()}
+        given = options.input_shapes
+        named = dict(given) if isinstance(given, Mapping) else {}
+        graph = replace(options, input_shapes={**named, **shapes}).read(file)
+    arrays = {**arrays, **random_inputs(graph, seed, arrays)}
+    return resolved(graph, ALWAYS)[0], {v.name: arrays[v.name] for v in graph.inputs}
+
+
+def _tolerance(engine: str) -> float:
+    """The tolerance of one node on an engine that computes in single precision."""
+    return float(np.finfo(np.float32).eps) * max(COMPOUND_ULPS, RUNNERS[engine].ulps)
+
+
+def _culprits(
+    faults: Sequence[Fault],
+    own: Sequence[Fault],
+    findings: Sequence[Finding],
+    other: Graph,
+) -> list[Culprit]:
+    """The culprits of both sides, in the model's order."""
+    culprits = [_culprit(fault, "other", *cause(fault, findings, other)) for fault in faults]
+    return culprits + [_culprit(fault, "model", "", "") for fault in own]
+
+
+def _culprit(fault: Fault, side: str, why: str, fix: str) -> Culprit:
+    node = fault.part.nodes[-1]
+    shapes = ((v.name, fault.values[id(v)].shape) for v in fault.part.operands)
+    return Culprit(
+        node.path,
+        node.op,
+        tuple(node.path for node in fault.part.nodes),
+        fault.part.result.name,
+        fault.other,
+        tuple(shapes),
+        fault.judged.error,
+        fault.judged,
+        side,
+        why,
+        fix,
+        repro(fault),
+    )
+
+
+
+__all__ = ["bisect"]
