@@ -13,6 +13,8 @@ from ..ir.graph import Array, Graph, Node
 from .layouts import layouts
 from .walk import Fault
 
+#: Channels in a pack of NC4HW4.
+_PACK = 4
 #: The most numbers of an attribute that are shown.
 _MOST_SHOWN = 8
 
@@ -31,10 +33,30 @@ def cause(fault: Fault, findings: Sequence[Finding], other: Graph) -> tuple[str,
     for finding in known:
         fix = finding.fix.describe(finding.names) if finding.fix is not None else ""
         return f"{finding.node} ({finding.op}): {finding.message} [{finding.code}]", fix
-    words = "; ".join(differences(fault, other))
+    words = moved(fault) or "; ".join(differences(fault, other))
     if words:
-        return words, "convert the model again, or make the two equal there"
+        return words, "" if moved(fault) else "convert the model again, or make the two equal there"
     return "", ""
+
+
+def moved(fault: Fault) -> str:
+    """That all numbers are right and in other places, in words; "" where they are not."""
+    expected, actual = fault.expected, fault.actual
+    if expected is None or actual is None or expected.shape != actual.shape:
+        return ""
+    if not np.allclose(np.sort(expected, None), np.sort(actual, None), 1e-4, 1e-6, equal_nan=True):
+        return ""
+    if expected.ndim > 1 and expected.shape[1] % _PACK == 0:
+        batch, channels = expected.shape[:2]
+        packs = expected.reshape(batch, channels // _PACK, _PACK, -1).swapaxes(2, 3)
+        if np.allclose(packs.ravel(), actual.ravel(), 1e-4, 1e-6, equal_nan=True):
+            return (
+                "the engine reads a tensor in packs of 4 channels (NC4HW4) as if it were not "
+                "packed: all numbers are right, in wrong places"
+            )
+    if all(array.std() == 0 for array in (expected, actual)):
+        return ""
+    return "all numbers are right, in wrong places: the engine permutes the axes, or splits them otherwise"
 
 
 def differences(fault: Fault, other: Graph) -> Iterator[str]:

@@ -229,7 +229,7 @@ class Walk:
         verdict = judged(expected, actual, self.most)
         if not verdict.agrees:
             verdict = judged(expected, actual, self.most, self._excused(part, expected))
-        if not verdict.agrees and self._renamed(part.result, match):
+        if not verdict.agrees and self._overwritten(part.result, expected, match):
             return None, None
         if not verdict.agrees:
             self._blame(part, match, verdict, expected, actual)
@@ -261,28 +261,37 @@ class Walk:
         values = self._operands(part)
         self.faults.append(Fault(part, match.name, verdict, values, expected, actual))
 
-    def _renamed(self, value: Value, match: _Match) -> bool:
-        """Whether a converter fused later nodes into this name, which is then their tensor's."""
+    def _overwritten(self, value: Value, expected: Array, match: _Match) -> bool:
+        """Whether the name holds a later tensor: a converter fused, or an engine wrote in place.
+
+        If the right numbers of this tensor give the held ones in a node that follows, nothing is
+        wrong yet. A later node that had other operands differs itself.
+        """
         if match.array is None or match.how is not How.NAME:
             return False
+        values = {**self.values, id(value): expected}
+        known = values.keys() | self.known.keys()
         for later in self._after(value):
-            meant = self.reference(later.name)
-            if meant is None or later.name in self.same_names:
+            part = self.parts.before(later, known)
+            try:
+                meant = part.run({**self._operands(part), id(value): expected})
+            except ModelError:
                 continue
             layout = _best(match.array, meant.shape, meant)
             if layout is not None and _equal(meant, layout.read(match.array), self.most):
-                self.placed.setdefault(later.name, match.name)
+                if later.name not in self.same_names:
+                    self.placed.setdefault(later.name, match.name)
                 return True
         return False
 
     def _after(self, value: Value) -> Iterator[Value]:
-        """Yield the results of the nodes that follow a tensor in a chain."""
+        """Yield the tensors that are made from this one, at most some nodes later."""
+        now = {id(value)}
         for _ in range(_MOST_FUSED):
-            users = [node for node in self.parts.nodes if any(v is value for v in node.inputs)]
-            if len(users) != 1 or len(users[0].outputs) != 1:
-                return
-            value = users[0].outputs[0]
-            yield value
+            users = [n for n in self.parts.nodes if any(id(v) in now for v in n.inputs)]
+            results = [v for node in users for v in node.outputs if v.name]
+            yield from results
+            now = {id(v) for v in results}
 
     def _feed(
         self, value: Value, match: _Match | None, expected: Array | None, *, cut: bool
