@@ -60,6 +60,7 @@ _LATER = {
     "vjp": "fusion.function",
     **dict.fromkeys(_REDUCTIONS, "fusion.reductions"),
     "audit": "models.audit.run",
+    "bisect": "runtimes.bisect.run",
     "Finding": "models.findings",
     "Report": "models.findings",
     "Verdict": "models.findings",

@@ -22,6 +22,7 @@ from ..errors import (
 from ..system.version import __version__
 from . import options
 from .audit import audit
+from .bisect import bisect
 from .engines import engines
 from .model_shapes import shapes
 from .plans import compare, compute, explain
@@ -69,7 +70,7 @@ def completion(shell: str) -> None:
     click.echo(source)
 
 
-for command in (explain, compare, compute, run, audit, port, shapes, engines, verify):
+for command in (explain, compare, compute, run, audit, port, shapes, engines, verify, bisect):
     cli.add_command(command)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,15 +10,13 @@ import click
 import numpy as np
 
 from ..errors import ZerostrideError
-from . import options
-from .files import open_array, write_array
+from . import inputs, options
+from .files import write_array
 
 if TYPE_CHECKING:
     from ..models.ir.graph import Array, Graph
     from ..models.options import ModelOptions
 
-#: The most bytes of a .json file of numbers, and of an unpacked archive.
-MAX_JSON, MAX_UNPACKED = 2**28, 2**32
 #: Outputs of up to so many elements are printed in numbers, others as statistics.
 MOST_SHOWN = 20
 #: The most elements that --print and --json print.
@@ -29,14 +25,7 @@ MOST_PRINTED = 100_000
 
 @click.command(short_help="Compute a model with NumPy, by the rules that its file says.")
 @click.argument("model", type=click.Path())
-@click.option(
-    "--input",
-    "inputs",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="An input: NAME=FILE.npy, NAME=FILE.json or numbers, NAME=[1,2,3]; or FILE.npz, whose "
-    "arrays have the names of inputs. May be given again.",
-)
+@inputs.options
 @click.option("--random", "seed", type=click.IntRange(0), help="Make up what is not given.")
 @options.of_model()
 @click.option(
@@ -57,7 +46,7 @@ MOST_PRINTED = 100_000
 @options.as_json
 def run(
     model: str,
-    inputs: tuple[str, ...],
+    feeds: dict[str, Any],
     seed: int | None,
     limit: int | None,
     given: ModelOptions,
@@ -77,7 +66,7 @@ def run(
 
     targets = _targets(outputs)
     graph = given.read(model)
-    arrays = _inputs(inputs)
+    arrays = feeds
     if seed is not None:
         arrays |= random_inputs(graph, seed, arrays)
     elif graph.inputs and not arrays:
@@ -96,84 +85,6 @@ def run(
     for path in written.values():
         click.echo(f"wrote {path}", err=True)
     return 0
-
-
-def _inputs(words: Sequence[str]) -> dict[str, Any]:
-    """Arrays by name, from the words of --input."""
-    arrays: dict[str, Any] = {}
-    for word in words:
-        for name, array in _input(word).items():
-            if name in arrays:
-                raise ZerostrideError(f"--input: {name!r} is given twice")
-            arrays[name] = array
-    return arrays
-
-
-def _input(word: str) -> dict[str, Any]:
-    name, equals, value = word.partition("=")
-    if not equals:
-        if word.lower().endswith(".npz"):
-            return dict(_archive(word))
-        raise ZerostrideError(f"--input {word[:80]!r}: write NAME=FILE.npy, or name an .npz file")
-    if not name or not value:
-        raise ZerostrideError(f"--input {word[:80]!r}: write NAME=FILE or NAME=NUMBERS")
-    ending = value.lower()
-    if ending.endswith(".npy"):
-        return {name: open_array(value)}
-    if ending.endswith(".npz"):
-        arrays = dict(_archive(value))
-        if name not in arrays and len(arrays) != 1:
-            raise ZerostrideError(
-                f"{value}: it has no array {name!r} (arrays: {', '.join(arrays)})"
-            )
-        return {name: arrays.get(name, next(iter(arrays.values())))}
-    if ending.endswith(".json"):
-        return {name: _numbers(_text(value), value)}
-    return {name: _numbers(value, f"--input {name}")}
-
-
-def _archive(path: str) -> Mapping[str, Array]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            weight = sum(entry.file_size for entry in archive.infolist())
-        if weight > MAX_UNPACKED:
-            raise ZerostrideError(f"{path}: {weight} bytes once unpacked; at most {MAX_UNPACKED}")
-        with np.load(path, allow_pickle=False) as arrays:
-            return {name: arrays[name] for name in arrays.files}
-    except OSError as error:
-        raise ZerostrideError(f"{path}: {error.strerror or error}") from None
-    except ZerostrideError:
-        raise
-    except Exception as error:  # noqa: BLE001 - zipfile, zlib and NumPy raise of every kind
-        raise ZerostrideError(f"{path}: not a readable .npz file ({error})") from None
-
-
-def _text(path: str) -> str:
-    try:
-        if Path(path).stat().st_size > MAX_JSON:
-            raise ZerostrideError(f"{path}: too large for numbers as text; give a .npy file")
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ZerostrideError(f"{path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ZerostrideError(f"{path}: not a text file") from None
-
-
-def _numbers(text: str, where: str) -> Any:
-    """A number, or nested lists of them."""
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        raise ZerostrideError(f"{where}: {text[:80]!r} is no .npy file and no numbers") from None
-    if not isinstance(data, int | float | list):
-        raise ZerostrideError(f"{where}: {text[:80]!r} is no list of numbers")
-    try:
-        array = np.asarray(data)
-    except (ValueError, RecursionError, OverflowError) as error:
-        raise ZerostrideError(f"{where}: {error}") from None
-    if array.dtype.kind not in "biuf":
-        raise ZerostrideError(f"{where}: {text[:80]!r} is no list of numbers")
-    return data
 
 
 def _targets(words: Sequence[str]) -> dict[str | None, str]:

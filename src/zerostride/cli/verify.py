@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +14,7 @@ from ..errors import ZerostrideError
 from ..models.findings import Check, Outcome, Report
 from ..report import shapes_text, shown
 from ..report.words import OUTCOMES
-from . import options, reporting
+from . import inputs, options, reporting
 from .progress import bar
 from .tables import Column, put_table
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     type=click.Path(),
     help="Run this conversion of the model on the engine, on the same inputs; implies --whole.",
 )
+@inputs.options
 @click.option("--node", help="Check this node alone.")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Of the random operands.")
 @click.option("--cases", type=click.IntRange(1), default=1, help="Random operands a node.")
@@ -56,6 +57,7 @@ def verify(
     engine: str,
     whole: bool,
     against: str | None,
+    feeds: dict[str, Any],
     node: str | None,
     seed: int,
     cases: int,
@@ -83,6 +85,7 @@ def verify(
             engine,
             whole=whole,
             against=against,
+            inputs=feeds,
             node=node,
             seed=seed,
             timeout=timeout,
@@ -92,18 +95,19 @@ def verify(
             facts=given.facts,
             sizes=given.sizes,
             input_shapes=given.input_shapes,
-            pythons=_pythons(pythons),
+            pythons=pythons_of(pythons),
             progress=told,
         )
     reporting.save(reports, report)
     if as_json:
         options.put_json(report.as_dict())
     else:
-        _show(report, whole=whole or against is not None)
+        _show(report, whole=whole or against is not None or bool(feeds))
     return 0 if report.ok else options.FOUND
 
 
-def _pythons(words: Sequence[str]) -> dict[str, str]:
+def pythons_of(words: Sequence[str]) -> dict[str, str]:
+    """Interpreters by engine, from the words of --python."""
     chosen = {}
     for word in words:
         engine, equals, path = word.partition("=")

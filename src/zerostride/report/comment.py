@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from ..models.bisect.result import Culprit
 from ..models.findings import Change, Check, Finding, Outcome, Report, Unread
 from ..sizes.budget import WRITING_STEPS, allowance
+from .bisection import DIFFERENCES
 from .plain import change_text, checked, finding_text, stale_lines, unread_text
 from .sheet import Sheet
 from .words import (
@@ -126,11 +128,18 @@ def _head(reports: Sequence[Report | Unread]) -> str:
     return "\n".join(lines)
 
 
-_TITLES = {"audit": "Broadcast audit", "port": "Port", "verify": "Verification"}
+_TITLES = {
+    "audit": "Broadcast audit",
+    "port": "Port",
+    "verify": "Verification",
+    "bisect": "Bisection",
+}
 
 
 def _fine(report: Report) -> bool:
     """Whether no finding is new."""
+    if report.bisection is not None:
+        return report.ok
     outcomes = {check.outcome for check in report.checks}
     if report.command == "verify":
         return outcomes <= {Outcome.AGREES, Outcome.NOT_RUN} and outcomes != {Outcome.NOT_RUN}
@@ -147,6 +156,8 @@ def _rows(reports: Sequence[Report | Unread]) -> Iterator[tuple[str, ...]]:
         for check, _ in checked(report):
             if check.outcome is not Outcome.AGREES:
                 yield _check_row(model, check)
+        for culprit in report.bisection.culprits if report.bisection is not None else ():
+            yield _culprit_row(model, culprit)
         for change in report.changes:
             yield _change_row(model, change)
         for finding in _findings(report):
@@ -173,6 +184,13 @@ def _change_row(model: str, change: Change) -> tuple[str, ...]:
 def _check_row(model: str, check: Check) -> tuple[str, ...]:
     cells = (code(check.node), code(check.op), code(shapes_text(check)), code(check.detail))
     return (OUTCOMES[check.outcome][0].lower(), model, *cells, "")
+
+
+def _culprit_row(model: str, culprit: Culprit) -> tuple[str, ...]:
+    operands = ", ".join(f"{name} {shape}" for name, shape in culprit.inputs)
+    cells = (code(culprit.node), code(culprit.op), code(operands), code(culprit.judged.detail))
+    words = code(culprit.cause) if culprit.cause else ""
+    return (DIFFERENCES[culprit.judged.difference].lower(), model, *cells, words)
 
 
 def _details(reports: Sequence[Report | Unread]) -> Iterator[tuple[str, str]]:

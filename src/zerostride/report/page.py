@@ -43,7 +43,12 @@ _FILTERED = 5
 #: 10,000 different groups had 25 MB with 1,500 drawn and many elements for the rest; it now has
 #: 14 MB and opens in 2 s (benchmarks/report_scale.py).
 _DRAWN = 500
-_TITLES = {"audit": "Broadcast audit", "port": "Port", "verify": "Verification"}
+_TITLES = {
+    "audit": "Broadcast audit",
+    "port": "Port",
+    "verify": "Verification",
+    "bisect": "Bisection",
+}
 
 
 #: The legend of a drawing.
@@ -193,6 +198,7 @@ class _Page:
         yield page_work.stale(report)
         yield page_work.changes(report)
         yield page_work.checks(report)
+        yield page_work.bisection(report)
         groups = sorted(
             self.groups[id(report)],
             key=lambda group: (group.accepted, WORST.index(group.first.verdict)),

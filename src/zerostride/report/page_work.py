@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..models.findings import Change, Report
+from .bisection import culprit_lines, stage_rows
 from .markup import esc
 from .plain import CHECK_CELLS, check_row, checked, computed_words, stale_lines
 from .words import LONGEST_NAME, OUTCOMES, shown
@@ -42,6 +43,21 @@ def _side(name: str, lines: tuple[str, ...]) -> str:
     text = "\n".join(esc(shown(line)) for line in lines)
     head = f'<figure class="{name}"><figcaption>{name.title()}</figcaption>'
     return f"{head}<pre>{text}</pre></figure>"
+
+
+def bisection(report: Report) -> str:
+    """The culprits, and every tensor in a table."""
+    if report.bisection is None:
+        return ""
+    culprits = (
+        f"<pre>{esc(chr(10).join(culprit_lines(culprit)))}</pre>"
+        for culprit in report.bisection.culprits
+    )
+    titles, *rows = stage_rows(report.bisection)
+    head = "".join(f"<th>{esc(title)}" for title in titles)
+    lines = ("<tr>" + "".join(f"<td>{esc(cell)}" for cell in row) for row in rows)
+    table = f"<table><thead><tr>{head}<tbody>{''.join(lines)}</table>"
+    return "".join(culprits) + (table if rows else '<p class="none">Nothing was computed.</p>')
 
 
 def checks(report: Report) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..models.bisect.result import Bisection
 from ..models.findings import Change, Check, Finding, Outcome, Report, Unread
 from ..sizes.budget import WRITING_STEPS, allowance
+from .bisection import culprit_lines, stage_rows
 from .sheet import WHERE, Sheet
 from .words import (
     LONGEST_NAME,
@@ -45,6 +47,8 @@ def _one(report: Report | Unread, full: bool) -> str:
         return unread_text(report)
     parts = [headline(report), *notes(report), *stale_lines(report)]
     parts += ["\n" + change_text(change) for change in report.changes]
+    if report.bisection is not None:
+        return "\n".join([*parts, *bisection_lines(report.bisection, full)])
     if report.checks:
         parts += ["", *check_lines(report)]
     if report.command == "verify" and not full:
@@ -52,6 +56,14 @@ def _one(report: Report | Unread, full: bool) -> str:
     findings = report.findings if full else told(report)
     parts += ["\n" + finding_text(finding) for finding in findings]
     return "\n".join(parts)
+
+
+def bisection_lines(bisection: Bisection, full: bool) -> list[str]:
+    """The culprits, and with `full` a table of every tensor."""
+    lines = ["", *_columns(stage_rows(bisection))] if full and bisection.stages else []
+    for culprit in bisection.culprits:
+        lines += ["", *culprit_lines(culprit)]
+    return lines
 
 
 def unread_text(report: Unread) -> str:

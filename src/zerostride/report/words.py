@@ -70,6 +70,10 @@ def headline(report: Report) -> str:
     where = f"{shown(report.model)} on {report.target} {report.release}{via}"
     if report.command == "verify":
         return f"{where}: {_computed(report)}"
+    if report.bisection is not None:
+        count = len(report.bisection.culprits)
+        culprits = f"{count or 'no'} culprit{'' if count == 1 else 's'}"
+        return f"{where}: {report.bisection.compared} tensors compared, {culprits}"
     if report.command != "port":
         return f"{where}: {_broadcasts(report.findings)}{_accepted(report)}"
     count = len(report.changes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ..findings import Finding, Verdict
 from ..formats import lowered
 from ..ir.graph import Array, Graph, Node
 from .layouts import layouts
-from .walk import Fault
+from .walk import Fault, Other
 
 #: Channels in a pack of NC4HW4.
 _PACK = 4
@@ -19,13 +20,14 @@ _PACK = 4
 _MOST_SHOWN = 8
 
 
-def cause(fault: Fault, findings: Sequence[Finding], other: Graph) -> tuple[str, str]:
+def cause(fault: Fault, findings: Sequence[Finding], other: Graph, side: Other) -> tuple[str, str]:
     """The cause and the fix, in words; "" where they are not known.
 
     Args:
         fault: the fault.
         findings: the audit of the model for the other side's engine.
         other: the other side's file.
+        side: the other side's tensors.
     """
     paths = {node.path for node in fault.part.nodes}
     here = [f for f in findings if f.node in paths and f.verdict is not Verdict.SAME]
@@ -33,9 +35,10 @@ def cause(fault: Fault, findings: Sequence[Finding], other: Graph) -> tuple[str,
     for finding in known:
         fix = finding.fix.describe(finding.names) if finding.fix is not None else ""
         return f"{finding.node} ({finding.op}): {finding.message} [{finding.code}]", fix
-    words = moved(fault) or "; ".join(differences(fault, other))
-    if words:
-        return words, "" if moved(fault) else "convert the model again, or make the two equal there"
+    if words := moved(fault) or overwritten(fault, side):
+        return words, ""
+    if words := "; ".join(differences(fault, other)):
+        return words, "convert the model again, or make the two equal there"
     return "", ""
 
 
@@ -56,7 +59,27 @@ def moved(fault: Fault) -> str:
             )
     if all(array.std() == 0 for array in (expected, actual)):
         return ""
-    return "all numbers are right, in wrong places: the engine permutes the axes, or splits them otherwise"
+    return (
+        "all numbers are right, in wrong places: the engine permutes the axes, or splits them "
+        "otherwise"
+    )
+
+
+def overwritten(fault: Fault, side: Other) -> str:
+    """That the numbers are those of a later tensor, in words; "" where they are not."""
+    actual = fault.actual
+    if actual is None or not actual.size or fault.other not in side.names or actual.std() == 0:
+        return ""
+    for name in side.names[side.names.index(fault.other) + 1 :]:
+        array = side.fetch(name)
+        if array is not None and array.size == actual.size:
+            layout = next(layouts(array.shape, actual.shape))
+            if np.array_equal(layout.read(array), actual):
+                return (
+                    f"it has the numbers of {name!r}, a later tensor: the engine computes that one "
+                    "in the same memory, though this one is still needed"
+                )
+    return ""
 
 
 def differences(fault: Fault, other: Graph) -> Iterator[str]:
@@ -75,18 +98,18 @@ def differences(fault: Fault, other: Graph) -> Iterator[str]:
 
 
 def _alone(graph: Graph, node: Node) -> tuple[Node, ...]:
-    from dataclasses import replace
-
     return lowered(replace(graph, nodes=(node,))).nodes
 
 
 def _constants(nodes: Sequence[Node], theirs: Node) -> Iterator[str]:
     ours = [array for node in nodes for array in _numbers(node)]
     for name, array in _numbers(theirs):
-        fitting = [(n, a) for n, a in ours if a.size == array.size and a.dtype.kind == array.dtype.kind]
+        fitting = [
+            (n, a) for n, a in ours if a.size == array.size and a.dtype.kind == array.dtype.kind
+        ]
         if not fitting or any(_same(a, array) for _, a in fitting):
             continue
-        meant, own = fitting[0]
+        meant, own = min(fitting, key=lambda pair: int((pair[1].ravel() != array.ravel()).sum()))
         changed = own.ravel() != array.ravel()
         first = int(changed.argmax())
         yield (

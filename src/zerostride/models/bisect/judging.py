@@ -66,9 +66,7 @@ def relative(expected: Array, actual: Array) -> Array:
     return np.where(same, 0.0, np.where(np.isnan(error), np.inf, error))
 
 
-def judged(
-    expected: Array, actual: Array, most: float, excused: Array | float = 0.0
-) -> Judged:
+def judged(expected: Array, actual: Array, most: float, excused: Array | float = 0.0) -> Judged:
     """Compares an array with the expected one of the same shape.
 
     Args:

@@ -35,9 +35,7 @@ class Part:
             ModelError: a node cannot be computed on them.
         """
         nodes = [
-            node
-            for node in self.nodes
-            if not any(id(value) in values for value in node.outputs)
+            node for node in self.nodes if not any(id(value) in values for value in node.outputs)
         ]
         program = prepare_part(self.graph, nodes, [self.result if result is None else result])
         return run_part(self.graph, program, values)[0]

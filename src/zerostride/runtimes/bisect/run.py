@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +14,11 @@ from ...errors import ZerostrideError
 from ...models.audit.judge import BATCHLESS
 from ...models.audit.run import audit_graph
 from ...models.bisect.cause import cause
+from ...models.bisect.judging import judged
 from ...models.bisect.repro import repro
 from ...models.bisect.result import Bisection, Culprit
 from ...models.bisect.search import search
 from ...models.bisect.walk import Fault, Other
-from ...models.execute.inputs import check_inputs
-from ...models.execute.random_inputs import random_inputs
 from ...models.findings import Finding, Report
 from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.flow.resolved import resolved
@@ -28,9 +26,9 @@ from ...models.formats import format_of, read_model
 from ...models.ir.graph import Graph
 from ...models.options import ModelOptions
 from ...sizes.condition import ALWAYS
+from ..feeds import fed
 from ..process import MODEL_SECONDS, running
 from ..runners import RUNNERS
-from ..task import Array
 from ..verify.compare import COMPOUND_ULPS
 from ..verify.halves import stores_halves, with_halves
 from ..verify.whole_model import samples
@@ -89,19 +87,23 @@ def bisect(
     file, theirs = Path(model), Path(model if other is None else other)
     engine, other_engine = _engine(file, engine), _engine(theirs, other_engine)
     options = ModelOptions(via, batch_axis, facts, sizes, input_shapes)
-    graph, arrays = _given(options, file, inputs or {}, seed)
+    graph, arrays = fed(options, file, inputs or {}, seed)
+    graph = resolved(graph, ALWAYS)[0]
     other_graph = graph if other is None else read_model(theirs)
     seconds = timeout or MODEL_SECONDS
     with tempfile.TemporaryDirectory(prefix="zerostride-") as folder:
         # 2. Every tensor of both sides.
-        ours, hers = Spilled(Path(folder, "model")), Spilled(Path(folder, "other"))
+        ours, hers, alone = (Spilled(Path(folder, name)) for name in ("model", "other", "alone"))
         with running(engine, seconds, pythons) as process:
             collect(process, file, arrays, computed(graph), ours, progress)
         batchless = other_engine in BATCHLESS and other_graph.format != graph.format
-        fed = samples(graph, arrays, batch_axis) if batchless else arrays
+        sent = samples(graph, arrays, batch_axis) if batchless else arrays
         with running(other_engine, seconds, pythons) as process:
             release = process.version
-            collect(process, theirs, fed, computed(other_graph), hers, progress)
+            values = computed(other_graph)
+            collect(process, theirs, sent, values, hers, progress)
+            last = {value.name for value in other_graph.outputs}
+            collect(process, theirs, sent, [v for v in values if v.name in last], alone)
         # 3. The first that differ.
         variants = [with_halves] if other is not None and stores_halves(theirs) else []
         outputs = tuple(value.name for value in other_graph.outputs)
@@ -114,7 +116,8 @@ def bisect(
         findings: Sequence[Finding] = ()
         if faults:
             findings = audit_graph(graph, find_engine(other_engine), options).findings
-        culprits = _culprits(faults, own_faults, findings, other_graph)
+        culprits = _culprits(faults, own_faults, findings, other_graph, side)
+        notes += _observed(hers, alone, most, other_engine)
     if variants:
         notes.append(f"{theirs.name} stores its weights in half precision")
     bisection = Bisection(tuple(stages), tuple(culprits), tuple(notes))
@@ -145,25 +148,23 @@ def _engine(file: Path, chosen: str | None) -> str:
     return engine
 
 
-def _given(
-    options: ModelOptions, file: Path, inputs: Mapping[str, Any], seed: int
-) -> tuple[Graph, dict[str, Array]]:
-    """The graph with the sizes of the inputs, and every input."""
-    graph = options.read(file)
-    wanted = [value for value in graph.inputs if value.name in inputs]
-    arrays = check_inputs(graph, wanted, inputs)
-    if inputs:
-        shapes = {name: array.shape for name, array in arrays.items()}
-        given = options.input_shapes
-        named = dict(given) if isinstance(given, Mapping) else {}
-        graph = replace(options, input_shapes={**named, **shapes}).read(file)
-    arrays = {**arrays, **random_inputs(graph, seed, arrays)}
-    return resolved(graph, ALWAYS)[0], {v.name: arrays[v.name] for v in graph.inputs}
-
-
 def _tolerance(engine: str) -> float:
     """The tolerance of one node on an engine that computes in single precision."""
     return float(np.finfo(np.float32).eps) * max(COMPOUND_ULPS, RUNNERS[engine].ulps)
+
+
+def _observed(every: Spilled, alone: Spilled, most: float, engine: str) -> Iterator[str]:
+    """Yield a note for each output that differs when the engine is asked for it alone."""
+    for name in alone.names:
+        with_all, by_itself = every.fetch(name), alone.fetch(name)
+        if with_all is None or by_itself is None or with_all.shape != by_itself.shape:
+            continue
+        verdict = judged(by_itself, with_all, most)
+        if not verdict.agrees:
+            yield (
+                f"{engine} computes {name!r} otherwise while it hands out every tensor: "
+                f"{verdict.wrong} of {verdict.elements} numbers; {verdict.detail}"
+            )
 
 
 def _culprits(
@@ -171,9 +172,10 @@ def _culprits(
     own: Sequence[Fault],
     findings: Sequence[Finding],
     other: Graph,
+    side: Other,
 ) -> list[Culprit]:
     """The culprits of both sides, in the model's order."""
-    culprits = [_culprit(fault, "other", *cause(fault, findings, other)) for fault in faults]
+    culprits = [_culprit(fault, "other", *cause(fault, findings, other, side)) for fault in faults]
     return culprits + [_culprit(fault, "model", "", "") for fault in own]
 
 
@@ -194,7 +196,6 @@ def _culprit(fault: Fault, side: str, why: str, fix: str) -> Culprit:
         fix,
         repro(fault),
     )
-
 
 
 __all__ = ["bisect"]

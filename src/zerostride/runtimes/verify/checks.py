@@ -23,6 +23,7 @@ from ...models.ir.graph import Graph
 from ...models.options import ModelOptions
 from ...models.transport.batch import BatchAxes, batch_axes
 from ...sizes.condition import Condition
+from ..feeds import fed
 from ..process import CASE_SECONDS, MODEL_SECONDS, running
 from ..runners import RUNNERS
 from .cache import Cache
@@ -39,6 +40,7 @@ def verify(
     dynamic_shapes: Any = None,
     whole: bool = False,
     against: str | Path | None = None,
+    inputs: Mapping[str, Any] | None = None,
     node: str | None = None,
     seed: int = 0,
     timeout: float | None = None,
@@ -63,6 +65,8 @@ def verify(
         args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`.
         whole: run the file itself, not its broadcasts.
         against: run this file, a conversion of the model, instead of the model; implies `whole`.
+        inputs: arrays, lists or numbers by the names of the model's inputs, the others are random;
+            implies `whole`.
         node: check this node alone, named as in a finding.
         seed: of the random operands.
         timeout: seconds for one answer; by default 20, for a whole model 300. Loading the engine
@@ -89,11 +93,13 @@ def verify(
     if cases < 1:
         raise ZerostrideError(f"cases={cases}; it is 1 or more")
     warn_if_unmeasured(engine)
-    whole = whole or against is not None
+    whole = whole or against is not None or bool(inputs)
     with model_file(model, Example(args, kwargs, dynamic_shapes)) as source:
         # 2. What the audit says of it.
         options = ModelOptions("none", batch_axis, facts, sizes, input_shapes)
-        graph = options.read(source.path)
+        graph, arrays = options.read(source.path), {}
+        if whole:
+            graph, arrays = fed(options, Path(source.path), inputs or {}, seed)
         report = audit_graph(graph, row, options)
         findings = report.findings
         if node is not None and not whole:
@@ -103,7 +109,7 @@ def verify(
         with running(engine, seconds, pythons) as process:
             if whole:
                 file = Path(against or source.path)
-                checks, notes = check_whole(graph, file, process, seed, batch_axis)
+                checks, notes = check_whole(graph, file, process, arrays, batch_axis)
             else:
                 graph, batch = _sized(graph, engine, options.premises(), batch_axis)
                 sites = _sites(graph, node)

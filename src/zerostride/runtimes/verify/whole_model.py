@@ -12,7 +12,6 @@ import numpy as np
 from ...errors import ModelError, ZerostrideError
 from ...models.audit.judge import BATCHLESS
 from ...models.execute import execute, not_executed
-from ...models.execute.random_inputs import random_inputs
 from ...models.findings import Check, Outcome
 from ...models.flow.resolved import resolved
 from ...models.formats import format_of, lowered
@@ -31,7 +30,7 @@ def check_whole(
     graph: Graph,
     file: Path,
     process: Process,
-    seed: int,
+    inputs: Mapping[str, Array],
     batch_axis: int | None,
 ) -> tuple[list[Check], tuple[str, ...]]:
     """A check for each output of the model, and notes.
@@ -40,7 +39,7 @@ def check_whole(
         graph: the model that defines the meaning.
         file: the file to run: the model's own, or a conversion of it.
         process: the engine.
-        seed: of the random inputs.
+        inputs: arrays by the names of the model's inputs.
         batch_axis: as for the audit; inputs for an engine without a batch axis lack it.
 
     Raises:
@@ -55,7 +54,6 @@ def check_whole(
         )
     if not file.is_file():
         raise ModelError(f"{file}: No such file")
-    inputs = random_inputs(graph, seed)
     if form in _EVERY_TENSOR and form == graph.format:
         graph = replace(graph, outputs=_made(graph))
     expected, note = _meant(graph, inputs, itself=engine if str(file) == graph.path else "")

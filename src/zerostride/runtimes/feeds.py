@@ -1,0 +1,39 @@
+"""A model with the inputs of a user, and random ones for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..models.execute.inputs import check_inputs
+from ..models.execute.random_inputs import random_inputs
+from ..models.ir.graph import Array, Graph
+from ..models.options import ModelOptions
+
+
+def fed(
+    options: ModelOptions, file: Path, inputs: Mapping[str, Any], seed: int
+) -> tuple[Graph, dict[str, Array]]:
+    """The graph with the sizes of its inputs, and every input.
+
+    Args:
+        options: what is known of the model.
+        file: its file.
+        inputs: arrays, lists or numbers by name; the others are random.
+        seed: of the random inputs.
+
+    Raises:
+        ZerostrideError: an input is unknown or does not fit, or the size of another is not known.
+    """
+    graph = options.read(file)
+    wanted = [value for value in graph.inputs if value.name in inputs]
+    arrays = check_inputs(graph, wanted, inputs)
+    if inputs:
+        shapes = {name: array.shape for name, array in arrays.items()}
+        given = options.input_shapes
+        named = dict(given) if isinstance(given, Mapping) else {}
+        graph = replace(options, input_shapes={**named, **shapes}).read(file)
+    arrays = {**arrays, **random_inputs(graph, seed, arrays)}
+    return graph, {v.name: arrays[v.name] for v in graph.inputs}

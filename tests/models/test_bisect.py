@@ -1,0 +1,125 @@
+"""Bisection: the changed node is the culprit, whatever the other side calls its tensors."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bisect_graphs import chain, faulty, renamed, saved
+
+import zerostride as zs
+from zerostride.models.bisect.judging import Difference, judged
+from zerostride.runtimes.process import engines_kept
+
+pytest.importorskip("onnxruntime")
+SEEDS = range(12)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _kept() -> object:
+    with engines_kept():
+        yield
+
+
+def _faulty_pair(folder: Path, seed: int) -> tuple[Path, Path, str, str, float]:
+    """Files of a chain and its changed form, and by how much their outputs differ."""
+    model = chain(seed)
+    other, node, what = faulty(model, seed)
+    return saved(model, folder / "a.onnx"), saved(other, folder / "b.onnx"), node, what, 0.0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_changed_node_is_the_culprit(tmp_path: Path, seed: int) -> None:
+    model, other, node, what, _ = _faulty_pair(tmp_path, seed)
+    report = zs.bisect(model, other)
+    assert [culprit.node for culprit in report.bisection.culprits] in ([node], [])
+    if report.culprit is None:  # a change of numbers that Max or Relu hide
+        assert all((stage.drift or 0) < 1e-3 for stage in report.bisection.stages)
+        return
+    assert not report.ok
+    if what not in ("op", "axis"):
+        assert f"the constant {what!r}" in report.culprit.cause
+    elif what == "axis":
+        assert "axis of" in report.culprit.cause
+    arrays = report.culprit.repro.arrays
+    assert not np.allclose(arrays["expected"], arrays["actual"])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_untouched_model_has_no_culprit(tmp_path: Path, seed: int) -> None:
+    model = chain(seed)
+    file, other = saved(model, tmp_path / "a.onnx"), saved(renamed(model), tmp_path / "b.onnx")
+    report = zs.bisect(file, other)
+    assert report.ok
+    assert report.culprit is None
+    assert {str(stage.how) for stage in report.bisection.stages} <= {"value", "position"}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_changed_node_is_the_culprit_without_names(tmp_path: Path, seed: int) -> None:
+    model = chain(seed)
+    changed, node, _ = faulty(model, seed)
+    file, other = saved(model, tmp_path / "a.onnx"), saved(renamed(changed), tmp_path / "b.onnx")
+    report = zs.bisect(file, other)
+    assert [culprit.node for culprit in report.bisection.culprits] in ([node], [])
+
+
+def test_two_faults_are_two_culprits(tmp_path: Path) -> None:
+    model = chain(3)
+    other, first, _ = faulty(model, 3)
+    for seed in range(4, 40):
+        both, second, _ = faulty(other, seed)
+        if second != first:
+            break
+    file, third = saved(model, tmp_path / "a.onnx"), saved(both, tmp_path / "b.onnx")
+    report = zs.bisect(file, third)
+    assert {culprit.node for culprit in report.bisection.culprits} == {first, second}
+
+
+def test_one_file_on_two_engines(tmp_path: Path) -> None:
+    pytest.importorskip("openvino")
+    report = zs.bisect(saved(chain(1), tmp_path / "a.onnx"), other_engine="openvino")
+    assert report.ok
+    assert report.bisection.compared > 5
+
+
+@pytest.mark.parametrize(
+    ("actual", "kind"),
+    [
+        ([1.0, np.nan], Difference.NAN),
+        ([1.0, np.inf], Difference.INFINITE),
+        ([1.0, 65504.0], Difference.SATURATED),
+        ([1.0, 2.0], Difference.NUMBERS),
+        ([1.0, 70000.0], Difference.NONE),
+    ],
+)
+def test_kinds_of_failure_are_told_apart(actual: list[float], kind: Difference) -> None:
+    assert judged(np.array([1.0, 70000.0]), np.array(actual), 1e-3).difference is kind
+
+
+def test_the_command_shows_the_culprit_and_its_inputs_are_given(tmp_path: Path) -> None:
+    model, other, node, _, _ = _faulty_pair(tmp_path, 0)
+    np.save(tmp_path / "x.npy", np.full((1, 4, 6, 6), 0.5, np.float32))
+    words = ["bisect", str(model), str(other), "--input", f"x={tmp_path / 'x.npy'}", "--json"]
+    page = tmp_path / "report.html"
+    words += ["--report", str(page), "--report", str(tmp_path / "report.md")]
+    done = subprocess.run(
+        [sys.executable, "-m", "zerostride", *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stderr
+    report = json.loads(done.stdout)
+    assert [culprit["node"] for culprit in report["bisection"]["culprits"]] == [node]
+    assert node in page.read_text()
+    assert node in (tmp_path / "report.md").read_text()
+
+
+def test_a_question_without_another_side_is_refused(tmp_path: Path) -> None:
+    model = saved(chain(0), tmp_path / "a.onnx")
+    with pytest.raises(zs.ZerostrideError, match="another file, or another engine"):
+        zs.bisect(model)
+    with pytest.raises(zs.ZerostrideError, match="does not run files of onnx"):
+        zs.bisect(model, other_engine="ncnn")
