@@ -77,6 +77,9 @@ from .models.flow.shapes import (
 from .models.port import (
     port as port,
 )
+from .runtimes.bisect.run import (
+    bisect as bisect,
+)
 from .runtimes.verify.checks import (
     verify as verify,
 )
@@ -209,6 +212,7 @@ __all__ = [
     "atanh",
     "audit",
     "backend",
+    "bisect",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",

@@ -25,16 +25,16 @@ def _kept() -> object:
         yield
 
 
-def _faulty_pair(folder: Path, seed: int) -> tuple[Path, Path, str, str, float]:
-    """Files of a chain and its changed form, and by how much their outputs differ."""
+def _faulty_pair(folder: Path, seed: int) -> tuple[Path, Path, str, str]:
+    """Files of a chain and its changed form, the changed node, and what was changed."""
     model = chain(seed)
     other, node, what = faulty(model, seed)
-    return saved(model, folder / "a.onnx"), saved(other, folder / "b.onnx"), node, what, 0.0
+    return saved(model, folder / "a.onnx"), saved(other, folder / "b.onnx"), node, what
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_changed_node_is_the_culprit(tmp_path: Path, seed: int) -> None:
-    model, other, node, what, _ = _faulty_pair(tmp_path, seed)
+    model, other, node, what = _faulty_pair(tmp_path, seed)
     report = zs.bisect(model, other)
     assert [culprit.node for culprit in report.bisection.culprits] in ([node], [])
     if report.culprit is None:  # a change of numbers that Max or Relu hide
@@ -102,7 +102,7 @@ def test_kinds_of_failure_are_told_apart(actual: list[float], kind: Difference) 
 
 
 def test_the_command_shows_the_culprit_and_its_inputs_are_given(tmp_path: Path) -> None:
-    model, other, node, _, _ = _faulty_pair(tmp_path, 0)
+    model, other, node, _ = _faulty_pair(tmp_path, 0)
     np.save(tmp_path / "x.npy", np.full((1, 4, 6, 6), 0.5, np.float32))
     words = ["bisect", str(model), str(other), "--input", f"x={tmp_path / 'x.npy'}", "--json"]
     page = tmp_path / "report.html"

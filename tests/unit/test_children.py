@@ -27,6 +27,7 @@ CALLS: dict[str, list[list[str]]] = {
         ["model.onnx", "copy.onnx", "--target", "mnn", "--jobs", "2", "--output", "page.html"],
         ["net.param", "--target", "ncnn"],
     ],
+    "bisect": [["model.onnx", "--other-engine", "openvino"]],
     "compare": [["5,5", "5"]],
     "completion": [["bash"]],
     "compute": [["add", "a.npy", "b.npy", "-o", "c.npy"]],
@@ -73,7 +74,10 @@ def test_every_command_has_calls_in_this_test() -> None:
 
 @pytest.mark.parametrize("command", sorted(CALLS))
 def test_no_command_runs_code_in_the_current_folder(command: str, tmp_path: Path) -> None:
-    if command in ("audit", "port", "run", "shapes", "verify") and find_spec("onnx") is None:
+    if (
+        command in ("audit", "bisect", "port", "run", "shapes", "verify")
+        and find_spec("onnx") is None
+    ):
         pytest.skip("the models are ONNX files")
     folder = tmp_path / "models"
     folder.mkdir()
@@ -84,7 +88,7 @@ def test_no_command_runs_code_in_the_current_folder(command: str, tmp_path: Path
         np.save(folder / name, np.ones(shape, np.float32))
     mark = plant(folder)
     for words in CALLS[command]:
-        if command == "verify" and find_spec(words[-1]) is None:
+        if command in ("bisect", "verify") and find_spec(words[-1]) is None:
             continue
         call = children.module("zerostride", command, *words)
         done = subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=300)

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.skipif(not FULL.exists(), reason="the system has no /de
 #: A call of every command; those of MODELS read one. And how it writes files.
 CALLS = {
     "audit": ["model.onnx", "--target", "ncnn"],
+    "bisect": ["model.onnx", "--other-engine", "openvino"],
     "compare": ["5,5", "5"],
     "completion": ["bash"],
     "compute": ["add", "a.npy", "b.npy"],
@@ -29,7 +30,7 @@ CALLS = {
     "shapes": ["model.onnx"],
     "verify": ["model.onnx", "--engine", "numpy"],
 }
-MODELS = ("audit", "port", "run", "shapes", "verify")
+MODELS = ("audit", "bisect", "port", "run", "shapes", "verify")
 WRITES = {
     "audit": ["model.onnx", "--target", "ncnn", "-o", "full.json"],
     "compute": ["add", "a.npy", "b.npy", "-o", "full.npy"],

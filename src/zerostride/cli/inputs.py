@@ -47,7 +47,7 @@ class Image:
                 raise ZerostrideError(
                     f"{name} has {len(numbers)} numbers; {path} has {pixels.shape[2]} channels"
                 )
-        scaled = (pixels - np.float32(self.mean)) / np.float32(self.std)
+        scaled = (pixels - np.array(self.mean, np.float32)) / np.array(self.std, np.float32)
         return np.ascontiguousarray(
             scaled[None] if self.layout == "nhwc" else scaled.transpose(2, 0, 1)[None], np.float32
         )

@@ -87,9 +87,14 @@ def _undo(kind: int, line: Array, above: Array, samples: int) -> None:
         elif kind == 3:
             guess = (left + up[k]) // 2
         elif kind == 4:
-            near = left + up[k] - corner
-            guess = min((left, up[k], corner), key=lambda sample, near=near: abs(near - sample))
+            guess = _nearest(left, up[k], corner)
         else:
             raise ValueError(f"filter {kind}")
         values[k] = (value + guess) & 255
     line[:] = values
+
+
+def _nearest(left: int, up: int, corner: int) -> int:
+    """The sample that is nearest to left + up - corner (filter 4, of Paeth)."""
+    near = left + up - corner
+    return min((left, up, corner), key=lambda sample: abs(near - sample))

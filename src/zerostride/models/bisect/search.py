@@ -69,7 +69,9 @@ def _place(walk: Walk, fault: Fault, stages: Sequence[Stage]) -> tuple[str, str]
             fitting = (name for name in left if _size(walk.other, name) == meant.size)
             for name, _ in zip(fitting, range(_MOST_FIRST), strict=False):
                 array = walk.other.fetch(name)
-                for layout in layouts(array.shape, meant.shape) if array is not None else ():
+                if array is None:
+                    continue
+                for layout in layouts(array.shape, meant.shape):
                     tried += 1
                     if tried > _MOST_TRIED:
                         return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -99,7 +100,7 @@ class Walk:
         self.values = {id(v): inputs[v.name] for v in graph.inputs if v.name in inputs}
         # How to read a known tensor again, which the walk has dropped.
         self.known: dict[int, Callable[[], Array | None]] = {
-            key: lambda array=array: array for key, array in self.values.items()
+            key: partial(_itself, array) for key, array in self.values.items()
         }
         self.faults: list[Fault] = []
         self.notes: list[str] = []
@@ -153,7 +154,7 @@ class Walk:
             ours, theirs = self._value(operand), self.reference(operand.name)
             if ours is None or (theirs is not None and not _equal(theirs, ours, self.most)):
                 return None
-        self.known[id(part.result)] = lambda: self.reference(part.result.name)
+        self.known[id(part.result)] = partial(self.reference, part.result.name)
         return array
 
     def _operands(self, part: Part) -> dict[int, Array]:
@@ -301,7 +302,7 @@ class Walk:
             if expected is not None:
                 self.values[id(value)] = expected
                 if cut:
-                    self.known[id(value)] = lambda: expected
+                    self.known[id(value)] = partial(_itself, expected)
             return
         layout, name = match.layout, match.name
         dtype = value.dtype or (expected.dtype if expected is not None else match.array.dtype)
@@ -322,6 +323,10 @@ class Walk:
         if layout is None:
             return None
         return float(relative(meant, layout.read(match.array)).max(initial=0.0))
+
+
+def _itself(array: Array) -> Array:
+    return array
 
 
 def _graph_of(part: Part) -> Graph:
