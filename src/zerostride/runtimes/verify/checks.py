@@ -26,6 +26,7 @@ from ...sizes.condition import Condition
 from ..feeds import fed
 from ..process import CASE_SECONDS, MODEL_SECONDS, running
 from ..runners import RUNNERS
+from ..task import Array
 from .cache import Cache
 from .site_checks import Progress, SiteChecks
 from .whole_model import check_whole
@@ -97,7 +98,8 @@ def verify(
     with model_file(model, Example(args, kwargs, dynamic_shapes)) as source:
         # 2. What the audit says of it.
         options = ModelOptions("none", batch_axis, facts, sizes, input_shapes)
-        graph, arrays = options.read(source.path), {}
+        arrays: dict[str, Array] = {}
+        graph = options.read(source.path)
         if whole:
             graph, arrays = fed(options, Path(source.path), inputs or {}, seed)
         report = audit_graph(graph, row, options)
