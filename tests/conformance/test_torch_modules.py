@@ -130,6 +130,22 @@ def test_programs_and_archives_are_audited_as_the_module(tmp_path):
     assert zs.audit(tmp_path / "out.onnx", "ncnn").ok
 
 
+def test_open_sizes_keep_their_names():
+    class Scaled(torch.nn.Module):
+        def forward(self, x, y):
+            return torch.relu(x) * y
+
+    example = (torch.ones(3, 5), torch.ones(5))
+    rows = torch.export.Dim("rows")
+    dynamic = {"x": {0: rows}, "y": None}
+    report = zs.audit(Scaled(), "ncnn", args=example, dynamic_shapes=dynamic)
+    (finding,) = wrong(report)
+    assert finding.verdict == "same_here"
+    assert finding.values == {"rows": 5}
+    assert finding.source_fix == "return torch.relu(x) * y.reshape(1, 5)"
+    assert finding.operands[0][1][0] == "rows"
+
+
 def test_commands_take_modules(tmp_path):
     module = network("Positions").train()
     example = inputs("Positions")

@@ -137,11 +137,11 @@ def _exported(model: Any, example: Example) -> bytes:
             program = torch.export.export(model, arguments, keywords, dynamic_shapes=shapes)
         except Exception as error:
             raise ModelError(f"{label}: torch.export refuses it: {line_of(error)}") from error
-    return onnx_bytes(program, label)
+    return onnx_bytes(program, label, shapes)
 
 
-def onnx_bytes(program: Any, label: str) -> bytes:
-    """The ONNX model of an exported program, weights included.
+def onnx_bytes(program: Any, label: str, dynamic_shapes: Any = None) -> bytes:
+    """The ONNX model of an exported program, weights included; open sizes get the user's names.
 
     Raises:
         ModelError: PyTorch does not export it, or it is of 2 GiB or more.
@@ -154,7 +154,9 @@ def onnx_bytes(program: Any, label: str) -> bytes:
         raise ModelError(f"{label}: {_NEEDED} ({line_of(error)})") from None
     with _quiet():
         try:
-            exported = torch.onnx.export(program, dynamo=True, verbose=False)
+            exported = torch.onnx.export(
+                program, dynamo=True, verbose=False, dynamic_shapes=dynamic_shapes
+            )
             return bytes(exported.model_proto.SerializeToString())
         except Exception as error:
             raise ModelError(f"{label}: torch.onnx does not export it: {line_of(error)}") from error
