@@ -13,8 +13,9 @@ from zerostride.compute import functions, limits, unary
 from zerostride.core.alignment import Rule
 from zerostride.core.rules import RULES
 from zerostride.engines import ENGINES, Engine
+from zerostride.engines.model import Rules
 from zerostride.models.reasons import REASONS
-from zerostride.ops import find_op
+from zerostride.ops import OPS, find_op
 
 DOCS = Path(__file__).parent
 MADE = "<!-- Made by docs/generate.py from the tables; edit those. -->\n\n"
@@ -116,7 +117,7 @@ def rule_rows(engine: Engine) -> Iterator[tuple[str, str, Rule]]:
         ("Broadcast op", engine.to_target),
         *engine.ops.items(),
         *((f"{op}, compiled before sizes are known", r) for op, r in engine.dynamic.items()),
-        ("element-wise with a constant", engine.constants),
+        *_with_constants(engine),
     ):
         keys = [_key(name, rule) for name, rule in rules.items()]
         if keys == usual and rules is not engine.elementwise:
@@ -126,6 +127,15 @@ def rule_rows(engine: Engine) -> Iterator[tuple[str, str, Rule]]:
             alike.setdefault(key, []).append(words)
     for key, words in alike.items():
         yield ", ".join(words), key[0], first[key]
+
+
+def _with_constants(engine: Engine) -> Iterator[tuple[str, Rules]]:
+    """The rules for constants: of all ops, and of single ops."""
+    of_all = {name: rule for name, rule in engine.constants.items() if name not in OPS}
+    yield "element-wise with a constant", of_all
+    for op, rule in engine.constants.items():
+        if op not in of_all:
+            yield f"{op} with a constant", dict.fromkeys(engine.elementwise, rule)
 
 
 def _key(name: str, rule: Rule) -> Key:

@@ -134,6 +134,14 @@ def test_every_rule_and_engine_has_a_page_with_a_drawing_and_a_source() -> None:
             assert re.sub(r"`[^`]*`", "", row.text)[:40] in page
 
 
+def test_engine_pages_link_to_pages_of_rules() -> None:
+    pages = import_module("tables").pages()
+    for engine in ENGINES.values():
+        links = re.findall(r"\]\(\.\./(rules/[^)#]+)\)", pages[f"engines/{engine.name}.md"])
+        assert links, engine.name
+        assert set(links) <= pages.keys(), engine.name
+
+
 def test_silent_divergences_are_listed_with_wrong_results() -> None:
     pages = import_module("tables").pages()
     for engine, text, silent in (
