@@ -15,6 +15,10 @@ from zerostride.runtimes.process import running
 from zerostride.runtimes.runners import RUNNERS
 from zerostride.runtimes.task import ReplyKind
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
+
+import tflite_files
+
 onnx = pytest.importorskip("onnx", reason="writes the models")
 
 pytestmark = pytest.mark.conformance
@@ -50,7 +54,21 @@ def onnx_file(folder: Path) -> Path:
     return folder / "m.onnx"
 
 
+def litert_file(folder: Path) -> Path:
+    model = tflite_files.Model()
+    graph = model.main
+    graph.input("x", *X.shape)
+    graph.constant("w", W)
+    graph.op("MUL", "x w", "product")
+    graph.op("ADD", "product x", "sum")
+    graph.op("NEG", "sum", "negated")
+    graph.output("negated")
+    return model.write(folder / "m.tflite")
+
+
 def file_for(engine: str, folder: Path) -> Path:
+    if engine == "litert":
+        return litert_file(folder)
     if engine == "ncnn":
         (folder / "m.param").write_text(NCNN)
         return folder / "m.param"
