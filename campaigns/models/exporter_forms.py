@@ -103,13 +103,13 @@ def masked_encoder(s: Sheet) -> None:
     """BERT: ids and attention_mask, embeddings of tokens, positions and types, an added mask."""
     batch, seq = s.batch(), s.open("sequence", 6)
     ids = s.input("input_ids", batch, seq, dtype="int64")
-    given = s.input("attention_mask", batch, seq, dtype="int64")
+    mask = s.input("attention_mask", batch, seq, dtype="int64")
     words = s.op("Gather", s.weight(30, 16), ids, axis=0)
     length = s.size(ids, 1, vector=True)
     positions = s.part(s.const(np.arange(20)[None], "int64"), 0, length, 1)
     placed = s.op("Gather", s.weight(20, 16), positions, axis=0)
     x = _layer_norm(s, s.op("Add", s.op("Add", words, s.weight(1, 1, 16)), placed), 16)
-    wide = s.cast(s.unsqueeze(given, 1, 2), "float32")
+    wide = s.cast(s.unsqueeze(mask, 1, 2), "float32")
     bias = s.op("Mul", s.op("Sub", s.const(1.0), wide), s.const(-1e4))
     rows = s.size(ids, 0, vector=True)
     q, k, v = (
@@ -143,7 +143,7 @@ def rotary(s: Sheet) -> None:
 
 
 def key_cache(s: Sheet) -> None:
-    """A decoder's step with past keys, of which each serves several heads."""
+    """A decoder's step with past keys; each key serves several heads."""
     batch = s.batch()
     q = s.input("q", batch, 4, s.open("seq", 1), 8)
     past = s.input("past_key", batch, 2, s.open("past", 3), 8)

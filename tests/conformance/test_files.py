@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from zerostride.errors import ZerostrideError
+from zerostride.engines import ENGINES
 from zerostride.runtimes.files import tensors
 from zerostride.runtimes.process import running
 from zerostride.runtimes.runners import RUNNERS
@@ -86,15 +87,15 @@ def test_every_tensor_of_a_file(engine: str, tmp_path: Path) -> None:
     weights = np.float32(2) if engine == "ncnn" else W
     product = X * weights
     meant = {"product": product, "sum": product + X, "negated": -(product + X)}
-    try:
-        with running(engine, 60, memory=1 << 31) as process:
-            file = file_for(engine, tmp_path)
-            every = tensors(process, file, {"x": X}, list(meant))
-            last = tensors(process, file, {"x": X}, ["result"], outputs=True)
-            unknown = tensors(process, file, {"x": X}, ["nothing"])
-            again = tensors(process, file, {"x": X}, ["sum"])
-    except ZerostrideError as error:
-        pytest.skip(str(error))
+    module = ENGINES[engine].module
+    if importlib.util.find_spec(module) is None:
+        pytest.skip(f"{module} is not installed")
+    with running(engine, 60, memory=1 << 31) as process:
+        file = file_for(engine, tmp_path)
+        every = tensors(process, file, {"x": X}, list(meant))
+        last = tensors(process, file, {"x": X}, ["result"], outputs=True)
+        unknown = tensors(process, file, {"x": X}, ["nothing"])
+        again = tensors(process, file, {"x": X}, ["sum"])
     assert every.kind is ReplyKind.RESULT, every.message
     for array, wanted in zip(every.arrays, meant.values(), strict=True):
         np.testing.assert_allclose(array, wanted)

@@ -319,7 +319,7 @@ _OF_MODEL: Mapping[str, Callable[[Any], Any]] = {
     "batch_axis": click.option(
         "--batch-axis",
         type=Parsed("text", _axis_of_batch, no_words),
-        help="Batch axis of the model's inputs, for engines that drop it; 'none' if there is none.",
+        help="Batch axis of the model's inputs, for engines that drop it; 'none' for none.",
     ),
     "input_shapes": click.option(
         "--input-shape",

@@ -75,8 +75,8 @@ class GraphProgram:
 
     def gradients(self, wanted: tuple[bool, ...]) -> Gradients:
         """The gradients of some inputs, as a program of the inputs and the cotangents."""
-        made = self._gradients
-        return made.get(wanted) or made.setdefault(wanted, _gradients(self, wanted))
+        programs = self._gradients
+        return programs.get(wanted) or programs.setdefault(wanted, _gradients(self, wanted))
 
     @functools.cached_property
     def _gradients(self) -> dict[tuple[bool, ...], Gradients]:
@@ -141,9 +141,9 @@ def program_of(compiled: Compiled, call: Call) -> GraphProgram:
     program: GraphProgram | None = compiled.derived.get("program")
     if program is None:
         inputs = (*call.operands, *map(operand_of, compiled.captured))
-        made = GraphProgram(compiled.graph, inputs)
-        vars(made)["ready"] = compiled.ready
-        program = compiled.derived.setdefault("program", made)
+        program = GraphProgram(compiled.graph, inputs)
+        vars(program)["ready"] = compiled.ready
+        program = compiled.derived.setdefault("program", program)
     return program
 
 

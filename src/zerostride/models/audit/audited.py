@@ -34,7 +34,7 @@ _OPEN_SIZES = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked about a graph.
+    """A question about a graph.
 
     Attributes:
         engine: the target.

@@ -1,4 +1,4 @@
-"""What a bisection found: its stages, its culprits, and the files that repeat them."""
+"""The result of a bisection: its stages, its culprits, and the files that repeat them."""
 
 from __future__ import annotations
 
@@ -156,5 +156,5 @@ class Bisection:
         }
 
 
-#: The array of a tensor by its name; None if there is none.
+#: The array of a tensor by its name, or None.
 Fetch = Callable[[str], "Array | None"]

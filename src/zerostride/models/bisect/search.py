@@ -75,8 +75,8 @@ def _place(walk: Walk, fault: Fault, stages: Sequence[Stage]) -> tuple[str, str]
                     tried += 1
                     if tried > _MOST_TRIED:
                         return None
-                    given = {**fault.values, id(value): layout.read(array).astype(meant.dtype)}
-                    if _explains(fault.part, given, fault.actual, walk.most):
+                    values = {**fault.values, id(value): layout.read(array).astype(meant.dtype)}
+                    if _explains(fault.part, values, fault.actual, walk.most):
                         return value.name, name
     return None
 

@@ -2,7 +2,7 @@
 
 Packages of engines may read past the end of a malformed file, print messages, hang or take all
 memory. A child runs under limits of time and memory, and its answer has a file of its own, since
-packages print to the standard streams. What it wrote before it ended is used.
+packages print to the standard streams. Its output before it ended is used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PROLOGUE = 'import os\nanswer = os.fdopen(int(sys.argv.pop(1)), "wb")\n'
 
 
 class ChildAnswer(NamedTuple):
-    """What a child wrote, and how it failed; None if it did not."""
+    """A child's output, and its failure; None if it succeeded."""
 
     output: bytes
     failure: str | None

@@ -299,7 +299,7 @@ Function: TypeAlias = Callable[[Writer], None]
 Row: TypeAlias = "Function[Writer] | str"
 
 
-#: What a row reads from the format's node.
+#: Reads one fact of the format's node for a row.
 Getter: TypeAlias = Callable[[Any], Any]
 
 

@@ -45,7 +45,7 @@ class Spilled:
         self._files[name] = path
 
     def fetch(self, name: str) -> Array | None:
-        """A tensor, mapped; None if there is none."""
+        """A mapped tensor, or None."""
         path = self._files.get(name)
         return None if path is None else np.asarray(np.load(path, mmap_mode="r"))
 
