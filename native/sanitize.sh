@@ -54,8 +54,8 @@ if not module.__file__.startswith(sys.argv[1]):
 CHECK
 # Two minutes' worth: what runs the engine itself. Left out: what compiles, what tests the campaign and
 # not the engine, and a signal every 50 ms whose handler takes longer than that here.
-[ $# -gt 0 ] || set -- tests/native/test_campaign.py::test_sample tests/native/test_memory.py \
-    tests/native/test_processes.py tests/native/test_shrinking.py \
+[ $# -gt 0 ] || set -- tests/native/test_campaign.py::test_sample_has_no_differences \
+    tests/native/test_memory.py tests/native/test_processes.py tests/native/test_shrinking.py \
     tests/fuse/test_random.py tests/fuse/test_engine.py \
     --deselect=tests/native/test_processes.py::test_a_signal_handler_may_compute
 sanitized -m pytest -p no:cacheprovider -x "$@"

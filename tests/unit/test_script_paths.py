@@ -1,0 +1,31 @@
+"""The shell scripts name test files and tests that exist."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+NAMED = re.compile(r"tests/[\w/]+\.(?:py|sh)(?:::\w+)?")
+BRACES = re.compile(r"(tests/[\w/]+)\{([\w,]+)\}(\.py)")
+
+
+def named_in(script: str) -> list[str]:
+    text = (ROOT / script).read_text()
+    listed = [f"{a}{name}{b}" for a, names, b in BRACES.findall(text) for name in names.split(",")]
+    return sorted({*NAMED.findall(text), *listed})
+
+
+@pytest.mark.parametrize("script", [".ci/run", "native/sanitize.sh"])
+def test_script_names_tests_that_exist(script):
+    names = named_in(script)
+    assert len(names) >= 5
+    for name in names:
+        path, _, test = name.partition("::")
+        assert (ROOT / path).is_file(), name
+        if test:
+            body = ast.parse((ROOT / path).read_text()).body
+            assert test in {part.name for part in body if isinstance(part, ast.FunctionDef)}, name
