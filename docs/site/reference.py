@@ -101,10 +101,7 @@ MODULES = (
             *("zerostride.engines.Engine", "zerostride.engines.Divergence"),
             *("zerostride.models.formats.Format", "zerostride.models.formats.FormatModule"),
             *(f"zerostride.models.ir.graph.{name}" for name in ("Graph", "Node", "Value")),
-            *(
-                "zerostride.models.formats.onnx.sites.Site",
-                "zerostride.models.formats.onnx.sites.Operand",
-            ),
+            *("zerostride.models.ir.site.Site", "zerostride.models.ir.site.Operand"),
             *("zerostride.arrays.table.Row", "zerostride.arrays.model.Adapter"),
         ),
     ),

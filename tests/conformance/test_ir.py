@@ -15,11 +15,11 @@ import zerostride as zs
 from zerostride.errors import BroadcastError
 from zerostride.models.flow.resolved import resolved
 from zerostride.models.formats import lowered, read_model
-from zerostride.models.formats.onnx.sites import Kind
 from zerostride.models.formats.openvino import find_site
 from zerostride.models.formats.openvino.opsets import OPS
 from zerostride.models.formats.openvino.sites import AXIS
 from zerostride.models.ir.graph import Node
+from zerostride.models.ir.site import Kind
 
 ov = pytest.importorskip("openvino", reason="asks the real OpenVINO")
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))

@@ -14,10 +14,10 @@ from zerostride.compute.semantics import select
 from zerostride.models.findings import Verdict
 from zerostride.models.flow.resolved import resolved
 from zerostride.models.formats import read_model
-from zerostride.models.formats.onnx.sites import Kind
 from zerostride.models.formats.openvino import edit, find_site
 from zerostride.models.formats.openvino.sites import AXIS
 from zerostride.models.ir.rewrite import SELF, Earlier, Input, Rewrite, RewriteStep
+from zerostride.models.ir.site import Kind
 from zerostride.ops import OPS
 
 ov = pytest.importorskip("openvino", reason="asks the real OpenVINO")

@@ -15,11 +15,11 @@ from zerostride.errors import BroadcastError
 from zerostride.models.findings import Verdict
 from zerostride.models.flow.resolved import resolved
 from zerostride.models.formats import lowered, read_model
-from zerostride.models.formats.onnx.sites import Kind, Site
 from zerostride.models.formats.openvino import find_site
 from zerostride.models.formats.openvino.opsets import OPS
 from zerostride.models.formats.openvino.sites import AXIS, ROWS
 from zerostride.models.ir.graph import Node, Value
+from zerostride.models.ir.site import Kind, Site
 
 pytest.importorskip("defusedxml", reason="IR files are read with defusedxml")
 

@@ -19,8 +19,8 @@ from zerostride.models.formats import FORMATS, lowered, module_of, read_model
 from zerostride.models.formats.mnn import lower, shapes, weights
 from zerostride.models.formats.mnn.schema import BINARY, OPS
 from zerostride.models.formats.mnn.sites import ROWS, word
-from zerostride.models.formats.onnx.sites import Kind
 from zerostride.models.ir.graph import Graph, Node
+from zerostride.models.ir.site import Kind
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,8 @@ from zerostride.errors import ModelError
 from zerostride.models.formats import lowered
 from zerostride.models.formats.ncnn import engine, find_site, lower
 from zerostride.models.formats.ncnn.layers import LAYERS
-from zerostride.models.formats.onnx.sites import Kind, Site
 from zerostride.models.ir.graph import Graph, Node
+from zerostride.models.ir.site import Kind, Site
 
 IN = "Input in0 0 1 in0 0=5 1=4 2=3"
 

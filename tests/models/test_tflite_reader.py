@@ -16,9 +16,9 @@ from zerostride.models.findings import Verdict
 from zerostride.models.flow.input_sizes import read_sized
 from zerostride.models.flow.resolved import resolved
 from zerostride.models.formats import read_model
-from zerostride.models.formats.onnx.sites import Kind
 from zerostride.models.formats.tflite import find_site, tensors
 from zerostride.models.ir.graph import Graph, Quantisation, Value
+from zerostride.models.ir.site import Kind
 
 
 def read(model: Model, folder: Path) -> Graph:

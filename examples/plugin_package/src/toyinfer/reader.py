@@ -1,8 +1,8 @@
 """The functions of the format; imported when a file of it is read."""
 
 from zerostride.errors import ModelError
-from zerostride.models.formats.onnx.sites import Kind, Operand, Site
 from zerostride.models.ir.graph import Graph, Node, Value
+from zerostride.models.ir.site import Kind, Operand, Site
 
 from .rule import RULE
 

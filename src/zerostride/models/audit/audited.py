@@ -12,8 +12,8 @@ from ..flow import Flow, Need
 from ..flow.advice import advice
 from ..flow.resolved import resolved
 from ..formats import FORMATS, FormatModule, lowered, module_of
-from ..formats.onnx.sites import Site
 from ..ir.graph import Graph, Node
+from ..ir.site import Site
 from ..open_sizes import with_advice
 from ..options import ModelOptions
 from ..reasons import Cause

@@ -13,7 +13,7 @@ from enum import StrEnum
 from ...engines.model import Engine
 from ...errors import Reason
 from ..findings import Finding, Verdict
-from ..formats.onnx.sites import Kind
+from ..ir.site import Kind
 from ..reasons import Cause
 
 #: Kinds whose refusals come from a check before the delegate takes the op.

@@ -10,7 +10,7 @@ from ...derive.express.merging import fewer_axes, groups_of
 from ...errors import NotExpressible
 from ...sizes import Shape
 from ...sizes.condition import Condition
-from ..formats.onnx.sites import Kind
+from ..ir.site import Kind
 from ..transport.compound_engines import CARRIERS, MANY
 from .judged_site import JudgedSite
 

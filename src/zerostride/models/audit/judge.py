@@ -16,7 +16,7 @@ from ...errors import BroadcastError, Reason
 from ...sizes import Shape
 from ...sizes.condition import Condition
 from ..findings import Finding, Verdict
-from ..formats.onnx.sites import Kind, Operand, Site
+from ..ir.site import Kind, Operand, Site
 from ..reasons import Cause
 from ..transport.batch import BatchAxes, Sample, contracted_batch, whole, without_batch
 from ..transport.converters import carried_by

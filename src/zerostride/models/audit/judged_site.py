@@ -19,7 +19,7 @@ from ...errors import BroadcastError, Reason
 from ...sizes import Shape
 from ...sizes.condition import Condition
 from ..findings import Finding, Verdict, Witness
-from ..formats.onnx.sites import Kind, Operand, Site
+from ..ir.site import Kind, Operand, Site
 from ..transport.batch import Sample
 from ..transport.element_types import KERNELS, QUANTISED, UNFIT
 from ..transport.pnnx import RULE as PNNX

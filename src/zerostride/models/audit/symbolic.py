@@ -23,7 +23,7 @@ from ...sizes.condition import ALWAYS, Condition, all_of
 from ...sizes.dim import Dim, Symbol, dim
 from ...sizes.solve import implies, listing
 from ..findings import Verdict, Witness
-from ..formats.onnx.sites import Site
+from ..ir.site import Site
 from ..reasons import Cause
 from .fixes import expressed, forms, reshaped_to, use_of
 from .judged_site import JudgedSite, Judgement, sizes_of

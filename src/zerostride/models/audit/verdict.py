@@ -15,7 +15,7 @@ from ...engines.model import Divergence
 from ...errors import BroadcastError, Reason
 from ...sizes import Asker, Shape
 from ..findings import Verdict, Witness
-from ..formats.onnx.sites import Site
+from ..ir.site import Site
 from ..reasons import Cause
 from ..transport.ways import canonical
 from .fixes import NO_MERGE, fix_of, fix_of_trap, rank_notes

@@ -12,8 +12,8 @@ from ...compute.reference import compute
 from ...core.plan import Plan, RuleUse
 from ...errors import BroadcastError
 from ...ops import find_op
-from ..formats.onnx.sites import Kind, Site
 from ..ir.graph import Array, Node, Value
+from ..ir.site import Kind, Site
 from ..onnx_ops.kernels.call import NodeCall, Unfit, room
 from ..onnx_ops.table import op_row
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from ...errors import ModelError, ZerostrideError
 from ..formats import FormatModule, module_of
-from ..formats.onnx.sites import Site
 from ..formats.onnx.sites import find_site as onnx_site
 from ..ir.graph import Body, Graph, Node, Value
+from ..ir.site import Site
 from ..onnx_ops.table import op_row
 from .broadcasts import can_plan
 from .inputs import near

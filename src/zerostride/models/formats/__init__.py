@@ -7,7 +7,7 @@ whether a graph is ONNX's (to write shapes back) or its engine's own. Parts that
 - to read: `..ir.files` (untrusted bytes, sections of weights), `flatbuffer` and `schema_fields`
   (files with a flatbuffers schema), `Value.with_numbers` (numbers of small constants), `child`
   (asks a package in a child process), `ranks` (adds ranks and numbers that a file lacks).
-- to find broadcasts: `site_rows` and `onnx.sites`, for ops that broadcast like ONNX's.
+- to find broadcasts: `..ir.site`, and `site_rows` for ops that broadcast like ONNX's.
 - to translate: `lowering`, a table with a row per op type.
 - to edit: `..ir.moves`, the shapes of a rewrite's steps.
 """
@@ -27,7 +27,7 @@ from ...core.plugins import Table, error_line
 from ...errors import BroadcastError, ModelError, ZerostrideError
 from ..ir.graph import Body, Graph, Node, bounded
 from ..ir.rewrite import Editor
-from .onnx.sites import Site
+from ..ir.site import Site
 from .other_files import advice_for
 
 

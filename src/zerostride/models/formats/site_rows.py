@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ir.graph import Node
+from ..ir.site import Site
 from .lowering import VERSION
-from .onnx.sites import Site, find_site
+from .onnx.sites import find_site
 
 
 def as_onnx(node: Node, op: str, *order: int) -> Site | None:

@@ -22,9 +22,9 @@ from ...sizes import Shape
 from ..audit.judged_site import Judgement, sizes_of
 from ..findings import Finding, Verdict
 from ..formats import lowered, module_of
-from ..formats.onnx.sites import Kind, Operand, Site
 from ..ir.graph import Graph
 from ..ir.moves import at_rank
+from ..ir.site import Kind, Operand, Site
 from ..reasons import Cause
 from ..transport.ways import canonical
 from .images import Layouts, Perm, follow

@@ -9,8 +9,8 @@ from typing import Any
 from ...sizes import Shape, elements
 from ...sizes.dim import Dim
 from ..audit.fixes import without_outer
-from ..formats.onnx.sites import Kind
 from ..ir.rewrite import SELF, Earlier, Input, Ref, RewriteStep
+from ..ir.site import Kind
 from .layout import inserted
 from .program import Subject
 

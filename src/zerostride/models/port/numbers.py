@@ -25,9 +25,9 @@ from ...sizes.dim import Dim, Symbol
 from ...sizes.solve import values_for
 from ..audit.audited import Audited
 from ..audit.symbolic import related
-from ..formats.onnx.sites import Kind, Site
 from ..ir.graph import Array, FileSize
 from ..ir.rewrite import Input
+from ..ir.site import Kind, Site
 from .layout import segments
 from .program import Done, RewriteProgram, Unwitnessed, Wrong, op_of
 

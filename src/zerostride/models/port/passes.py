@@ -16,8 +16,8 @@ from ...ops import find_op
 from ...sizes import Shape, elements
 from ..audit.audited import Audited
 from ..audit.fixes import without_outer
-from ..formats.onnx.sites import Kind
 from ..ir.rewrite import Earlier, Input, Ref, RewriteStep
+from ..ir.site import Kind
 from .forms import (
     Steps,
     Writer,

@@ -18,8 +18,8 @@ from ...errors import BroadcastError, ModelError
 from ...sizes import elements
 from ..findings import Finding, Verdict
 from ..formats import FormatModule
-from ..formats.onnx.sites import Kind, Site
 from ..ir.graph import Array, Graph, Node, Value
+from ..ir.site import Kind, Site
 from .numbers import identical, operate, random_array
 from .program import Subject, positions_of
 

@@ -19,10 +19,10 @@ from ..audit.symbolic import related
 from ..findings import Change, Finding, Report
 from ..flow.input_sizes import InputShapes, Sizes
 from ..formats import format_of
-from ..formats.onnx.sites import Site
 from ..formats.torch_export import Example, model_file
 from ..ir.graph import Node
 from ..ir.rewrite import Editor
+from ..ir.site import Site
 from ..options import ModelOptions
 from ..transport.converters import named
 from .numbers import sizes_for

@@ -14,9 +14,9 @@ from ...errors import BroadcastError, ModelError, Reason
 from ..audit.audited import Audited
 from ..findings import Finding, Verdict
 from ..formats import FormatModule
-from ..formats.onnx.sites import Site
 from ..ir.graph import Node
 from ..ir.rewrite import Editor, Rewrite
+from ..ir.site import Site
 from ..reasons import Cause
 from .numbers import compute
 from .passes import PASSES, Pass

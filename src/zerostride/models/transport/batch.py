@@ -16,8 +16,8 @@ from ...core.symbolic import assemble
 from ...sizes import Shape
 from ...sizes.condition import ALWAYS, Condition, all_of
 from ...sizes.dim import Dim, Symbol, lone_symbol, plain
-from ..formats.onnx.sites import Kind, Operand, Site
 from ..ir.graph import Graph, Node, Value
+from ..ir.site import Kind, Operand, Site
 from .batch_sizes import BY_SAMPLE, Samples, fixed_note, outer_sizes, sizes_of_samples
 from .node_axes import new_axis
 

@@ -16,8 +16,9 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from ...sizes.dim import Symbol, lone_symbol
-from ..formats.onnx.sites import Kind, find_site
+from ..formats.onnx.sites import find_site
 from ..ir.graph import Graph, Node, Value
+from ..ir.site import Kind
 from .node_axes import axes_given, normal, summed_axis
 
 #: Names by convention.

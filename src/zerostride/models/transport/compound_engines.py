@@ -17,8 +17,8 @@ from ...core.alignment import Rule
 from ...core.rules import NCNN_RANK, RULES
 from ...engines.rows_read import BHWC, BHWC_CONSTANT
 from ...errors import Reason
-from ..formats.onnx.sites import AT_AXIS, ONE_NUMBER, ONE_WAY
 from ..ir.graph import Node
+from ..ir.site import AT_AXIS, ONE_NUMBER, ONE_WAY
 from .compound_rules import (
     BIAS,
     BLOB,

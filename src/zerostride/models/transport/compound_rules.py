@@ -12,7 +12,7 @@ from ...core.rules import NCNN_RANK, RULES, right_aligned
 from ...engines.aligns import equal_ranks
 from ...errors import Misfit, Reason
 from ...sizes import Asker, Shape
-from ..formats.onnx.sites import AT_AXIS, ONE_NUMBER, ONE_WAY, vectors_along
+from ..ir.site import AT_AXIS, ONE_NUMBER, ONE_WAY, vectors_along
 
 BOTH_WAYS = RULES["numpy"]
 #: ncnn reads as many numbers as it needs from the weights' address, and checks nothing.

@@ -21,8 +21,8 @@ from ...engines.rows_read import TENSORRT
 from ...engines.rows_runtimes import MNN
 from ...errors import Reason, ZerostrideError
 from ...ops import OPS
-from ..formats.onnx.sites import ONE_WAY, Kind, Site, present_operands
 from ..ir.graph import Node
+from ..ir.site import ONE_WAY, Kind, Site, present_operands
 from .pnnx import pnnx_transport
 from .ways import refusal, transport
 

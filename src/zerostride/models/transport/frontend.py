@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ..formats.onnx.sites import Site
+from ..ir.site import Site
 
 
 def frontend_fault(site: Site) -> str | None:

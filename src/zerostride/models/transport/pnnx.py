@@ -18,8 +18,8 @@ from ...derive.size_traps import Side
 from ...engines.model import Engine
 from ...errors import BroadcastError, Reason
 from ..findings import Finding, Verdict
-from ..formats.onnx.sites import Kind, Site
 from ..ir.graph import Graph, Node, Value
+from ..ir.site import Kind, Site
 from ..reasons import Cause
 from .ways import NotJudged, transport
 

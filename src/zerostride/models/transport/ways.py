@@ -17,8 +17,8 @@ from ...engines.model import Engine
 from ...engines.planning import NAMELESS, has_op, rule_row, without_op
 from ...errors import BroadcastError, Reason
 from ...ops import find_op
-from ..formats.onnx.sites import Kind, Site
 from ..ir.graph import FileShape
+from ..ir.site import Kind, Site
 from .absent_ops import ABSENT, LISTED
 from .compound_engines import AS_WRITTEN, CARRIERS, MANY
 from .frontend import CONTRIB_OPENVINO, UNREAD_OPENVINO, frontend_fault

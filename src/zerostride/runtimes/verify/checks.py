@@ -17,9 +17,9 @@ from ...models.findings import Check, Finding, Outcome, Report, Verdict
 from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.flow.resolved import resolved
 from ...models.formats import lowered, module_of
-from ...models.formats.onnx.sites import Site
 from ...models.formats.torch_export import Example, model_file
 from ...models.ir.graph import Graph
+from ...models.ir.site import Site
 from ...models.options import ModelOptions
 from ...models.transport.batch import BatchAxes, batch_axes
 from ...sizes.condition import Condition

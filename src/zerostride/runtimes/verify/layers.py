@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ...models.formats.onnx.sites import Kind, Site
 from ...models.ir.graph import Graph, Value
+from ...models.ir.site import Kind, Site
 from ..task import Form, Task
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from ...engines.table import find_engine
 from ...models.audit.judge import BATCHLESS
 from ...models.findings import Check, Finding, Outcome
-from ...models.formats.onnx.sites import Site
 from ...models.ir.graph import Graph
+from ...models.ir.site import Site
 from ...models.reasons import Cause
 from ...models.transport.batch import BatchAxes
 from ..process import Process

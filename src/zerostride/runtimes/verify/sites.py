@@ -18,9 +18,9 @@ from ...models.execute import execute
 from ...models.execute.broadcasts import PLANNED, broadcast
 from ...models.flow.advice import advice
 from ...models.formats import FormatModule, module_of
-from ...models.formats.onnx.sites import Kind, Site
 from ...models.formats.onnx.sites import find_site as onnx_site
 from ...models.ir.graph import Graph, Node, Value
+from ...models.ir.site import Kind, Site
 from ...models.onnx_ops.kernels.call import NodeCall, Unfit
 from ...models.onnx_ops.table import op_row, run_op
 from ...models.transport.batch import BatchAxes, Sample, contracted_batch, whole, without_batch

@@ -17,8 +17,8 @@ from ....engines.planning import rule_row
 from ....errors import BroadcastError
 from ....ops import find_op
 from ...ir.graph import Node
+from ...ir.site import AT_AXIS, ONE_WAY, Kind, Site, batches, present_operands, unjudged
 from ...transport.compound_engines import CARRIERS
-from ..onnx.sites import AT_AXIS, ONE_WAY, Kind, Site, batches, present_operands, unjudged
 from ..onnx.sites import find_site as find_onnx_site
 from ..site_rows import as_onnx
 from .schema import OPS

@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 from ....errors import ModelError
 from ...ir.graph import Node
+from ...ir.site import Kind, Site, unjudged
 from ..lowering import EVERY, Row, becomes, lower_by, real, whole
-from ..onnx.sites import Kind, Site, unjudged
 from . import loads, lower_products, lower_windows, shapes, sites, windows
 from . import lower as lowered
 from .loads import Load, Loads

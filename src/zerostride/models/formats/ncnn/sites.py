@@ -17,8 +17,7 @@ from ....engines.planning import rule_row
 from ....errors import BroadcastError, ModelError, Reason
 from ....ops import Op, find_op
 from ...ir.graph import FileShape, Node, Value
-from ...transport.compound_engines import CARRIERS
-from ..onnx.sites import (
+from ...ir.site import (
     AT_AXIS,
     ONE_NUMBER,
     ONE_WAY,
@@ -30,6 +29,7 @@ from ..onnx.sites import (
     present_operands,
     unjudged,
 )
+from ...transport.compound_engines import CARRIERS
 from .text import Param
 
 #: BinaryOp's numbers with reversed operands, with the number of the plain op.

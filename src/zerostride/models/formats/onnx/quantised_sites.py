@@ -14,7 +14,7 @@ from ....core.alignment import Alignment, Attributes
 from ....errors import Misfit, Reason
 from ....sizes import Asker, Shape
 from ...ir.graph import Node
-from .sites import (
+from ...ir.site import (
     AT_AXIS,
     BOTH_WAYS,
     ONE_NUMBER,
@@ -23,12 +23,12 @@ from .sites import (
     Operand,
     Site,
     batches,
-    gemm,
     input_at,
     operand_of,
     present_operands,
     unjudged,
 )
+from .sites import gemm
 
 
 def _align_numbers_or_vectors(

@@ -14,7 +14,7 @@ from ....ops import find_op
 from ...ir.graph import Node, Value
 from ...ir.moves import moved
 from ...ir.rewrite import Input, Ref, Rewrite, RewriteStep
-from ..onnx.sites import Kind
+from ...ir.site import Kind
 from . import splice
 from .markup import Layer, Net, refuse
 from .opsets import canonical

@@ -10,6 +10,7 @@ import math
 from dataclasses import replace
 
 from ...ir.graph import Body, Node
+from ...ir.site import Kind
 from ..lowering import (
     ELEMENT_TYPES,
     VERSION,
@@ -24,7 +25,6 @@ from ..lowering import (
     table,
     whole,
 )
-from ..onnx.sites import Kind
 from . import lower_layout, lower_windows
 from .node_writer import IrWriter
 from .opsets import NEWEST, canonical

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ....core.plan import Plan
 from ...ir.graph import Node
+from ...ir.site import Kind, Site
 from ..lowering import NodeWriter, NoEquivalent
-from ..onnx.sites import Kind, Site
 from .opsets import canonical
 from .sites import find_site
 

@@ -23,7 +23,7 @@ from ....errors import Misfit, Reason
 from ....ops import translated
 from ....sizes import Asker, Shape
 from ...ir.graph import FileShape, Node, Value
-from ..onnx.sites import Kind, Operand, Site, operand_of, present_operands, unjudged
+from ...ir.site import Kind, Operand, Site, operand_of, present_operands, unjudged
 from ..onnx.sites import find_site as onnx_site
 from ..site_rows import as_onnx
 from .opsets import NEWEST, OPS, canonical

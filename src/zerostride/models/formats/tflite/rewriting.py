@@ -16,9 +16,9 @@ from ....ops import find_op
 from ...ir.graph import Node
 from ...ir.moves import moved
 from ...ir.rewrite import Input, Ref, Rewrite, RewriteStep
+from ...ir.site import Kind
 from ..flatbuffer import Table
 from ..onnx.rewrites import constant_steps, last_shapes
-from ..onnx.sites import Kind
 from .parts import NewOp, NewTensor, Sizes, Tensor, open_sizes
 from .schema import DTYPES, NUMBERS, code_of
 from .sites import find_site

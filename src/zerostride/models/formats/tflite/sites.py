@@ -21,8 +21,8 @@ from ....errors import Misfit, Reason
 from ....ops import OPS, find_op
 from ....sizes import Asker, Shape
 from ...ir.graph import Node
+from ...ir.site import Kind, Operand, Site, batches, present_operands, unjudged
 from ...transport.compound_engines import CARRIERS
-from ..onnx.sites import Kind, Operand, Site, batches, present_operands, unjudged
 from ..onnx.sites import find_site as find_onnx_site
 from ..site_rows import as_onnx
 from .node_writer import activation_of
