@@ -25,15 +25,15 @@ def test_stopped_worker_is_given_up_and_restarted(count: int) -> None:
     process.start()
     try:
         task, operands = Task(Form.OP, "add"), [np.ones(count)] * 2
-        assert process._process is not None
-        process._process.send_signal(signal.SIGSTOP)
+        assert process._child is not None
+        process._child._process.send_signal(signal.SIGSTOP)
         begin = time.monotonic()
         once = process.ask(task, operands, again=False)
         assert time.monotonic() - begin < 10
         assert (str(once.kind), once.message) == ("crashed", "no answer in 2 s")
         process.seconds = 60
         assert process.ask(task, operands).kind == "result"
-        process._process.send_signal(signal.SIGSTOP)
+        process._child._process.send_signal(signal.SIGSTOP)
         process.seconds = 8
         assert process.ask(task, [np.ones(2)] * 2).kind == "result"
     finally:

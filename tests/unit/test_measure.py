@@ -177,8 +177,8 @@ def test_numpy_in_a_worker_agrees() -> None:
 
 def test_crashed_worker_is_an_outcome_and_the_next_case_runs() -> None:
     with Process("numpy") as process:
-        assert process._process is not None
-        process._process.kill()
+        assert process._child is not None
+        process._child.kill()
         reply = ask(process, CASE, again=False)
         assert reply == Reply(ReplyKind.CRASHED, "the engine's process ended: SIGKILL")
         assert ask(process, CASE).kind is ReplyKind.RESULT

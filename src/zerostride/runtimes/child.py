@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from ..system import frames
 from ..system.limits import limit_memory
-from . import wire
 from .runners import Absent, Refused, Runner, load_runner
 from .task import Array, Form, Task, pack, unpack
 
@@ -29,38 +29,29 @@ def main(engine: str, memory: str = "") -> int:
         engine: its name.
         memory: the most bytes beyond those in use once the engine is loaded; "": any number.
     """
-    questions, answers = os.dup(0), _take_output()
+    questions, answers = os.dup(0), frames.take_output(errors=False)
     try:
         runner = load_runner(engine)
     except ImportError as error:
-        wire.send(answers, {"missing": str(error)})
+        frames.send(answers, {"missing": str(error)})
         return 0
     if memory:
         limit_memory(int(memory))
-    wire.send(answers, {"version": runner.version})
+    frames.send(answers, {"version": runner.version})
     while True:
         try:
-            header, payload = wire.receive(questions)
+            header, payload = frames.receive(questions)
             task = Task.from_dict(header["task"])
-            wire.send(answers, *answer(runner, task, unpack(header["arrays"], payload)))
-        except wire.Closed:
+            frames.send(answers, *answer(runner, task, unpack(header["arrays"], payload)))
+        except frames.Closed:
             return 0
-
-
-def _take_output() -> int:
-    """A private copy of the output for frames; what the engines print is discarded."""
-    answers = os.dup(1)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-    return answers
 
 
 def answer(runner: Runner, task: Task, arrays: Sequence[Array]) -> tuple[dict[str, Any], bytes]:
     """The engine's answer to a task, as a frame."""
     try:
         headers, payload = pack([np.asarray(result) for result in runner.run(task, arrays)])
-        if len(payload) > wire.MOST_BYTES:
+        if len(payload) > frames.MOST_BYTES:
             raise Absent(f"{len(payload)} bytes of results are too many to send")
     except Exception as error:  # noqa: BLE001 - whatever an engine raises is an answer
         return {"arrays": [], **_without_result(error, runner, task)}, b""

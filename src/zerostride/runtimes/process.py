@@ -6,18 +6,15 @@ A child may be another interpreter, for engines that need their own environment.
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import IO
 
 from ..errors import BadInput, ZerostrideError
-from ..system import children
-from . import wire
+from ..system import children, frames
+from ..system.child import Child, Ending
 from .runners import RUNNERS
 from .task import Array, Reply, ReplyKind, Task, pack, unpack
 
@@ -77,7 +74,7 @@ class Process:
         self.seconds = seconds
         self.memory = memory
         self.version = ""
-        self._process: subprocess.Popen[bytes] | None = None
+        self._child: Child | None = None
 
     def __enter__(self) -> Process:
         self.start()
@@ -99,7 +96,7 @@ class Process:
     @property
     def ended(self) -> bool:
         """Whether no child runs, so that the next task starts one."""
-        return self._process is None or self._process.poll() is not None
+        return self._child is None or self._child.ended
 
     def start(self) -> None:
         """Starts the child and waits until the engine is loaded.
@@ -107,26 +104,20 @@ class Process:
         Raises Missing if the engine is not installed, NotStarted if the child fails before that.
         """
         words = [self.engine, *([] if self.memory is None else [str(self.memory)])]
-        process = self._process = subprocess.Popen(
+        child = self._child = Child(
             children.module(self.module, *words, python=self.python),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,  # output before the child closes it fits into the pipe
             # Tasks are small, so threads only compete.
-            env={"OMP_NUM_THREADS": "1", **os.environ},
-            bufsize=0,
+            {"OMP_NUM_THREADS": "1", **os.environ},
         )
         limit = self.loading_seconds
-        assert process.stderr is not None
         try:
-            header, _ = wire.receive(_descriptor(process.stdout), limit)
-        except (wire.Closed, wire.TooLate) as error:
-            process.kill()  # no effect if it has ended; that status is kept
-            lines = process.stderr.read().decode(errors="replace").strip().splitlines()
-            ending = self._reap()
-            if isinstance(error, wire.TooLate):
-                ending = f"not loaded after {limit:g} s"
-            detail = f"{ending}: {lines[-1]}" if lines else ending
+            header, _ = child.receive(limit)
+        except (frames.Closed, frames.TooLate) as error:
+            child.kill()  # no effect if it has ended; that status is kept
+            ending = self._end()
+            late = isinstance(error, frames.TooLate)
+            detail = f"not loaded after {limit:g} s" if late else _words(ending)
+            detail += f": {ending.last_line}" if ending.last_line else ""
             raise NotStarted(f"the worker for {self.engine} does not start ({detail})") from error
         if "missing" in header:
             self.stop()
@@ -148,51 +139,37 @@ class Process:
 
     def _once(self, task: Task, arrays: Sequence[Array]) -> Reply:
         headers, payload = pack(arrays)
-        if len(payload) > wire.MOST_BYTES:
+        if len(payload) > frames.MOST_BYTES:
             message = f"{len(payload)} bytes of operands are too many to send"
             return Reply(ReplyKind.ABSENT, message)
-        if self._process is None:
+        if self._child is None:
             self.start()
-        process = self._process
-        assert process is not None
+        child = self._child
+        assert child is not None
         try:
-            question = {"task": task.as_dict(), "arrays": headers}
-            wire.send(_descriptor(process.stdin), question, payload, self.seconds)
-            header, body = wire.receive(_descriptor(process.stdout), self.seconds)
-        except wire.Closed:
-            return Reply(ReplyKind.CRASHED, f"the engine's process ended: {self._reap()}")
-        except wire.TooLate:
-            self._reap()
+            child.send({"task": task.as_dict(), "arrays": headers}, payload, self.seconds)
+            header, body = child.receive(self.seconds)
+        except frames.Closed:
+            return Reply(ReplyKind.CRASHED, f"the engine's process ended: {_words(self._end())}")
+        except frames.TooLate:
+            self._end()
             return Reply(ReplyKind.CRASHED, f"no answer in {self.seconds:g} s")
         results = unpack(header["arrays"], body)
         return Reply(ReplyKind(header["answer"]), str(header["message"]), tuple(results))
 
     def stop(self) -> None:
         """Ends the child, if it runs."""
-        if self._process is not None:
-            self._reap()
+        if self._child is not None:
+            self._end()
 
-    def _reap(self) -> str:
-        """Ends the child and says how it ended."""
-        process, self._process = self._process, None
-        assert process is not None
-        for stream in (process.stdin, process.stderr):
-            assert stream is not None
-            stream.close()
-        try:
-            # A child exits when its input ends; one that hangs is killed.
-            code = process.wait(timeout=2)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            code = process.wait()
-        assert process.stdout is not None
-        process.stdout.close()
-        return signal.Signals(-code).name if code < 0 else f"exit status {code}"
+    def _end(self) -> Ending:
+        child, self._child = self._child, None
+        assert child is not None
+        return child.end()
 
 
-def _descriptor(stream: IO[bytes] | None) -> int:
-    assert stream is not None
-    return stream.fileno()
+def _words(ending: Ending) -> str:
+    return ending.signal or f"exit status {ending.status}"
 
 
 #: Idle processes for the next verification, by engine and interpreter; None: none are kept.

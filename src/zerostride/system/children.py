@@ -2,10 +2,10 @@
 
 Every child process of the package has a command from here: engines (`runtimes/process.py`), readers
 of files (`models/formats/child.py`), audits of several files (`models/audit/many.py`) and
-measurements (`cli/engines.py`). A child imports from the same folders as this
-process and from no other: not from the current folder, as ``python -c`` and ``python -m`` would,
-and from nothing that the environment names. So a folder of downloaded models may hold a `numpy.py`,
-and no command runs it.
+measurements (`cli/engines.py`). `child.Child` runs it. A child imports from the same folders as
+this process and from no other: not from the current folder, as ``python -c`` and ``python -m``
+would, and from nothing that the environment names. So a folder of downloaded models may hold a
+`numpy.py`, and no command runs it.
 """
 
 from __future__ import annotations

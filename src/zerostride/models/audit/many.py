@@ -11,20 +11,19 @@ import os
 import pickle
 import queue
 import signal
-import subprocess
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from ...engines.table import find_engine
 from ...engines.versions import warn_if_unmeasured
 from ...errors import BroadcastError, ZerostrideError, printable
-from ...system import children
+from ...system import children, frames
+from ...system.child import Child
 from ..findings import Report, Unread
 from ..flow.input_sizes import UnknownSize
 from ..options import ModelOptions
@@ -37,6 +36,7 @@ _BEAT = 0.2
 _LAST_WORDS = 300
 #: The note on a model that lacks the name of a size or an input that an option has.
 _NOT_HERE = "no size or input of it is called {!r}: what was given is for other models"
+_NOT_STARTED = "its process could not be started"
 _CHILD = """
 load_package()
 from zerostride.models.audit.many import serve
@@ -177,8 +177,9 @@ def _at_once(
             try:
                 k = waiting.get_nowait()
             except queue.Empty:
-                return
+                break
             ready.put((k, worker.ask(names[k], target, options)))
+        worker.end()
 
     threads = [threading.Thread(target=tend, args=(worker,), daemon=True) for worker in workers]
     try:
@@ -203,91 +204,44 @@ class _Worker:
 
     def __init__(self) -> None:
         self.stopped = False
-        self._process: subprocess.Popen[bytes] | None = None
-        self._words: IO[bytes] | None = None
+        self._child: Child | None = None
         self._lock = threading.Lock()
 
     def ask(self, model: str, target: str, options: ModelOptions) -> Report | Unread:
         """The worker's answer; if the worker ended, how it ended and its last line."""
         try:
-            process = self._started()
-            assert process.stdin is not None
-            assert process.stdout is not None
-            pickle.dump((model, target, options), process.stdin)
-            process.stdin.flush()
-            answer = pickle.load(process.stdout)
-        except (OSError, EOFError, ValueError, pickle.PickleError) as error:
-            # ValueError: an interrupt stopped the workers and closed the pipe during a read.
-            return Unread(model, f"{model}: {self._end(error)}")
+            child = self._started()
+            child.send({}, pickle.dumps((model, target, options)))
+            answer = pickle.loads(child.receive()[1])
+        except (OSError, ValueError, frames.Closed, pickle.PickleError) as error:
+            return Unread(model, f"{model}: {self.end() or f'{_NOT_STARTED}: {error}'}")
         return answer if isinstance(answer, Report | Unread) else Unread(model, str(answer))
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _started(self) -> Child:
         with self._lock:
             if self.stopped:
-                raise EOFError
-            if self._process is None:
-                self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it ends
-                self._process = subprocess.Popen(
-                    children.source(_CHILD),
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=self._words,
-                )
-            return self._process
+                raise frames.Closed
+            if self._child is None:
+                self._child = Child(children.source(_CHILD))
+            return self._child
 
-    def _end(self, error: Exception) -> str:
-        """How the worker ended; the next model gets a new one."""
+    def end(self) -> str:
+        """Ends the process, and says how it ended; the next model gets a new one."""
         with self._lock:
-            process, self._process = self._process, None
-            words, self._words = self._words, None
-        if process is None:
-            return f"its process could not be started: {error}"
-        _close(process)
-        status = process.returncode
-        cause = f"with status {status}"
-        if status < 0:
-            try:
-                cause = f"by {signal.Signals(-status).name}"
-            except ValueError:
-                cause = f"by signal {-status}"
-        return f"the process that read it was ended {cause}{_last_line(words)}"
+            child, self._child = self._child, None
+        if child is None:
+            return ""
+        ending = child.end()
+        cause = f"by {ending.signal}" if ending.signal else f"with status {ending.status}"
+        last = printable(ending.last_line)[:_LAST_WORDS]
+        return f"the process that read it was ended {cause}{f': {last}' if last else ''}"
 
     def stop(self) -> None:
-        """Ends the worker at once."""
+        """Kills the process; the thread that waits for its answer ends it."""
         with self._lock:
             self.stopped = True
-            process, self._process = self._process, None
-            words, self._words = self._words, None
-        if process is not None:
-            process.kill()
-            _close(process)
-        if words is not None:
-            words.close()
-
-
-def _last_line(words: IO[bytes] | None) -> str:
-    """The last line of a worker's error output."""
-    if words is None:
-        return ""
-    with words as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - 4 * _LAST_WORDS))
-        lines = file.read().decode("utf-8", "replace").strip().splitlines()
-    return f": {printable(lines[-1])[:_LAST_WORDS]}" if lines else ""
-
-
-def _close(process: subprocess.Popen[bytes]) -> None:
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            try:
-                pipe.close()
-            except OSError:
-                continue  # the worker has ended and reads no more
-    try:
-        process.wait(timeout=_BEAT * 10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+            if self._child is not None:
+                self._child.kill()
 
 
 def serve() -> None:
@@ -298,13 +252,10 @@ def serve() -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore")  # the parent has warned once
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    questions, answers = os.dup(0), frames.take_output(errors=True)
     while True:
         try:
-            model, target, options = pickle.load(sys.stdin.buffer)
-        except EOFError:
+            model, target, options = pickle.loads(frames.receive(questions)[1])
+            frames.send(answers, {}, pickle.dumps(judged(model, target, options)))
+        except frames.Closed:
             return
-        answer = pickle.dumps(judged(model, target, options))
-        answers.write(answer)
-        answers.flush()

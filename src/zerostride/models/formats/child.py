@@ -8,15 +8,13 @@ packages print to the standard streams. Its output before it ended is used.
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...sizes import MAX_RANK
 from ...system import children
+from ...system.child import Child, Ending
 
 #: Most bytes of an answer about a hundred thousand tensors.
 MAX_ANSWER = 1 << 26
@@ -24,9 +22,12 @@ MAX_ANSWER = 1 << 26
 MAX_SIZE = 2**31 - 1
 #: Most characters of a child's last message.
 _SHOWN = 160
-_STDERR_BYTES = 1 << 16
-#: Opens the answer's file for the child's source, whose own arguments follow.
-_PROLOGUE = 'import os\nanswer = os.fdopen(int(sys.argv.pop(1)), "wb")\n'
+#: Keeps the output for the answer; what packages print is discarded.
+_PROLOGUE = """
+import os
+answer = os.fdopen(os.dup(1), "wb")
+os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+"""
 
 
 class ChildAnswer(NamedTuple):
@@ -54,42 +55,24 @@ def ask(
         most: the most bytes of the answer.
         environment: the child's environment variables; None: this process's.
     """
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
-        number = output.fileno()
-        command = children.source(_PROLOGUE + source, str(number), *words)
+    with tempfile.TemporaryFile() as output:
         try:
-            done = subprocess.run(
-                command,
-                input=question,
-                stdout=subprocess.DEVNULL,
-                stderr=errors,
-                pass_fds=(number,),
-                timeout=seconds,
-                env=environment,
-            )
-            failure = _failure(done.returncode, _tail(errors.fileno()))
-        except subprocess.TimeoutExpired:
-            failure = f"it took longer than {seconds:.0f} s"
+            child = Child(children.source(_PROLOGUE + source, *words), environment, output)
         except (OSError, ValueError) as error:
             return ChildAnswer(b"", f"it could not be started apart: {error}")
-        os.lseek(number, 0, os.SEEK_SET)
-        return ChildAnswer(output.read(most), failure)
+        in_time = child.finish(question, seconds)
+        ending = child.end()
+        output.seek(0)
+        late = f"it took longer than {seconds:.0f} s"
+        return ChildAnswer(output.read(most), _failure(ending) if in_time else late)
 
 
-def _tail(number: int) -> str:
-    """The end of a file, as text."""
-    size = os.lseek(number, 0, os.SEEK_END)
-    os.lseek(number, max(size - _STDERR_BYTES, 0), os.SEEK_SET)
-    return os.read(number, _STDERR_BYTES).decode("utf-8", "replace")
-
-
-def _failure(status: int, errors: str) -> str | None:
-    if not status:
+def _failure(ending: Ending) -> str | None:
+    if not ending.status:
         return None
-    if status < 0:
-        return f"it was ended by {signal.Signals(-status).name}"
-    last = errors.strip().splitlines()[-1:]
-    return last[0][:_SHOWN] if last else f"it ended with status {status}"
+    if ending.signal is not None:
+        return f"it was ended by {ending.signal}"
+    return ending.last_line[:_SHOWN] or f"it ended with status {ending.status}"
 
 
 def shapes_in(output: bytes) -> dict[str, tuple[int, ...]]:

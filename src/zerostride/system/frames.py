@@ -35,8 +35,8 @@ def send(
     head = json.dumps(header).encode()
     rest = memoryview(_LENGTHS.pack(len(head), len(payload)) + head + payload)
     try:
-        # A blocking write would wait forever for a stopped reader.
-        os.set_blocking(descriptor, seconds is None)
+        if seconds is not None:  # a blocking write would wait forever for a stopped reader
+            os.set_blocking(descriptor, False)
         while rest:
             if seconds is not None and not _ready(descriptor, select.POLLOUT, seconds):
                 raise TooLate
@@ -51,6 +51,22 @@ def receive(descriptor: int, seconds: float | None = None) -> tuple[dict[str, An
     head_length, payload_length = _LENGTHS.unpack(_exactly(descriptor, _LENGTHS.size, deadline))
     header: dict[str, Any] = json.loads(_exactly(descriptor, head_length, deadline))
     return header, _exactly(descriptor, payload_length, deadline)
+
+
+def take_output(errors: bool) -> int:
+    """A private copy of this process's output for frames; what libraries print goes elsewhere.
+
+    Args:
+        errors: prints go to the error output; otherwise they are discarded, errors too.
+    """
+    answers = os.dup(1)
+    if errors:
+        os.dup2(2, 1)
+    else:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+    return answers
 
 
 def _exactly(descriptor: int, count: int, deadline: float | None) -> bytes:
