@@ -178,6 +178,18 @@ def verdicts(
     return run(formats, engine, nodes, seed, interpreters(python), as_json)
 
 
+@click.command("litert-graphs")
+@cases(20_000)
+@first
+@seed
+@as_json
+def litert_graphs(cases: int, first: int, seed: int, as_json: bool) -> int:
+    """Run random .tflite graphs on LiteRT: sizes and numbers of every tensor, and refusals."""
+    from .models.litert_graphs import run
+
+    return run(cases, seed, first, as_json)
+
+
 def _seeded(command: Command) -> Command:
     """The options of campaigns of seeded cases by instruction set."""
     for option in (
@@ -246,6 +258,7 @@ COMMANDS = (
     verdicts,
     models,
     port,
+    litert_graphs,
     exhaustion,
     inference,
     coverage,

@@ -26,6 +26,7 @@ from fuzz_mnn import changed, numbers
 from hostile_files import audited, ended, scratch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
+sys.path.insert(0, str(Path(__file__).parents[2]))  # the campaigns
 
 import numpy as np
 import tflite_files

@@ -21,7 +21,7 @@ from ...sizes.condition import Condition
 from ..findings import Finding, Verdict, Witness
 from ..ir.site import Kind, Operand, Site
 from ..transport.batch import Sample
-from ..transport.element_types import KERNELS, QUANTISED, UNFIT
+from ..transport.element_types import KERNELS, OWN_KERNELS, QUANTISED, UNFIT
 from ..transport.pnnx import RULE as PNNX
 from ..transport.pnnx import reshaped
 from ..transport.ways import canonical
@@ -114,7 +114,10 @@ class Carried:
 
     @property
     def _kernel(self) -> bool | None:
-        """Whether the node's op set has a kernel; None where the engine's row decides."""
+        """Whether the node's op or op set has a kernel; None where the engine's row decides."""
+        own = OWN_KERNELS.get((self.engine.name, self.site.node.op))
+        if own is not None and self._element is not None:
+            return self._element in own
         row = KERNELS.get((self.engine.name, self.site.node.op))
         hit = row is not None and self.site.node.version in row[0] and self._element in row[1]
         return row[2] if row is not None and hit else None
@@ -154,8 +157,7 @@ class Carried:
             return unfit
         kernel = self._kernel
         if kernel is False:
-            text = f"no kernel for {self._element} in op set {self.site.node.version}"
-            return Divergence(text, Reason.DTYPE, self.engine.source, strikes=always)
+            return self._no_kernel
         if self.dtype is None or kernel:
             return None
         kinds = [self.dtype]
@@ -166,6 +168,17 @@ class Carried:
         limits = (dtype_limit(self.engine, self.target.op, kind) for kind in kinds)
         limit = next((limit for limit in limits if limit is not None), None)
         return None if limit is not None and limit.narrows is not None else limit
+
+    @property
+    def _no_kernel(self) -> Divergence:
+        """The divergence of a node whose op or op set lacks a kernel."""
+        node, effect = self.site.node, Reason.DTYPE
+        own = OWN_KERNELS.get((self.engine.name, node.op))
+        where = f"in op set {node.version}" if own is None else f"in {node.op}"
+        text = f"no kernel for {self._element} {where}"
+        if own is not None and not own:
+            text, effect = f"the runtime does not register {node.op}", Reason.NO_OP
+        return Divergence(text, effect, self.engine.source, strikes=always)
 
     @property
     def op(self) -> str:

@@ -101,3 +101,21 @@ KERNELS: Mapping[tuple[str, str], tuple[range, frozenset[str], bool]] = MappingP
         ("onnxruntime", "Clip"): (range(11, 12), frozenset({"float64"}), False),
     }
 )
+_BITS = frozenset(
+    ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+)
+_ANY = _BITS | {"float16", "float32", "float64"}
+#: Builtin ops of files whose kernel is not that of the op's row: the element types that it takes;
+#: none: the interpreter does not register the op. `campaigns litert-graphs` runs them; read:
+#: LiteRT's tflite/core/kernels/register.cc, stablehlo_elementwise.h, add_n.cc.
+OWN_KERNELS: Mapping[tuple[str, str], frozenset[str]] = MappingProxyType(
+    {
+        ("litert", "ADD_N"): frozenset({"float32", "int32"}),
+        ("litert", "STABLEHLO_AND"): _BITS,
+        **{("litert", f"STABLEHLO_{op}"): _ANY for op in ("ADD", "MULTIPLY", "MAXIMUM", "MINIMUM")},
+        **{
+            ("litert", f"STABLEHLO_{op}"): frozenset()
+            for op in ("SUBTRACT", "DIVIDE", "POWER", "OR")
+        },
+    }
+)

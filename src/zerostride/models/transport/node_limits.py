@@ -148,7 +148,7 @@ def one_batch(second: int, *numbers: int) -> Callable[[Node], str | None]:
 
 #: Element types without a kernel of LiteRT's: of all its ops, and of products.
 LITERT_NONE = without_kernels("float64 uint16 uint32 uint64")
-LITERT_FEW = without_kernels("float64 uint8 uint16 int32 uint32 int64 uint64")
+LITERT_FEW = without_kernels("bool float64 uint8 uint16 int32 uint32 int64 uint64")
 
 #: Element types that quantising ops do not take: data and scales are float32, the rest 8 bits wide.
 _WIDER = "float16 bfloat16 float64 int16 uint16 int4 uint4 int2 uint2 float8e4m3fn float8e5m2"

@@ -113,6 +113,8 @@ def _own_rule(site: Site, engine: Engine) -> Rule | None:
     if site.node.domain != engine.name:
         return None
     _check_measured(site, engine)
+    if engine.name == "litert" and site.kind in _TABLED:
+        return site.rule  # a file names the op, and SELECT, for one, is not the row's SELECT_V2
     if site.kind is Kind.EXPAND:
         rows = engine.to_target
     elif site.kind is Kind.ELEMENTWISE:

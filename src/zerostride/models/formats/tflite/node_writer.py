@@ -87,6 +87,10 @@ class OperatorWriter(NodeWriter):
         """A constant 0 of a tensor's element type."""
         return _constant((0,), (), self._element_type(like))
 
+    def number(self, number: float, dtype: str = "") -> Value:
+        """A constant that is one number, of the first result's type or another."""
+        return super().number(number, dtype or self._element_type(self.node.outputs[0]))
+
     def truths(self, *numbers: bool) -> Value:
         """A constant vector of truth values."""
         return self.ints(*map(int, numbers), dtype="bool")

@@ -141,6 +141,12 @@ def _identical(op: str) -> Callable[[Node], Site | None]:
     return build
 
 
+def _and(node: Node) -> Site | None:
+    """STABLEHLO_AND: of truth values, or of the bits of whole numbers."""
+    kinds = {part.tensor.dtype for part in present_operands(node) if part.tensor is not None}
+    return _identical("And" if kinds == {"bool"} else "BitwiseAnd")(node)
+
+
 def _where(rule: Rule | None = None) -> Callable[[Node], Site]:
     def build(node: Node) -> Site:
         if len(present_operands(node)) != 3:
@@ -179,7 +185,6 @@ def _product(node: Node) -> Site | None:
 #: StableHLO's element-wise ops: ONNX's names. Their operands have one shape.
 _STABLEHLO: Mapping[str, str] = {
     "STABLEHLO_ADD": "Add",
-    "STABLEHLO_AND": "And",
     "STABLEHLO_DIVIDE": "Div",
     "STABLEHLO_MAXIMUM": "Max",
     "STABLEHLO_MINIMUM": "Min",
@@ -205,6 +210,7 @@ ROWS: Mapping[str, Callable[[Node], Site | None]] = MappingProxyType(
         "BATCH_MATMUL": _product,
         "BROADCAST_TO": _broadcast_to,
         "PRELU": _prelu,
+        "STABLEHLO_AND": _and,
         "SELECT": _where(SELECT),
         "SELECT_V2": _where(),
         **{name: _identical(op) for name, op in _STABLEHLO.items()},
