@@ -14,7 +14,7 @@ from zerostride.cli import main as command
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command line in this process."""
-    for name in ("NO_COLOR", "FORCE_COLOR", "ZEROSTRIDE_DEBUG"):
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "ZEROSTRIDE_DEBUG"):
         monkeypatch.delenv(name, raising=False)
 
     def call(*arguments: object) -> Answer:

@@ -322,19 +322,14 @@ def test_audit_of_a_clean_model_has_status_0(run: Run) -> None:
     answer = run("audit", CLEAN, "--target", "ncnn")
     assert (answer.status, answer.err) == (0, "")
     assert answer.out.count("\n") == 1
-    assert run("audit", CLEAN, "--target", "ncnn", "--full").out.count("same") > 7
+    assert run("audit", CLEAN, "--target", "ncnn", "--full").out.count("\n") == 10
 
 
 def test_audit_accepts_every_option(run: Run) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     plain = run("audit", VISION, "--target", "ncnn")
     assert plain.status == 1
-    table = run("audit", VISION, "--target", "ncnn", "--summary").out
-    drawn = run("audit", VISION, "--target", "ncnn", "--details").out
-    assert drawn.startswith(table)
-    assert "in the model:" in drawn
-    assert "in the model:" not in table
-    assert len(run("audit", VISION, "--target", "ncnn", "--full", "--summary").out) > len(table)
+    assert run("audit", VISION, "--target", "ncnn", "--full").out.count("\n") > 90
     assert run("audit", VISION, "--target", "ncnn", "--via", "pnnx").out != plain.out
     assert run("audit", VISION, "--target", "torch", "--via", "pnnx").status == 2
     assert run("audit", VISION, "--target", "ncnn", "--batch-axis", "none").out != plain.out
@@ -343,37 +338,6 @@ def test_audit_accepts_every_option(run: Run) -> None:
         assert run("audit", VISION, "--target", "ncnn", "--batch-axis", axis).status == 2
     assert run("audit", VISION).status == 2
     assert run("audit", "--target", "ncnn").status == 2
-
-
-def test_audit_lists_many_findings_as_a_table_with_a_note(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("onnx", reason="audits read ONNX files")
-    monkeypatch.setattr("zerostride.cli.audit.MOST_DETAILS", 3)
-    answer = run("audit", VISION, "--target", "ncnn")
-    assert "in the model:" not in answer.out
-    lines = answer.out.splitlines()
-    assert lines[-2] == lines[0], "the counts have scrolled away by then"
-    assert "--details" in lines[-1]
-    monkeypatch.setattr("zerostride.cli.audit.MOST_DETAILS", 1000)
-    assert "in the model:" in run("audit", VISION, "--target", "ncnn").out
-
-
-@pytest.mark.parametrize("arguments", [("audit", VISION, "--target", "ncnn"), ("engines",)])
-def test_tables_fit_a_terminal_of_80_columns(
-    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
-) -> None:
-    pytest.importorskip("onnx", reason="audits read ONNX files")
-    piped = run(*arguments, *(["--summary"] if "audit" in arguments else []))
-    assert all(line == line.rstrip() for line in piped.out.splitlines())
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("COLUMNS", "80")
-    drawn = run(*arguments, *(["--summary"] if "audit" in arguments else []))
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", drawn.out).splitlines()
-    table = plain[1:] if "audit" in arguments else plain
-    assert max(map(len, table)) <= 80
-    assert len(table) == len(drawn.out.splitlines()) - ("audit" in arguments)
-    assert all(len(line.split()) >= 2 for line in table), "a word was broken over lines"
 
 
 def test_tables_with_other_releases_fit_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,9 @@ def shell(folder: Path) -> dict[str, str]:
         script.chmod(0o755)
     (folder / "examples").symlink_to(ROOT / "examples")
     source = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
-    kept = {name: value for name, value in os.environ.items() if name != "FORCE_COLOR"}
+    kept = {
+        name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "COLUMNS")
+    }
     path = f"{tools}{os.pathsep}{os.environ['PATH']}"
     return {**kept, "PATH": path, "PYTHONPATH": source, "PYTHONUTF8": "1", "NO_COLOR": "1"}
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from ..models.findings import Finding, Report, Unread, Verdict
+from ..errors import ZerostrideError
+from ..models.findings import Report, Unread
 from ..report import (
-    MARKS,
     finding_text,
     headline,
     json_text,
@@ -22,29 +24,29 @@ from ..report import (
     unread_text,
 )
 from ..report.plain import stale_lines
-from ..report.sheet import Sheet
+from ..report.table import wrapped
+from ..report.terminal import MOST_DRAWN, brief, cause_table, causes_of, meaning, summary, worst_of
 from . import options, progress, reporting
 from .files import write_whole
-from .tables import Column, put_table
+from .next_command import after_audit
+from .tables import put_lines, width
 
 if TYPE_CHECKING:
     from ..models.audit.baseline import Baseline
     from ..models.options import ModelOptions
-
-#: More findings than this are shown as a table without drawings, since hundreds of drawings are
-#: too many to read. --details draws them anyway.
-MOST_DETAILS = 20
 
 
 @click.command(short_help="What a model's broadcasts would mean on another engine.")
 @click.argument("models", nargs=-1, required=True, type=click.Path())
 @click.option("--target", required=True, type=options.engine_name, help="The engine to judge for.")
 @options.of_model("via", "batch_axis", "facts", "layout")
-@click.option("--full", is_flag=True, help="Show findings that are the same or known, too.")
 @click.option(
-    "--details/--summary",
-    default=None,
-    help=f"Draw each finding, or show the table only; drawn if there are at most {MOST_DETAILS}.",
+    "--full", is_flag=True, help="List every node, those that are the same or known, too."
+)
+@click.option("--summary", is_flag=True, help="Answer in a few lines: is it clean, which ops not.")
+@click.option("--details", is_flag=True, help="Draw every finding, not the worst three.")
+@click.option(
+    "--finding", "nodes", multiple=True, metavar="NODE", help="Draw this node's finding alone."
 )
 @reporting.outputs
 @click.option(
@@ -73,7 +75,9 @@ def audit(
     target: str,
     given: ModelOptions,
     full: bool,
-    details: bool | None,
+    summary: bool,
+    details: bool,
+    nodes: tuple[str, ...],
     outputs: tuple[str, ...],
     baseline: str | None,
     write_baseline: str | None,
@@ -95,6 +99,8 @@ def audit(
     """
     if as_json and as_markdown:
         raise click.UsageError("--json and --markdown are two forms of one output")
+    if summary and (details or nodes or full):
+        raise click.UsageError("--summary goes without --details, --finding and --full")
     accepted, updated = _baselines(baseline, write_baseline)
     many, answers = _answers(models, target, jobs, given)
     if updated is not None and write_baseline is not None:
@@ -111,7 +117,8 @@ def audit(
     elif as_markdown:
         click.echo(markdown(shown), nl=False)
     else:
-        _put(answers, full=full, details=details)
+        form = _Form(given=given, full=full, summary=summary, details=details, nodes=nodes)
+        form.put(answers)
     return reporting.status(answers, frozenset() if write_baseline else fail_on)
 
 
@@ -145,53 +152,73 @@ def _answers(
         return True, audit_many(files, target, given, jobs=jobs, progress=moved)
 
 
-def _put(answers: Sequence[Report | Unread], *, full: bool, details: bool | None) -> None:
-    """Prints the report of every model, and a table of all models if there are several."""
-    if details is None and len(answers) > 1:
-        reports = [report for report in answers if isinstance(report, Report)]
-        count = sum(len(report.findings if full else report.fresh) for report in reports)
-        if count > MOST_DETAILS:
-            details = False
-    for answer in answers:
-        _show(answer, full=full, details=details)
-    if len(answers) > 1:
-        click.echo("\n" + overview(answers))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Form:
+    """How an audit is printed: the options of the command."""
 
+    given: ModelOptions
+    full: bool
+    summary: bool
+    details: bool
+    nodes: Sequence[str]
 
-def _show(answer: Report | Unread, *, full: bool, details: bool | None) -> None:
-    """Prints the table of findings, then each finding in full if they are few."""
-    if isinstance(answer, Unread):
-        click.echo(f"zerostride: {unread_text(answer)}", err=True)
-        return
-    click.echo(headline(answer))
-    for line in (*notes(answer), *stale_lines(answer)):
-        click.echo(line)
-    findings = list(answer.findings if full else told(answer))
-    if not findings:
-        return
-    put_table(_COLUMNS, map(_row, findings), (MARKS[one.verdict][1] for one in findings))
-    if details or (details is None and len(findings) <= MOST_DETAILS):
-        for finding in findings:
-            click.echo("\n" + finding_text(finding))
-    elif details is None:
-        click.echo(f"\n{headline(answer)}\n--details draws each of them")
+    def put(self, answers: Sequence[Report | Unread]) -> None:
+        """Prints the report of every model, and a table of all models if there are several."""
+        for answer in answers:
+            if isinstance(answer, Unread):
+                click.echo(f"zerostride: {unread_text(answer)}", err=True)
+        reports = [answer for answer in answers if isinstance(answer, Report)]
+        if self.nodes:
+            self._put_findings(reports)
+            return
+        for report in reports:
+            self._put_report(report, alone=len(answers) == 1)
+        if len(answers) > 1:
+            click.echo("\n" + overview(answers))
 
+    def _put_report(self, report: Report, *, alone: bool) -> None:
+        """Prints the table of causes, the worst findings, and what to do next."""
+        findings = list(report.findings if self.full else told(report))
+        lines = ["", headline(report)] if findings and not alone else [headline(report)]
+        if self.summary:
+            answer = summary(report, findings, width()) if findings or alone else []
+            put_lines([*lines, *answer])
+            return
+        put_lines([*lines, *notes(report), *stale_lines(report)])
+        if not findings:
+            return
+        causes = causes_of(findings)
+        put_lines(cause_table(causes, width(), full=self.full))
+        if self.details:
+            for finding in findings:
+                click.echo("\n" + finding_text(finding))
+        elif alone:
+            for finding in worst_of(causes_of(told(report))):
+                put_lines(["", *brief(finding, report.target, width())])
+        if alone and told(report):
+            self._put_end(report)
 
-#: Shapes and fixes only if there is room: drawings have them too.
-_COLUMNS = (
-    Column("verdict", folds=False),
-    Column("node"),
-    Column("op", 24, folds=False),
-    Column("shapes", roomy=True),
-    Column("reason", 36),
-    Column("fix", roomy=True),
-)
+    def _put_end(self, report: Report) -> None:
+        """Prints what the findings mean, and the next command."""
+        findings = told(report)
+        words = meaning(report, causes_of(findings))
+        if not self.details and len(findings) > MOST_DRAWN:
+            words += "  (--details draws all, --finding NODE one)"
+        put_lines(["", *wrapped(words, width())])
+        click.echo(f"next: {after_audit(report, findings, self.given)}")
 
+    def _put_findings(self, reports: Sequence[Report]) -> None:
+        """Prints the findings of nodes in full.
 
-def _row(finding: Finding) -> list[str]:
-    sheet = Sheet(finding)
-    reason = str(finding.reason)
-    if finding.verdict is Verdict.SAME_HERE and finding.when is not None:
-        reason = f"{reason}: {shown(finding.when, 100)}"
-    mark, _ = MARKS[finding.verdict]
-    return [mark, sheet.finding.node, sheet.finding.op, sheet.shapes, reason, sheet.fix]
+        Raises:
+            ZerostrideError: no model has a node of this name.
+        """
+        every = [finding for report in reports for finding in report.findings]
+        for node in self.nodes:
+            findings = [finding for finding in every if finding.node == node]
+            if not findings:
+                close = difflib.get_close_matches(node, [one.node for one in every], 1)
+                meant = f"; did you mean {shown(close[0])!r}?" if close else ""
+                raise ZerostrideError(f"no broadcast is called {node!r}{meant}")
+            for finding in findings:
+                click.echo(finding_text(finding))

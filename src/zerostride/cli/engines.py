@@ -12,9 +12,10 @@ from ..engines.model import Engine
 from ..engines.table import ENGINES, find_engine
 from ..engines.versions import installed, was_measured
 from ..models.formats import FORMATS
+from ..report.table import Column
 from ..system import children
 from . import options
-from .tables import Column, put_table
+from .tables import put_table
 
 
 @click.command(short_help="What is known of each engine, and measuring one again.")

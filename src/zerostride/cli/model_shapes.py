@@ -8,8 +8,9 @@ import click
 
 from ..errors import printable
 from ..report import LONGEST_NAME, notes, shown
+from ..report.table import Column
 from . import options
-from .tables import Column, put_table
+from .tables import put_table
 
 if TYPE_CHECKING:
     from ..models.flow.shapes import Shapes

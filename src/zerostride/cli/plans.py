@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from ..derive.compare import one_sample
 from ..engines.planning import plan, plan_to
 from ..engines.table import ENGINES
 from ..errors import BroadcastError, ZerostrideError
+from ..models.reasons import REASONS, row_of_code
 from ..ops import OPS, Op, find_op
 from ..sizes import elements
 from . import options
@@ -32,6 +34,10 @@ _batch_axis = click.option(
     type=click.IntRange(0),
     help="The result's axis that counts samples: ncnn, which sees one, is asked without it.",
 )
+
+
+#: A code of a finding. No shape of one axis is called so.
+_CODE = re.compile("ZS[0-9]{3}")
 
 
 @click.command(short_help="Draw how shapes are combined, or why they are not.")
@@ -86,18 +92,21 @@ def explain(
     as_json: bool,
     **asked: Any,
 ) -> int:
-    """Draw how SHAPES are combined, or why they are not.
+    """Draw how SHAPES are combined, or why they are not; or say what a code of a finding means.
 
     A shape is 2,3,4 or [2,3,4] or 2x3x4 or (), a .npy file, or MODEL.onnx:TENSOR. A size that is
     not known is a name, ?, bounds or an expression: 'N,?,1..8,2*N+1'. Quote those: to a shell ?, *
     and parentheses are patterns.
 
     \b
+    zerostride explain ZS103
     zerostride explain 2,3,4,5 3,4 --rule pdpd --axis 1
     zerostride explain N,1,H C,H --given 'N >= 1' --set C=3
     zerostride explain 1,16,8,8 16,1,1 --engine ncnn --batch-axis 0
     zerostride explain 16 --to 1,16,50,50 --mode explicit --axes-mapping 1
     """
+    if len(shapes) == 1 and len(shapes[0]) == 1 and _CODE.fullmatch(str(shapes[0][0])):
+        return _explain_code(str(shapes[0][0]), as_json=as_json)
     if in_whdc:
         shapes = tuple(map(whdc, shapes))
     engine = asked["engine"]
@@ -123,6 +132,18 @@ def explain(
         expressed = f"\nin {other}: {words}" if other is not None else ""
         color = options.colored()
         click.echo(result.explain(color=color) + expressed + note, color=color)
+    return 0
+
+
+def _explain_code(code: str, *, as_json: bool) -> int:
+    """Prints the meaning of a reason of findings."""
+    row = row_of_code(code)
+    if row is None:
+        raise ZerostrideError(f"no reason has the code {code}; known: {REASONS[0].code} and others")
+    if as_json:
+        options.put_json({"ok": True, "code": row.code, "reason": row.name, "meaning": row.meaning})
+    else:
+        click.echo(f"{row.code} {row.name}: {row.meaning}")
     return 0
 
 

@@ -1,68 +1,49 @@
-"""Tables for terminals of any width, and for files and pipes without a width."""
+"""Tables and styled lines on the output, of the width that it has."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import click
 
-#: The columns of a file or pipe, and the least columns of a roomy terminal.
-UNBOUNDED, ROOMY = 140, 110
+from ..report.table import Column, Line, Row, table
+from . import options
+
+#: The columns of a file or pipe, if COLUMNS does not say otherwise.
+PIPED = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column.
-
-    Attributes:
-        title: its heading.
-        most: the most characters of a line.
-        folds: whether long cells take several lines; if not, they are cut.
-        right: whether it is aligned to the right.
-        roomy: whether it is left out on a narrow terminal.
-    """
-
-    title: str
-    most: int | None = None
-    folds: bool = True
-    right: bool = False
-    roomy: bool = False
+def width() -> int:
+    """The columns of the output: COLUMNS, or the terminal's, or those of a file."""
+    return shutil.get_terminal_size((PIPED, 24)).columns
 
 
-def put_table(
-    columns: Sequence[Column], rows: Iterable[Sequence[str]], styles: Iterable[str] = ()
-) -> None:
-    """Prints a table without the blanks that fill its last column.
+def put_lines(lines: Iterable[Line | str]) -> None:
+    """Prints lines with their styles, where colours are wanted."""
+    colored = options.colored()
+    for line in lines:
+        text = line if isinstance(line, str) else _painted(line) if colored else line.text
+        click.echo(text, color=colored)
+
+
+def put_table(columns: Sequence[Column], rows: Iterable[Row], styles: Iterable[str] = ()) -> None:
+    """Prints a table.
 
     Args:
         columns: the columns.
         rows: a cell for each column.
         styles: the style of each row's first cell; none if there are no more.
     """
-    from itertools import chain, repeat
+    put_lines(table(columns, list(rows), width(), list(styles)))
 
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
-    terminal = Console()
-    if not terminal.is_terminal:
-        terminal.width = UNBOUNDED
-    kept = [k for k, one in enumerate(columns) if terminal.width >= ROOMY or not one.roomy]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in (columns[k] for k in kept):
-        table.add_column(
-            column.title,
-            justify="right" if column.right else "left",
-            no_wrap=not column.folds,
-            overflow="fold" if column.folds else "ellipsis",
-            max_width=column.most,
-        )
-    for row, style in zip(rows, chain(styles, repeat("")), strict=False):
-        first, *others = [row[k] for k in kept]
-        table.add_row(Text(first, style), *map(Text, others))
-    with terminal.capture() as captured:
-        terminal.print(table)
-    lines = (line.rstrip() for line in captured.get().splitlines())
-    click.echo("\n".join(lines), color=terminal.is_terminal or None)
+def _painted(line: Line) -> str:
+    if not line.style:
+        return line.text
+    *attributes, last = line.style.split()
+    words = {*attributes, last}
+    color = None if last in ("bold", "dim") else last
+    bold, dim = "bold" in words or None, "dim" in words or None
+    head = click.style(line.text[: line.painted], fg=color, bold=bold, dim=dim)
+    return head + line.text[line.painted :]

@@ -13,10 +13,11 @@ from ..engines.table import ENGINES
 from ..errors import ZerostrideError
 from ..models.findings import Check, Outcome, Report
 from ..report import shapes_text, shown
+from ..report.table import Column
 from ..report.words import OUTCOMES
 from . import inputs, options, reporting
 from .progress import bar
-from .tables import Column, put_table
+from .tables import put_table
 
 if TYPE_CHECKING:
     from ..models.options import ModelOptions

@@ -97,6 +97,15 @@ REASONS: tuple[ReasonRow, ...] = tuple(
 _BY_NAME = {str(row.name): row for row in REASONS}
 
 
+def row_of_code(code: str) -> ReasonRow | None:
+    """The row of a code.
+
+    >>> row_of_code("ZS103").name
+    <Cause.SIZE_TRAP: 'size_trap'>
+    """
+    return next((row for row in REASONS if row.code == code), None)
+
+
 def code_of(reason: str) -> str:
     """The code of a reason.
 

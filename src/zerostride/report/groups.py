@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -60,8 +61,11 @@ def _plan_key(plan: object) -> Hashable:
     return (plan, repr(plan))
 
 
-def _unnamed(words: str, names: Sequence[str]) -> str:
-    for k, name in enumerate(names):
-        if name:
-            words = words.replace(repr(name), f"\0{k}")
-    return words
+def _unnamed(words: str, names: Sequence[str]) -> tuple[str | int, ...]:
+    """A message in parts, with an operand's position in place of its name."""
+    places = {repr(name): k for k, name in reversed([*enumerate(names)]) if name}
+    if not places:
+        return (words,)
+    longest_first = sorted(places, key=len, reverse=True)
+    parts = re.split(f"({'|'.join(map(re.escape, longest_first))})", words)
+    return tuple(places.get(part, part) for part in parts)

@@ -83,7 +83,10 @@ def finding_text(finding: Finding) -> str:
     sheet = Sheet(finding)
     mark, _ = MARKS[finding.verdict]
     finding = sheet.finding
-    lines = [f"{mark}  {finding.op} {finding.node}  [{finding.reason}]", f"  {finding.message}"]
+    lines = [
+        f"{mark}  {finding.op} {finding.node}  [{finding.code} {finding.reason}]",
+        f"  {finding.message}",
+    ]
     lines += [f"  {line}" for drawing in sheet.drawings for line in drawing.lines()]
     lines += [f"  {s.label}: {shown(s.text)}" for s in sheet.sections if s.label != WHERE]
     return "\n".join(lines)

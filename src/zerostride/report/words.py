@@ -43,6 +43,15 @@ MOST_NOTES = 10
 Reports: TypeAlias = Report | Sequence[Report | Unread]
 
 
+def counted_noun(count: int, noun: str) -> str:
+    """A count and its noun, in the singular or the plural.
+
+    >>> counted_noun(1, "node"), counted_noun(2000, "broadcast")
+    ('1 node', '2,000 broadcasts')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def listed(reports: Reports) -> list[Report | Unread]:
     """One report or many, as a list."""
     return [reports] if isinstance(reports, Report) else list(reports)

@@ -34,12 +34,13 @@ def explain(plan: Plan, names: Sequence[Any] = (), *, color: bool = False) -> st
     for title, case, case_facts in drawings:
         indent = "    " if title else "  "
         lines += [f"  {title}"] if title else []
-        lines += [indent + line for line in _drawing(case, names, color)]
+        lines += [indent + line for line in drawn(case, names, color=color)]
         lines += [indent + _fact_line(fact, color) for fact in case_facts]
     return "\n".join(map(cut, [*lines, *("  " + _fact_line(fact, color) for fact in closing)]))
 
 
-def _drawing(plan: Plan, names: Sequence[Any], color: bool) -> list[str]:
+def drawn(plan: Plan, names: Sequence[Any] = (), *, color: bool = False) -> list[str]:
+    """The operands over the result, in columns; of a plan whose alignment is one."""
     rows: list[Sequence[Any]] = [cells(plan, k, names) for k in range(len(plan.operands))]
     rows.append(result_cells(plan, names))
     stretched = [stretching(plan, k) for k in range(len(plan.operands))] if color else []

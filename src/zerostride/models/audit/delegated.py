@@ -69,6 +69,11 @@ def _outcome(engine: Engine, kind: Kind | None, finding: Finding) -> Outcome | N
     return Outcome.UNKNOWN
 
 
+def outcome_of(finding: Finding) -> Outcome | None:
+    """The outcome that :func:`with_outcomes` has noted."""
+    return next((outcome for outcome in Outcome if outcome in finding.notes), None)
+
+
 def _without_axes(finding: Finding) -> bool:
     return any(shape == () for _, shape in finding.operands)
 
