@@ -158,6 +158,35 @@ COREML = Engine(
     ),
 )
 
+_DRIFT = "google-ai-edge/LiteRT of 2026-08, ml_drift_delegate/tflite/model_builder.cc"
+_GPU_ALL = frozen("bool float16 float32 float64 int8 uint8 int16 uint16 int32 uint32 int64 uint64")
+_GPU_COMPARED = "equal not_equal less less_equal greater greater_equal"
+#: Ops and the element types that one of LiteRT's two delegates takes: GetOpsToReplace of both.
+_GPU_TYPES = (
+    (
+        "add subtract multiply divide floor_divide remainder maximum minimum",
+        "float16 float32 int8 uint8 int16 int32",
+    ),
+    ("pow squared_difference prelu", "float16 float32 int8 uint8"),
+    (_GPU_COMPARED, "bool float16 float32 int8 uint8 int16 uint16 int32 uint32"),
+    ("where", "bool float16 float32 int8 uint8 int16 uint16 int32 uint32"),
+    ("logical_and", "bool int8 int16 int32"),
+)
+
+
+def _gpu_types(ops: str, takes: str) -> Divergence:
+    missing = _GPU_ALL - frozen(takes)
+    return Divergence(
+        f"{', '.join(ops.split())}: no delegate takes {', '.join(sorted(missing))}",
+        Reason.DTYPE,
+        f"{_DRIFT}; {_GPU_SOURCE}, GetOpsToReplace: read",
+        run=False,
+        strikes=always,
+        ops=frozen(ops),
+        dtypes=missing,
+    )
+
+
 LITERT_GPU = Engine(
     "litert-gpu",
     "2.2",
@@ -223,6 +252,28 @@ LITERT_GPU = Engine(
             "tensorflow/tensorflow#60043; " + _GPU_SOURCE + ": read",
             run=False,
         ),
+        Divergence(
+            "one tensor as both operands is taken by ADD and MUL alone",
+            Reason.NO_OP,
+            f"google-ai-edge/LiteRT#9192; {_GPU_SOURCE}, ElementwiseOperationParser: read",
+            run=False,
+        ),
+        Divergence(
+            "TensorFlow Lite's delegate takes a comparison only if its result has one reader: a "
+            "CAST to floats, or a SELECT of floats; the newer ML Drift takes others",
+            Reason.NO_OP,
+            f"tensorflow/tensorflow#62314; {_GPU_SOURCE}, ElementwiseOperationParser: read",
+            run=False,
+            ops=frozen(_GPU_COMPARED),
+        ),
+        Divergence(
+            "TensorFlow Lite's delegate takes float tensors and quantised ones of 8 bits; the "
+            "newer ML Drift takes whole numbers in some ops",
+            Reason.DTYPE,
+            f"{_GPU_SOURCE}, GetOpsToReplace; {_DRIFT}: read",
+            run=False,
+        ),
+        *[_gpu_types(*entry) for entry in _GPU_TYPES],
     ),
 )
 

@@ -21,6 +21,7 @@ from ..transport.batch import BatchAxes, batch_axes
 from ..transport.converters import chosen, lone_site, met, note_of
 from ..transport.pnnx import as_group_norm, group_norms
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
+from .delegate_checks import DelegateChecks
 from .delegated import with_outcomes
 from .judge import BATCHLESS, Judge
 from .source_lines import at_source, operations_by_line
@@ -141,11 +142,11 @@ def audited(
     findings: dict[int, Finding] = {}
     decided = dict.fromkeys(group_norms(graph), as_group_norm) if via == "pnnx" else {}
     decided |= dict.fromkeys(shape_arithmetic(graph), counted)
-    lines = operations_by_line(graph)
+    lines, delegate = operations_by_line(graph), DelegateChecks(graph, engine)
     for done, node in enumerate(graph.nodes):
         site = module.find_site(node) or lone_site(node, via)
         if site is not None:
-            finding = known(site, judge) or judge(site)
+            finding = delegate(site, known(site, judge) or judge(site))
             sites[id(node)] = site
             finding = decided.get(id(node), _unchanged)(finding)
             findings[id(node)] = finding if node.origin is None else at_source(finding, node, lines)

@@ -1,0 +1,102 @@
+"""What LiteRT's GPU delegates ask of a node, apart from its shapes.
+
+LiteRT has two delegates, TensorFlow Lite's and the newer ML Drift. A node is carried if both take
+it. Sources, read: google-ai-edge/LiteRT of 2026-08, ElementwiseOperationParser and GetOpsToReplace
+in tflite/delegates/gpu/common/model_builder.cc and ml_drift_delegate/tflite/model_builder.cc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from ...engines.model import Engine
+from ...errors import Reason
+from ..findings import Finding, Verdict
+from ..ir.graph import Graph, Node, Value
+from ..ir.site import Kind, Site
+from ..transport.ways import canonical
+
+_FLOATS = frozenset({"float16", "float32"})
+_QUANTISED = frozenset({"int8", "uint8"})
+_COMPARED = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+#: Ops whose operands or results may be truth values.
+_TRUTH = _COMPARED | {"where", "logical_and"}
+#: Ops that may read a comparison's result, in LiteRT and in ONNX.
+_READERS = frozenset({"CAST", "SELECT", "SELECT_V2", "Cast", "Where"})
+#: Ops of one tensor twice that the delegates rewrite: as a square, and as a product with 2.
+_TWICE = frozenset({"add", "multiply"})
+_DELEGATE = "TensorFlow Lite's GPU delegate"
+
+
+class DelegateChecks:
+    """The checks of one graph on one engine; other engines than litert-gpu have none."""
+
+    def __init__(self, graph: Graph, engine: Engine) -> None:
+        self.engine = engine
+        self._active = engine.name == "litert-gpu"
+        self._readers: dict[str, list[Node]] = {}
+        for node in graph.nodes if self._active else ():
+            for name in {value.name for value in node.inputs if value is not None}:
+                self._readers.setdefault(name, []).append(node)
+
+    def __call__(self, site: Site, finding: Finding) -> Finding:
+        """The finding; refused where shapes fit and a delegate asks for something else."""
+        if not self._active or finding.verdict is not Verdict.SAME:
+            return finding
+        for check, reason in _CHECKS:
+            problem = check(self, site)
+            if problem is not None:
+                message = f"{self.engine.name}: {problem}"
+                return replace(
+                    finding, verdict=Verdict.REFUSED, reason=str(reason), message=message
+                )
+        return finding
+
+    def element_types(self, site: Site) -> str | None:
+        """Tensors that are not constants are floats, or quantised numbers of 8 bits."""
+        op = canonical(site)
+        values = [value for value in site.node.inputs if value is not None and not value.constant]
+        for value in (*values, *site.node.outputs):
+            if _is_float(value) or _is_eight_bits(value):
+                continue
+            if value.dtype != "bool" or op not in _TRUTH:
+                return f"a tensor of {value.dtype}; {_DELEGATE} takes floats"
+        return None
+
+    def operands(self, site: Site) -> str | None:
+        """Both operands may be one tensor in some ops."""
+        if site.kind is not Kind.ELEMENTWISE or canonical(site) in _TWICE:
+            return None
+        names = [part.name for part in site.operands]
+        if len(set(names)) == len(names):
+            return None
+        return f"one tensor, {names[0]!r}, is both operands; the delegates take ADD and MUL so"
+
+    def readers(self, site: Site) -> str | None:
+        """The result of a comparison has one reader, which makes floats of it."""
+        if canonical(site) not in _COMPARED:
+            return None
+        readers = self._readers.get(site.node.outputs[0].name, [])
+        if len(readers) == 1 and readers[0].op in _READERS and _is_float(readers[0].outputs[0]):
+            return None
+        named = ", ".join(node.path for node in readers) or "none"
+        return (
+            f"{_DELEGATE} takes a comparison whose result has one reader, a CAST to floats or a "
+            f"SELECT of floats; the readers here: {named}"
+        )
+
+
+def _is_float(value: Value) -> bool:
+    return value.dtype is None or value.dtype in _FLOATS
+
+
+def _is_eight_bits(value: Value) -> bool:
+    return value.quantised is not None and value.dtype in _QUANTISED
+
+
+_CHECKS: tuple[tuple[Callable[[DelegateChecks, Site], str | None], Reason], ...] = (
+    (DelegateChecks.element_types, Reason.DTYPE),
+    (DelegateChecks.operands, Reason.NO_OP),
+    (DelegateChecks.readers, Reason.NO_OP),
+)
