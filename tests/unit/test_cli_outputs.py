@@ -30,6 +30,7 @@ CALLS = {
     "shapes": ["model.onnx"],
     "verify": ["model.onnx", "--engine", "numpy"],
 }
+ENGINES = find_spec("onnxruntime") and find_spec("openvino")
 MODELS = ("audit", "bisect", "port", "run", "shapes", "verify")
 WRITES = {
     "audit": ["model.onnx", "--target", "ncnn", "-o", "full.json"],
@@ -76,6 +77,8 @@ def test_every_command_has_a_call_in_this_test() -> None:
 def test_full_output_is_one_line(command: str, form: list[str], folder: Path) -> None:
     if command == "completion" and form == ["--json"]:
         pytest.skip("a script has no JSON")
+    if command == "bisect" and not form and not ENGINES:
+        pytest.skip("the text of bisect compares ONNX Runtime with OpenVINO")
     status, said = ended(folder, command, *CALLS[command], *form)
     assert (status, said.count("\n")) == (2, 1), said
     assert "No space left on device" in said

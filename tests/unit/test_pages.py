@@ -29,14 +29,20 @@ def test_pycon_examples_show_the_real_output(page: Path) -> None:
 
 
 #: Libraries that a page may show and that need not be there.
-LIBRARIES = ("torch", "jax", "dask", "xarray", "array_api_strict", "distributed", "zarr")
+LIBRARIES = (
+    *("torch", "jax", "dask", "xarray", "array_api_strict", "distributed", "zarr"),
+    "onnxruntime",
+)
 
 
 def lacking(block: str) -> list[str]:
-    """The libraries that a block imports and that are not installed."""
-    imported = re.findall(r"^(?:import|from) (\w+)", block, re.MULTILINE)
+    """The libraries that a block imports or starts as an engine and that are not installed."""
+    imported = re.findall(r"^(?:import|from) (\w+)|running\(\"(\w+)\"", block, re.MULTILINE)
     return [
-        name for name in imported if name in LIBRARIES and importlib.util.find_spec(name) is None
+        name
+        for pair in imported
+        for name in pair
+        if name in LIBRARIES and importlib.util.find_spec(name) is None
     ]
 
 
