@@ -180,6 +180,8 @@ def test_malformed_archives(tmp_path):
         ("net.keras", "format='onnx'"),
         ("llama.gguf", "weights without operations"),
         ("f.mlir", "the target stablehlo"),
+        ("model.pdiparams", "name the .json or .pdmodel"),
+        ("net.pdparams", "paddle.jit.save"),
         ("net.engine", "built from"),
     ],
 )

@@ -141,6 +141,7 @@ _OWN = (
     Format("mnn", (".mnn",), "mnn", engine="mnn", writable=False),
     Format("litert", (".tflite",), "tflite", engine="litert", hints=True),
     Format("torch", (".pt2",), "pt2", writable=False),
+    Format("paddle", (".pdmodel", ".json"), "paddle", engine="paddle", writable=False, hints=True),
 )
 
 

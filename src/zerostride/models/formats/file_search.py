@@ -18,7 +18,7 @@ MOST_MODELS = 100_000
 MOST_ENTRIES = 2_000_000
 #: Marks near the beginning of model files whose suffix other files use too. A search takes only
 #: files with the mark. A file that the caller names is read without it.
-_MARKS = {".xml": b"<net", ".param": b"7767517"}
+_MARKS = {".xml": b"<net", ".param": b"7767517", ".json": b'"pir"'}
 _BEGINNING = 65_536
 
 

@@ -47,7 +47,18 @@ OTHER_FILES = (
         "audit the model that it was converted from, with the target coreml",
     ),
     OtherFile(
-        (".gguf", ".ggml", ".safetensors", ".npz", ".ckpt", ".pdiparams"),
+        (".pdiparams",),
+        "the weights of a Paddle model",
+        "name the .json or .pdmodel file beside it",
+    ),
+    OtherFile(
+        (".pdparams", ".pdopt"),
+        "weights of a Paddle network in training",
+        "save the network for inference, paddle.jit.save(layer, 'model', input_spec=[...]), and "
+        "name model.json",
+    ),
+    OtherFile(
+        (".gguf", ".ggml", ".safetensors", ".npz", ".ckpt"),
         "weights without operations",
         "name the model that they belong to, or audit its PyTorch module: "
         "zs.audit(module, args=(x,), target=...)",

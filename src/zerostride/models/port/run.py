@@ -185,6 +185,7 @@ class _Phases:
 def _goal(path: Path, output: str | Path | None, *, dry_run: bool) -> Path | None:
     row = format_of(path)
     if not row.writable:
+        row.load().edit(path)  # raises, and says what to do instead
         raise ModelError(f"{path}: files of {row.name} are read, not written")
     if dry_run:
         return None
