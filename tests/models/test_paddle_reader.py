@@ -19,10 +19,10 @@ from zerostride.models.execute import execute
 from zerostride.models.flow.resolved import resolved
 from zerostride.models.formats import lowered, module_of, read_model
 from zerostride.models.formats.file_search import find_models
-from zerostride.models.formats.onnx.sites import Kind
 from zerostride.models.formats.paddle import sites
 from zerostride.models.formats.paddle.schema import OLD
 from zerostride.models.formats.wire import Budget, Malformed, Message
+from zerostride.models.ir.site import Kind
 
 RNG = np.random.default_rng(0)
 

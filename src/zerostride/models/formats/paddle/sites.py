@@ -18,8 +18,7 @@ from ....core.rules import RULES
 from ....engines.planning import rule_row
 from ....ops import find_op
 from ...ir.graph import FileSize, Node
-from ...transport.compound_engines import CARRIERS
-from ..onnx.sites import (
+from ...ir.site import (
     AT_AXIS,
     ONE_NUMBER,
     Kind,
@@ -31,6 +30,7 @@ from ..onnx.sites import (
     present_operands,
     unjudged,
 )
+from ...transport.compound_engines import CARRIERS
 from ..onnx.sites import find_site as find_onnx_site
 from .lowering import ROWS as LOWERED
 from .schema import DOMAIN, axis_of, canonical
