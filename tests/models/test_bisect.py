@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
-from bisect_graphs import chain, faulty, renamed, saved
+from campaigns.models.bisect_graphs import CUBE, chain, faulty, misread, renamed, saved
 
 import zerostride as zs
 from zerostride.models.bisect.judging import Difference, judged
@@ -72,6 +73,37 @@ def test_the_changed_node_is_the_culprit_without_names(tmp_path: Path, seed: int
     report = zs.bisect(file, other, inputs={"x": X})
     assert [culprit.node for culprit in report.bisection.culprits] == ([node] if shown else [])
     assert shown or seed in (4, 7)  # a Max, and a normalisation, hide these two
+
+
+@pytest.mark.parametrize("seed", [k for k in SEEDS if misread(chain(k, shape=CUBE), k)])
+def test_a_constant_along_other_axes_is_named_drawn_and_repeated(tmp_path: Path, seed: int) -> None:
+    model = chain(seed, shape=CUBE)
+    fault = misread(model, seed)
+    assert fault is not None
+    other, node, constant = fault
+    file, second = saved(model, tmp_path / "a.onnx"), saved(other, tmp_path / "b.onnx")
+    report = zs.bisect(file, second)
+    culprit = report.culprit
+    assert [culprit.node for culprit in report.bisection.culprits] == [node]
+    shapes = {t.name: tuple(t.dims) for m in (model, other) for t in m.graph.initializer}
+    assert f"{constant} {_dims(model, constant)} goes to ax" in culprit.cause
+    meant, read = culprit.plans
+    assert meant.aligned[1] == zs.plan(CUBE, _dims(model, constant)).aligned[1]
+    assert read.aligned[1] == shapes[constant]
+    assert str(meant.aligned[1]) in culprit.fix
+    assert "on the other side:" in str(report)
+    # The node alone on the same engine is right: the fault is in the file.
+    culprit.repro.save(tmp_path)
+    words = [sys.executable, "repro.py"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    wrong, right = (float(word.strip(",")) for word in done.stdout.split()[1:4:2])
+    assert wrong == pytest.approx(right, 1e-4, 1e-5)
+    data = np.load(tmp_path / "repro.npz")
+    assert not np.allclose(data["expected"], data["actual"])
+
+
+def _dims(model: onnx.ModelProto, name: str) -> tuple[int, ...]:
+    return next(tuple(t.dims) for t in model.graph.initializer if t.name == name)
 
 
 def test_two_faults_are_two_culprits(tmp_path: Path) -> None:

@@ -19,8 +19,7 @@ from .flow.needs import Need
 from .ir.memory import uncollected
 from .ir.origin import Origin
 from .reasons import code_of
-from .report_json import json_number, json_text
-from .sources import evidence
+from .report_json import json_number, json_text, plan_dict
 
 #: Version of the JSON form. It grows by one when a field changes its meaning or is removed.
 SCHEMA = 1
@@ -127,8 +126,8 @@ class Finding:
             "node": lambda: self.node,
             "op": lambda: self.op,
             "operands": lambda: [{"name": name, "shape": shape} for name, shape in self.operands],
-            "source": lambda: _plan_dict(self.source),
-            "target": lambda: _plan_dict(self.target),
+            "source": lambda: plan_dict(self.source),
+            "target": lambda: plan_dict(self.target),
             "verdict": lambda: self.verdict,
             "reason": lambda: self.reason,
             "code": lambda: self.code,
@@ -165,29 +164,6 @@ def need_dict(need: Need) -> dict[str, Any]:
         "condition": str(need.condition),
         "words": need.words,
         "certain": need.certain,
-    }
-
-
-def _plan_dict(plan: Plan | BroadcastError | None) -> dict[str, Any] | None:
-    if plan is None:
-        return None
-    if isinstance(plan, BroadcastError):
-        return {
-            "error": plan.reason,
-            "detail": plan.detail,
-            "silent": plan.silent,
-            "shapes": plan.shapes,
-            "axis": plan.axis,
-        }
-    source = evidence(plan.rule)
-    return {
-        "shape": plan.shape,
-        "operands": plan.operands,
-        "aligned": plan.aligned,
-        "rule": plan.rule.name,
-        "attributes": dict(plan.rule.attributes),
-        "engine": plan.rule.engine,
-        "evidence": None if source is None else {"source": source.source, "run": source.run},
     }
 
 

@@ -13,6 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 
+from ..core.plan import Plan
+from ..errors import BroadcastError
+from .sources import evidence
+
 if TYPE_CHECKING:
     from .findings import Finding, Report
 
@@ -51,6 +55,30 @@ def json_number(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value
+
+
+def plan_dict(plan: Plan | BroadcastError | None) -> dict[str, Any] | None:
+    """A plan or a refusal, for JSON."""
+    if plan is None:
+        return None
+    if isinstance(plan, BroadcastError):
+        return {
+            "error": plan.reason,
+            "detail": plan.detail,
+            "silent": plan.silent,
+            "shapes": plan.shapes,
+            "axis": plan.axis,
+        }
+    source = evidence(plan.rule)
+    return {
+        "shape": plan.shape,
+        "operands": plan.operands,
+        "aligned": plan.aligned,
+        "rule": plan.rule.name,
+        "attributes": dict(plan.rule.attributes),
+        "engine": plan.rule.engine,
+        "evidence": None if source is None else {"source": source.source, "run": source.run},
+    }
 
 
 class _Writer:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..derive.explain import explain
 from ..models.bisect.judging import Difference
 from ..models.bisect.result import Bisection, Culprit, How, Stage
 from .words import LONGEST_NAME, shown
@@ -57,6 +58,11 @@ def culprit_lines(culprit: Culprit) -> list[str]:
         nodes = ", ".join(shown(node, 60) for node in culprit.nodes)
         lines.append(f"  in one of these nodes, which share no tensor: {nodes}")
     lines.append(f"  cause: {shown(culprit.cause) or 'not known'}")
+    for where, plan in zip(
+        ("in the model", "on the other side"), culprit.plans or (), strict=False
+    ):
+        lines.append(f"  {where}:")
+        lines += [f"    {line}" for line in explain(plan, culprit.names).splitlines()]
     if culprit.fix:
         lines.append(f"  fix: {shown(culprit.fix)}")
     return lines

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ...core.plan import Plan
 from ...errors import ModelError
 from ..findings import Finding, Verdict
 from ..formats import lowered
 from ..ir.graph import Array, Graph, Node
 from .layouts import layouts
+from .readings import reading
 from .walk import Fault, Other
 
 #: Channels in a pack of NC4HW4.
@@ -20,26 +22,65 @@ _PACK = 4
 _MOST_SHOWN = 8
 
 
-def cause(fault: Fault, findings: Sequence[Finding], other: Graph, side: Other) -> tuple[str, str]:
-    """The cause and the fix, in words; "" where they are not known.
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a node differs.
+
+    Attributes:
+        words, fix: the cause, and what to do; "" where they are not known.
+        plans: the node's broadcast in the model and on the other side, if it is one.
+        names: of the operands of the plans.
+    """
+
+    words: str = ""
+    fix: str = ""
+    plans: tuple[Plan, Plan] | None = None
+    names: tuple[str, ...] = ()
+
+
+def cause(
+    fault: Fault, findings: Sequence[Finding], other: Graph, side: Other, most: float
+) -> Cause:
+    """The cause of a fault.
 
     Args:
         fault: the fault.
         findings: the audit of the model for the other side's engine.
         other: the other side's file.
         side: the other side's tensors.
+        most: the tolerance of one node.
     """
-    paths = {node.path for node in fault.part.nodes}
-    here = [f for f in findings if f.node in paths and f.verdict is not Verdict.SAME]
-    known = [finding for finding in here if finding.verdict is not Verdict.UNKNOWN]
-    for finding in known:
-        fix = finding.fix.describe(finding.names) if finding.fix is not None else ""
-        return f"{finding.node} ({finding.op}): {finding.message} [{finding.code}]", fix
+    if (read := reading(fault, most)) is not None:
+        (known,) = _of(findings, [read.node]) or (None,)
+        words, fix = read.describe(), read.fix()
+        if known is not None:
+            words, fix = f"{words}. {_words(known)}", _fix(known) or fix
+        return Cause(words, fix, (read.source, read.target), read.names)
+    for finding in _of(findings, fault.part.nodes):
+        plans = None
+        if isinstance(finding.source, Plan) and isinstance(finding.target, Plan):
+            plans = finding.source, finding.target
+        return Cause(_words(finding), _fix(finding), plans, finding.names)
     if words := moved(fault) or overwritten(fault, side):
-        return words, ""
+        return Cause(words)
     if words := "; ".join(differences(fault, other)):
-        return words, "convert the model again, or make the two equal there"
-    return "", ""
+        return Cause(words, "convert the model again, or make the two equal there")
+    return Cause()
+
+
+def _of(findings: Sequence[Finding], nodes: Sequence[Node]) -> list[Finding]:
+    """The first finding of nodes that says that something is wrong, if there is one."""
+    paths = {node.path for node in nodes}
+    fine = (Verdict.SAME, Verdict.UNKNOWN)
+    return [f for f in findings if f.node in paths and f.verdict not in fine][:1]
+
+
+def _words(finding: Finding) -> str:
+    return f"{finding.node} ({finding.op}): {finding.message} [{finding.code}]"
+
+
+def _fix(finding: Finding) -> str:
+    return finding.fix.describe(finding.names) if finding.fix is not None else ""
 
 
 def moved(fault: Fault) -> str:

@@ -77,6 +77,15 @@ class Parts:
         self.nodes = tuple(node for node in graph.nodes if not node.scope)
         self._makers = {id(value): node for node in self.nodes for value in node.outputs}
         self._places = {id(node): k for k, node in enumerate(self.nodes)}
+        self._users: dict[int, list[Node]] = {}
+        for node in self.nodes:
+            for value in node.inputs:
+                if value is not None:
+                    self._users.setdefault(id(value), []).append(node)
+
+    def users_of(self, value: Value) -> Sequence[Node]:
+        """The nodes that read a value as an operand."""
+        return self._users.get(id(value), [])
 
     def before(self, result: Value, known: Collection[int]) -> Part:
         """The part that ends in a tensor and begins with known ones, given by identity."""

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ...core.plan import Plan
 from ..ir.graph import Array
-from ..report_json import json_number
+from ..report_json import json_number, plan_dict
 from .judging import Judged
 
 
@@ -74,14 +78,24 @@ class Repro:
     """The operands of a culprit, with what is expected of them and what the engine gives.
 
     Attributes:
-        arrays: operands by name; `expected` and `actual` are the two results.
-        script: a script that computes the culprit again from a file of the arrays.
-        model: the culprit alone as a model file, if it can be cut out.
+        arrays: the operands `x0`, `x1`, constants `c0`, `c1`, and the two results, `expected` and
+            `actual`.
+        script: computes the culprit again on either engine, from the files of `save`.
+        model: the culprit alone as an ONNX file, if it can be cut out.
     """
 
     arrays: Mapping[str, Array]
     script: str
     model: bytes | None = field(default=None, repr=False)
+
+    def save(self, folder: str | Path) -> None:
+        """Writes `repro.npz`, `repro.py` and `repro.onnx` into a folder."""
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        np.savez(place / "repro.npz", **self.arrays)
+        (place / "repro.py").write_text(self.script, encoding="utf-8")
+        if self.model is not None:
+            (place / "repro.onnx").write_bytes(self.model)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +113,9 @@ class Culprit:
         side: the side that is wrong: "model" or "other".
         cause: why, in a sentence; "" if it is not known.
         fix: what to do, in words; "" if it is not known.
+        plans: the node's broadcast as the model means it and as the other side reads it, if the
+            node is one and both are known.
+        names: of the operands of the plans.
         repro: the numbers; None where the engine gave none.
     """
 
@@ -113,10 +130,13 @@ class Culprit:
     side: str = "other"
     cause: str = ""
     fix: str = ""
+    plans: tuple[Plan, Plan] | None = None
+    names: tuple[str, ...] = ()
     repro: Repro | None = field(default=None, compare=False, repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
+        source, target = self.plans or (None, None)
         return {
             "node": self.node,
             "op": self.op,
@@ -132,6 +152,8 @@ class Culprit:
             "side": self.side,
             "cause": self.cause,
             "fix": self.fix,
+            "source": plan_dict(source),
+            "target": plan_dict(target),
         }
 
 

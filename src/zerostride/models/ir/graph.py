@@ -54,6 +54,7 @@ class Value:
         dtype: NumPy's name of its element type ("float32"); None if the file does not give it.
         source: reads the data of a constant of the file; see :meth:`data`.
         quantised: the real numbers that its whole numbers stand for, if they do.
+        aliases: other names of the tensor in the file, such as those before a conversion.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Value:
     dtype: str | None = None
     source: Callable[[], Array] | None = field(default=None, compare=False, repr=False)
     quantised: Quantisation | None = None
+    aliases: tuple[str, ...] = field(default=(), compare=False)
 
     def data(self) -> Array:
         """The numbers of a constant, read from the file by this call.

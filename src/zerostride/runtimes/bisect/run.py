@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,8 @@ from ...engines.table import find_engine
 from ...errors import ZerostrideError
 from ...models.audit.judge import BATCHLESS
 from ...models.audit.run import audit_graph
-from ...models.bisect.cause import cause
+from ...models.bisect.cause import Cause, cause
 from ...models.bisect.judging import judged
-from ...models.bisect.repro import repro
 from ...models.bisect.result import Bisection, Culprit
 from ...models.bisect.search import search
 from ...models.bisect.walk import Fault, Other
@@ -23,7 +23,7 @@ from ...models.findings import Finding, Report
 from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.flow.resolved import resolved
 from ...models.formats import format_of, read_model
-from ...models.ir.graph import Graph
+from ...models.ir.graph import Graph, Value
 from ...models.options import ModelOptions
 from ...sizes.condition import ALWAYS
 from ..feeds import fed
@@ -33,6 +33,7 @@ from ..verify.compare import COMPOUND_ULPS
 from ..verify.halves import stores_halves, with_halves
 from ..verify.whole_model import samples
 from .collect import Progress, Spilled, collect, computed
+from .repro import repro
 
 #: The engine of a format that no engine defines.
 _ENGINE = {"onnx": "onnxruntime"}
@@ -89,7 +90,7 @@ def bisect(
     options = ModelOptions(via, batch_axis, facts, sizes, input_shapes)
     graph, arrays = fed(options, file, inputs or {}, seed)
     graph = resolved(graph, ALWAYS)[0]
-    other_graph = graph if other is None else read_model(theirs)
+    other_graph = graph if other is None else _with_names_of(graph, read_model(theirs))
     seconds = timeout or MODEL_SECONDS
     with tempfile.TemporaryDirectory(prefix="zerostride-") as folder:
         # 2. Every tensor of both sides.
@@ -116,7 +117,12 @@ def bisect(
         findings: Sequence[Finding] = ()
         if faults:
             findings = audit_graph(graph, find_engine(other_engine), options).findings
-        culprits = _culprits(faults, own_faults, findings, other_graph, side)
+        causes = [cause(fault, findings, other_graph, side, most) for fault in faults]
+        engines = engine, other_engine
+        culprits = [
+            *(_culprit(f, "other", why, engines) for f, why in zip(faults, causes, strict=True)),
+            *(_culprit(fault, "model", Cause(), engines) for fault in own_faults),
+        ]
         notes += _observed(hers, alone, most, other_engine)
     if variants:
         notes.append(f"{theirs.name} stores its weights in half precision")
@@ -131,6 +137,17 @@ def bisect(
         command="bisect",
         bisection=bisection,
     )
+
+
+def _with_names_of(graph: Graph, other: Graph) -> Graph:
+    """The other graph, its tensors renamed to those names in the file that the model has."""
+    own = {value.name for value in graph.values()}
+
+    def change(value: Value, _: int) -> Value:
+        name = next((name for name in value.aliases if name in own), value.name)
+        return value if name == value.name else replace(value, name=name)
+
+    return other.with_values(change)
 
 
 def _engine(file: Path, chosen: str | None) -> str:
@@ -167,19 +184,7 @@ def _observed(every: Spilled, alone: Spilled, most: float, engine: str) -> Itera
             )
 
 
-def _culprits(
-    faults: Sequence[Fault],
-    own: Sequence[Fault],
-    findings: Sequence[Finding],
-    other: Graph,
-    side: Other,
-) -> list[Culprit]:
-    """The culprits of both sides, in the model's order."""
-    culprits = [_culprit(fault, "other", *cause(fault, findings, other, side)) for fault in faults]
-    return culprits + [_culprit(fault, "model", "", "") for fault in own]
-
-
-def _culprit(fault: Fault, side: str, why: str, fix: str) -> Culprit:
+def _culprit(fault: Fault, side: str, why: Cause, engines: tuple[str, str]) -> Culprit:
     node = fault.part.nodes[-1]
     shapes = ((v.name, fault.values[id(v)].shape) for v in fault.part.operands)
     return Culprit(
@@ -192,9 +197,11 @@ def _culprit(fault: Fault, side: str, why: str, fix: str) -> Culprit:
         fault.judged.error,
         fault.judged,
         side,
-        why,
-        fix,
-        repro(fault),
+        why.words,
+        why.fix,
+        why.plans,
+        why.names,
+        repro(fault, engines[0], engines[side == "other"]),
     )
 
 

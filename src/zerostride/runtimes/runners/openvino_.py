@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -75,16 +75,19 @@ def load() -> Runner:
         model = core.read_model(path)
         inputs = [[*port.get_names(), port.get_node().get_friendly_name()] for port in model.inputs]
         outputs = [list(port.get_names()) for port in model.outputs]
+        ports_of = _by_layer(model.get_ordered_ops()) if path.endswith(".xml") else {}
 
         def tensors(feeds: Mapping[int, Array], wanted: Sequence[int | str]) -> Sequence[Array]:
             # A port's own index is that of its node's output; the position in the list counts.
             model.reshape({model.inputs[k]: list(array.shape) for k, array in feeds.items()})
-            model.add_outputs([name for name in wanted if isinstance(name, str)])
+            inner = [name for name in wanted if isinstance(name, str)]
+            # A result of its own for each: a compiled model merges ports, and forgets names.
+            added = model.add_outputs([ports_of.get(name, name) for name in inner])
             compiled = core.compile_model(model, "CPU")
             results = compiled(dict(feeds))
-            ports = compiled.outputs
+            places = dict(zip(inner, (model.get_result_index(port) for port in added), strict=True))
             return [
-                np.array(results[ports[name] if isinstance(name, int) else compiled.output(name)])
+                np.array(results[places[name] if isinstance(name, str) else name])
                 for name in wanted
             ]
 
@@ -99,6 +102,16 @@ def load() -> Runner:
         {Form.NODE: node, Form.LAYER: layer},
         open_file,
     )
+
+
+def _by_layer(layers: Iterable[Any]) -> dict[str, tuple[str, int]]:
+    """The tensors by the names of the layers that make them, as the reader of IR names them."""
+    ports = {}
+    for layer in layers:
+        name, count = layer.get_friendly_name(), layer.get_output_size()
+        for k in range(count):
+            ports[name if count == 1 else f"{name}.{layer.get_input_size() + k}"] = (name, k)
+    return ports
 
 
 def _one_layer(task: Task, arrays: Sequence[Array]) -> tuple[bytes, bytes, list[Array]]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...errors import ModelError
 from ...models.formats import read_model
-from ...models.ir.graph import Array, Body, Graph, Node, Value
+from ...models.ir.graph import Array, Graph, Value
 
 #: The least elements of a constant that counts as a weight; smaller ones are often whole numbers.
 _LEAST = 16
@@ -53,26 +53,14 @@ def stores_halves(file: Path) -> bool:
 
 def with_halves(graph: Graph) -> Graph:
     """The graph, its weights rounded to float16."""
-    rounded: dict[int, Value] = {}
 
-    def value_of(value: Value) -> Value:
+    def change(value: Value, _: int) -> Value:
         source = value.source
         if source is None or value.dtype not in ("float32", "float64"):
             return value
-        if id(value) not in rounded:
-            rounded[id(value)] = replace(value, source=lambda: halved(source()))
-        return rounded[id(value)]
+        return replace(value, source=lambda: halved(source()))
 
-    def node_of(node: Node) -> Node:
-        inputs = tuple(None if value is None else value_of(value) for value in node.inputs)
-        return replace(node, inputs=inputs, bodies=tuple(map(body_of, node.bodies)))
-
-    def body_of(body: Body) -> Body:
-        outputs = tuple(None if value is None else value_of(value) for value in body.outputs)
-        return replace(body, nodes=tuple(map(node_of, body.nodes)), outputs=outputs)
-
-    outputs = tuple(map(value_of, graph.outputs))
-    return replace(graph, nodes=tuple(map(node_of, graph.nodes)), outputs=outputs)
+    return graph.with_values(change)
 
 
 @contextmanager

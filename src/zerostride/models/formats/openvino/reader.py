@@ -32,6 +32,8 @@ from .tensors import Weights, element_type
 #: Versions of IR whose layers are defined by operation sets.
 VERSIONS = (10, 11)
 _OPSET = re.compile(r"opset(\d{1,4})", re.ASCII)
+#: One of the names of a tensor; a comma in a name is escaped.
+_NAMES = re.compile(r"(?:\\.|[^,\\])+")
 _INT = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?|[+-]?(?:inf|nan)", re.ASCII)
 #: Longest text that is read as a list of numbers; longer text stays text.
@@ -270,7 +272,8 @@ class _Reader:
             shape = None
         kind = element_type(port.precision)
         dtype = None if kind is None else kind.dtype
-        return Value(name, shape, constant, declared=shape, dtype=dtype)
+        aliases = tuple(re.sub(r"\\(.)", r"\1", word) for word in _NAMES.findall(port.names))
+        return Value(name, shape, constant, declared=shape, dtype=dtype, aliases=aliases)
 
     def _mapped(self, layer: Layer, key: str, net: Net, inner: Body) -> tuple[Body, dict[str, Any]]:
         """The body with its outputs in the node's order, and the attributes of the mapping.

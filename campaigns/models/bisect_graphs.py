@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from pathlib import Path
 
@@ -9,18 +10,26 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+Shape = tuple[int, ...]
+
 _SHAPE = (1, 4, 6, 6)
+#: A shape in which a constant can be read along several axes.
+CUBE = (1, 6, 6, 6)
 _BINARY = ("Add", "Sub", "Mul", "Max")
 _UNARY = ("Relu", "Sigmoid", "Tanh", "Abs", "Neg")
+_KINDS = ("binary", "unary", "conv", "norm", "softmax", "transpose", "branch")
 
 
-def chain(seed: int, length: int = 12) -> onnx.ModelProto:
+def chain(seed: int, length: int = 12, shape: Shape = _SHAPE) -> onnx.ModelProto:
     """A chain of element-wise ops, convolutions, normalisations, transpositions and reductions."""
     rng, draw = random.Random(seed), np.random.default_rng(seed)
-    nodes, constants = [], []
+    nodes: list[onnx.NodeProto] = []
+    constants = []
+    channels = shape[1]
+    aligned = _CUBE_OPERANDS if shape == CUBE else ((1, 4, 1, 1), (1, 1, 1, 6), (1, 4, 6, 6))
 
-    def constant(name: str, *shape: int, low: float = -1.0) -> str:
-        array = draw.uniform(low, 1, shape).astype(np.float32)
+    def constant(name: str, *sizes: int, low: float = -1.0) -> str:
+        array = draw.uniform(low, 1, sizes).astype(np.float32)
         constants.append(numpy_helper.from_array(array, name))
         return name
 
@@ -31,18 +40,18 @@ def chain(seed: int, length: int = 12) -> onnx.ModelProto:
 
     last = "x"
     for k in range(length):
-        kind = rng.choice(("binary", "unary", "conv", "norm", "softmax", "transpose", "branch"))
+        kind = rng.choice(_KINDS)
         before = last
         if kind == "binary":
-            shape = rng.choice(((1, 4, 1, 1), (1, 1, 1, 6), (1, 4, 6, 6)))
-            node(rng.choice(_BINARY), last, constant(f"c{k}", *shape))
+            sizes = rng.choice(aligned)
+            node(rng.choice(_BINARY), last, constant(f"c{k}", *sizes))
         elif kind == "unary":
             node(rng.choice(_UNARY), last)
         elif kind == "conv":
-            weights = (constant(f"w{k}", 4, 4, 3, 3), constant(f"b{k}", 4))
+            weights = (constant(f"w{k}", channels, channels, 3, 3), constant(f"b{k}", channels))
             node("Conv", last, *weights, pads=[1, 1, 1, 1])
         elif kind == "norm":
-            parts = [constant(f"{part}{k}", 4, low=0.5) for part in "smbv"]
+            parts = [constant(f"{part}{k}", channels, low=0.5) for part in "smbv"]
             node("BatchNormalization", last, *parts)
         elif kind == "softmax":
             node("Softmax", last, axis=rng.choice((1, 2, 3)))
@@ -51,10 +60,49 @@ def chain(seed: int, length: int = 12) -> onnx.ModelProto:
         else:
             node("Sigmoid", last)
             node("Mul", before, last)
-    outputs = [helper.make_tensor_value_info(last, TensorProto.FLOAT, _SHAPE)]
-    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, _SHAPE)]
+    outputs = [helper.make_tensor_value_info(last, TensorProto.FLOAT, shape)]
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
     graph = helper.make_graph(nodes, "chain", inputs, outputs, constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+#: Operands of an element-wise node on a cube: every rank, along one axis or two.
+_CUBE_OPERANDS: tuple[Shape, ...] = (
+    *((6,), (6, 1), (6, 1, 1), (1, 6, 1, 1), (1, 1, 6, 1), (1, 1, 1, 6)),
+    *((6, 6), (6, 1, 6), (6, 6, 1), (1, 6, 1, 6)),
+)
+
+
+def misread(model: onnx.ModelProto, seed: int) -> tuple[onnx.ModelProto, str, str] | None:
+    """The model with one constant read along other axes; the node, and the constant.
+
+    None where no node of the model has such a constant.
+    """
+    rng = random.Random(seed)
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    constants = {tensor.name: tensor for tensor in changed.graph.initializer}
+    forms = []
+    for node in changed.graph.node:
+        for name in node.input if node.op_type in _BINARY else ():
+            if name in constants:
+                sizes = tuple(constants[name].dims)
+                forms += [(node.name, name, form) for form in _other_forms(sizes)]
+    if not forms:
+        return None
+    node_name, name, form = rng.choice(forms)
+    array = numpy_helper.to_array(constants[name]).reshape(form)
+    constants[name].CopyFrom(numpy_helper.from_array(array, name))
+    return changed, node_name, name
+
+
+def _other_forms(sizes: Shape) -> list[Shape]:
+    """The shapes of rank 4 in which an operand lies along other axes of a cube."""
+    own = (1,) * (4 - len(sizes)) + sizes
+    count = sum(size != 1 for size in sizes)
+    places = itertools.combinations((1, 2, 3), count)
+    forms = [tuple(6 if axis in axes else 1 for axis in range(4)) for axes in places]
+    return [form for form in forms if form != own]
 
 
 def faulty(model: onnx.ModelProto, seed: int) -> tuple[onnx.ModelProto, str, str]:

@@ -1,0 +1,158 @@
+"""A culprit alone: its operands, a model file of its nodes, and a script that runs it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...errors import ModelError, printable
+from ...models.bisect.part import Part
+from ...models.bisect.result import Repro
+from ...models.bisect.walk import Fault
+from ...models.execute.program import readable
+from ...models.ir.graph import Array
+
+#: Operands of more bytes are not kept.
+_MOST_BYTES = 2**26
+
+#: How an engine computes the model file, as lines of a script.
+_RUNS: Mapping[str, str] = {
+    "onnxruntime": """\
+    import onnxruntime
+    return onnxruntime.InferenceSession("repro.onnx").run(None, feeds)[0]
+""",
+    "openvino": """\
+    import openvino
+    precision = {"INFERENCE_PRECISION_HINT": "f32"}
+    return openvino.Core().compile_model("repro.onnx", "CPU", precision)(feeds)[0]
+""",
+    "ncnn": """\
+    import ncnn, pnnx
+    subprocess.run([pnnx.EXEC_PATH, "repro.onnx", "fp16=0"], stdout=subprocess.DEVNULL, check=True)
+    net = ncnn.Net()
+    net.load_param("repro.ncnn.param")
+    net.load_model("repro.ncnn.bin")
+    extractor = net.create_extractor()
+    for k, x in enumerate(feeds.values()):  # without the batch axis
+        sample = x[0] if x.ndim > 1 and len(x) == 1 else x
+        extractor.input(f"in{k}", ncnn.Mat(np.ascontiguousarray(sample)).clone())
+    return np.array(extractor.extract("out0")[1])
+""",
+    "mnn": """\
+    import MNN.expr as expr, MNN.nn as nn
+    words = ["-f", "ONNX", "--modelFile", "repro.onnx", "--MNNModel", "repro.mnn", "--bizCode", "z"]
+    subprocess.run(["mnnconvert", *words], stdout=subprocess.DEVNULL, check=True)
+    net = nn.load_module_from_file("repro.mnn", list(feeds), ["y"])
+    variables = [expr.const(x, list(x.shape), expr.NCHW) for x in feeds.values()]
+    (y,) = net.forward(variables)
+    return np.array(expr.convert(y, expr.NCHW).read()).reshape(y.shape)
+""",
+}
+
+#: Compares the numbers of the report, for engines that run no ONNX file.
+_RECORDED = """\
+    return data["actual"]
+"""
+
+_SCRIPT = '''"""{node} ({op}): {detail}
+
+python repro.py [ENGINE]: computes repro.onnx on the operands of repro.npz, and compares.
+"""
+import subprocess, sys
+import numpy as np
+
+data = np.load("repro.npz")
+feeds = {{name: data[name] for name in {inputs}}}
+{functions}
+engines = {{{table}}}
+name = sys.argv[1] if len(sys.argv) > 1 else "{other}"
+result = np.asarray(engines[name](), float).reshape(data["expected"].shape)
+error = np.abs(result - data["expected"])
+place = np.unravel_index(error.argmax(), error.shape)
+print(f"{{name}}: {{result[place]}}, expected {{data['expected'][place]}}, at", *map(int, place))
+'''
+
+
+def repro(fault: Fault, engine: str, other: str) -> Repro | None:
+    """The repro of a fault; None without both results, or where they are too many numbers.
+
+    Args:
+        fault: the fault.
+        engine, other: the engines of the model and of the other side.
+    """
+    if fault.expected is None or fault.actual is None:
+        return None
+    values = list(fault.part.operands)
+    arrays = {f"x{k}": np.array(fault.values[id(value)]) for k, value in enumerate(values)}
+    inputs = tuple(arrays)
+    constants = _constants(fault.part)
+    arrays |= {f"c{k}": array for k, array in enumerate(constants.values())}
+    arrays |= {"expected": np.array(fault.expected), "actual": np.array(fault.actual)}
+    if sum(array.nbytes for array in arrays.values()) > _MOST_BYTES:
+        return None
+    model = None
+    if fault.part.graph.format == "onnx":
+        model = _cut(fault.part, {v.name: k for k, v in zip(inputs, values, strict=True)}, arrays)
+    return Repro(arrays, _script(fault, inputs, (engine, other), model), model)
+
+
+def _constants(part: Part) -> dict[str, Array]:
+    """The constants that a part reads, by name."""
+    arrays = {}
+    own = {id(value) for value in part.operands}
+    for node in part.nodes:
+        for value in node.inputs:
+            if value is not None and readable(value) and id(value) not in own:
+                try:
+                    arrays[value.name] = value.data()
+                except ModelError:
+                    continue  # missing: the engine reports it
+    return arrays
+
+
+def _cut(part: Part, inputs: Mapping[str, str], arrays: Mapping[str, Array]) -> bytes | None:
+    """An ONNX file of a part's nodes; None where the nodes are not in the file as they are."""
+    onnx: Any = importlib.import_module("onnx")
+    helper, numpy_helper = onnx.helper, onnx.numpy_helper
+    model = onnx.load(part.graph.path, load_external_data=False)
+    makers = {name: node for node in model.graph.node for name in node.output}
+    outputs = [[v.name for v in node.outputs if v.name] for node in part.nodes]
+    if not all(names and names[0] in makers for names in outputs):
+        return None
+    nodes = [onnx.NodeProto.FromString(makers[n[0]].SerializeToString()) for n in outputs]
+    names = {**inputs, part.result.name: "y"}
+    for node in nodes:
+        for ends in (node.input, node.output):
+            ends[:] = [names.get(name, name) for name in ends]
+
+    def info(name: str, array: Array) -> Any:
+        kind = helper.np_dtype_to_tensor_dtype(array.dtype)
+        return helper.make_tensor_value_info(name, kind, array.shape)
+
+    tensors = [numpy_helper.from_array(array, name) for name, array in _constants(part).items()]
+    ends = [info(key, arrays[key]) for key in inputs.values()]
+    graph = helper.make_graph(nodes, "repro", ends, [info("y", arrays["expected"])], tensors)
+    cut = helper.make_model(graph, functions=model.functions, opset_imports=model.opset_import)
+    cut.ir_version = model.ir_version
+    data: bytes = cut.SerializeToString()
+    return data
+
+
+def _script(
+    fault: Fault, inputs: tuple[str, ...], engines: tuple[str, str], model: bytes | None
+) -> str:
+    runs = {name: _RUNS.get(name, "") if model is not None else "" for name in engines}
+    bodies = {name: body or _RECORDED for name, body in runs.items()}
+    node = fault.part.nodes[-1]
+    return _SCRIPT.format(
+        node=printable(node.path).replace("\\", "/"),
+        op=printable(node.op),
+        detail=fault.judged.detail,
+        inputs=list(inputs),
+        functions="".join(f"\ndef {name}():\n{body}" for name, body in bodies.items()),
+        table=", ".join(f'"{name}": {name}' for name in bodies),
+        other=engines[1],
+    )

@@ -1,0 +1,80 @@
+"""Bisection of an ONNX model against what real converters make of it and of its faulty form."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+onnx: Any = pytest.importorskip("onnx", reason="the models are made with the onnx package")
+pytest.importorskip("onnxruntime", reason="runs the model")
+
+from campaigns.models.bisect_graphs import chain, faulty, saved  # noqa: E402
+from campaigns.real_models.convert import convert  # noqa: E402
+
+import zerostride as zs  # noqa: E402
+from zerostride.runtimes.process import engines_kept  # noqa: E402
+
+pytestmark = pytest.mark.conformance
+
+#: A converter, and the module that it needs.
+CONVERTERS = {"openvino": "openvino", "pnnx": "pnnx", "mnnconvert": "MNN"}
+SHAPE = (1, 4, 6, 6)
+X = np.random.default_rng(0).uniform(-1, 1, SHAPE).astype(np.float32)
+SEEDS = range(10)
+#: Faults that no tensor of the other side shows: a Max hides one, and of the other the converter
+#: leaves one tensor, in which a normalisation took it away.
+HIDDEN = {4, 7}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _kept() -> Iterator[None]:
+    with engines_kept():
+        yield
+
+
+def converted(model: Any, converter: str, folder: Path) -> Path:
+    pytest.importorskip(CONVERTERS[converter], reason="the converter is an extra")
+    file = saved(model, folder / "converted.onnx")
+    place = convert(file, converter, (f"x={','.join(map(str, SHAPE))}",), folder / converter)
+    if isinstance(place, str):
+        assert "ncnn does not load" in place
+        pytest.skip(f"pnnx writes a layer that ncnn lacks: {place}")
+    return place
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("converter", CONVERTERS)
+def test_a_conversion_has_no_culprit(tmp_path: Path, converter: str, seed: int) -> None:
+    model = chain(seed)
+    report = zs.bisect(
+        saved(model, tmp_path / "a.onnx"), converted(model, converter, tmp_path), inputs={"x": X}
+    )
+    assert report.ok, report.bisection.culprits
+    assert report.bisection.compared > 2
+
+
+@pytest.mark.parametrize("seed", [seed for seed in SEEDS if seed not in HIDDEN])
+@pytest.mark.parametrize("converter", CONVERTERS)
+def test_the_changed_node_is_the_culprit(tmp_path: Path, converter: str, seed: int) -> None:
+    model = chain(seed)
+    changed, node, _ = faulty(model, seed)
+    report = zs.bisect(
+        saved(model, tmp_path / "a.onnx"), converted(changed, converter, tmp_path), inputs={"x": X}
+    )
+    (culprit,) = report.bisection.culprits
+    assert node in culprit.nodes
+
+
+def test_half_precision_of_pnnx_is_no_fault(tmp_path: Path) -> None:
+    pnnx = pytest.importorskip("pnnx", reason="the converter is an extra")
+    file = saved(chain(1, length=20), tmp_path / "a.onnx")
+    subprocess.run([pnnx.EXEC_PATH, str(file)], cwd=tmp_path, capture_output=True, timeout=120)
+    report = zs.bisect(file, tmp_path / "a.ncnn.param", inputs={"x": X})
+    assert report.ok, report.bisection.culprits
+    assert any("half precision" in note for note in report.notes)
+    assert max(stage.drift or 0.0 for stage in report.bisection.stages) > 1e-4
