@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -33,12 +34,13 @@ def chain(seed: int, length: int = 12, shape: Shape = _SHAPE) -> onnx.ModelProto
         constants.append(numpy_helper.from_array(array, name))
         return name
 
-    def node(op: str, *operands: str, **attributes: object) -> None:
+    last = "x"
+
+    def node(op: str, *operands: str, **attributes: Any) -> None:
         nonlocal last
         last = f"t{len(nodes)}"
         nodes.append(helper.make_node(op, [*operands], [last], f"n{len(nodes)}", **attributes))
 
-    last = "x"
     for k in range(length):
         kind = rng.choice(_KINDS)
         before = last

@@ -10,8 +10,8 @@ from ...core.plan import Plan, RuleUse
 from ...errors import BroadcastError, ModelError
 from ..execute.broadcasts import PLANNED
 from ..formats import module_of
-from ..formats.onnx.sites import Kind, Site
 from ..ir.graph import Array, Node, Value
+from ..ir.site import Kind, Site
 from .judging import judged
 from .walk import Fault
 

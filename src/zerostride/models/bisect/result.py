@@ -92,7 +92,8 @@ class Repro:
         """Writes `repro.npz`, `repro.py` and `repro.onnx` into a folder."""
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        np.savez(place / "repro.npz", **self.arrays)
+        arrays: dict[str, Any] = dict(self.arrays)
+        np.savez(place / "repro.npz", **arrays)
         (place / "repro.py").write_text(self.script, encoding="utf-8")
         if self.model is not None:
             (place / "repro.onnx").write_bytes(self.model)
