@@ -398,6 +398,6 @@ def _best(array: Array, shape: tuple[int, ...], expected: Array | None) -> Layou
         error = float(np.minimum(relative(expected, layout.read(array)), 1e30).mean() or 0.0)
         if best is None or error < least * _NEARER:
             best, least = layout, error
-        if least <= 1e-6:
+        if least <= 1e-6 or not layout.words:
             break
     return best
