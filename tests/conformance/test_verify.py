@@ -334,7 +334,7 @@ def test_command_prints_text_and_json(tmp_path: Path) -> None:
     model = one_op(tmp_path, "Add", (2, 3), (3,))
     status, out, err = call(model, "--engine", "numpy")
     assert (status, err) == (0, "")
-    assert "2 agrees" in out
+    assert "2 agree" in out
     status, out, _ = call(model, "--engine", "numpy", "--json")
     said = json.loads(out)
     assert (status, said["command"], said["checks"][0]["outcome"]) == (0, "verify", "agrees")

@@ -405,7 +405,7 @@ def test_text_is_printed_for_every_command() -> None:
     nothing = replace(port_report(), changes=(), output=None, before=())
     assert "nothing to change; 1 broadcast: 1 same" in text(nothing)
     verify = text(verify_report())
-    assert "5 computed: 1 agrees, 1 differs, 1 refused, 1 crashed, 1 not run" in verify
+    assert "5 checks: 1 differs, 1 crashed, 1 refused, 1 agrees, 1 not run" in verify
     row = r"^DIFFERS  different  wrong_differs  Add  \(5,5\) \(5\)  25 "
     assert re.search(row, verify, re.MULTILINE)
     assert "in the model:" not in verify

@@ -6,17 +6,19 @@ import random
 import re
 import shlex
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from commandline import Answer, Run
-from reports import HOSTILE, audit_report, audited
+from reports import HOSTILE, audit_report, audited, verify_report
 
-from zerostride.models.findings import Verdict
+from zerostride.models.findings import Outcome, Verdict
 from zerostride.report.groups import _unnamed, grouped
 from zerostride.report.sheet import Sheet
 from zerostride.report.table import Column, Heading, cells_of, table, wrapped
 from zerostride.report.terminal import MOST_DRAWN, brief, cause_table, causes_of, worst_of
+from zerostride.report.terminal_checks import check_lines
 from zerostride.report.words import told
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -225,3 +227,57 @@ def test_next_command_runs(
     for word in (word for word in options if word not in ("--layout", "nhwc")):
         assert command[0] != "port" or word in command
     assert run(*command).status in (0, 1), last
+
+
+# Verifications and ports.
+
+
+def test_verification_shows_what_differs_and_folds_the_rest() -> None:
+    same = audited(("fine", "Add", ((2, 5), (2, 5)))).findings[0]
+    findings = tuple(replace(same, node=check.node) for check in verify_report().checks)
+    report = replace(verify_report(), findings=findings)
+    lines = [line.text for line in check_lines(report, 120)]
+    marks = [line.split()[0] for line in lines[1:]]
+    assert marks[:3] == ["DIFFERS", "CRASHED", "REFUSED"]
+    assert any(line.startswith("1 agrees: ") for line in lines)
+    assert any(line.startswith("1 not run, ") for line in lines)
+    full = "\n".join(line.text for line in check_lines(report, 120, full=True))
+    for check in report.checks:
+        assert check.node in full
+        assert (check.node in "\n".join(lines)) == (check.outcome not in ("agrees", "not_run"))
+
+
+def test_agreement_that_the_audit_does_not_expect_has_a_row() -> None:
+    checks = tuple(replace(one, outcome=Outcome.AGREES) for one in verify_report().checks)
+    report = replace(verify_report(), checks=checks)
+    findings = {one.node: one for one in report.findings}
+    rows = [line.text for line in check_lines(report, 120) if line.text.startswith("agrees ")]
+    wrong = [one.node for one in checks if findings[one.node].verdict in ("different", "refused")]
+    assert len(wrong) == len(rows) > 0
+
+
+def test_verify_shows_the_shapes_of_a_product(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="writes a model")
+    from onnx import helper, save
+
+    info = helper.make_tensor_value_info
+    node = helper.make_node("MatMul", ["x", "w"], ["y"], name="product")
+    graph = helper.make_graph(
+        [node], "g", [info("x", 1, (2, 3, 4)), info("w", 1, (4, 5))], [info("y", 1, (2, 3, 5))]
+    )
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), tmp_path / "m.onnx")
+    verify = ("verify", tmp_path / "m.onnx", "--engine", "numpy", "--no-cache", "--full")
+    answer = run(*verify)
+    assert answer.status == 0
+    assert "(2,3,4) (4,5)" in answer.out
+
+
+def test_port_of_many_nodes_is_a_short_table(run: Run) -> None:
+    pytest.importorskip("onnx", reason="reads a model")
+    port = ("port", VISION, "--target", "ncnn", "--dry-run")
+    answer = run(*port)
+    assert answer.out.count("\n") < 30
+    assert "     10  Add  stem/column_shift" in answer.out
+    assert "\nleft\n" in answer.out
+    assert answer.out.splitlines()[-1].startswith("next: zerostride port ")
+    assert run(*port, "--full").out.count("computed before and after") == 13

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from ..errors import ModelError, printable
-from ..models.findings import Finding, Report, Verdict
+from ..models.findings import Finding, Outcome, Report, Verdict
 from ..models.reasons import Cause
+from ..runtimes.runners import RUNNERS
 
 if TYPE_CHECKING:
     from ..models.options import ModelOptions
@@ -23,15 +25,40 @@ def after_audit(report: Report, findings: Sequence[Finding], given: ModelOptions
         findings: those that are not the same, the worst first; at least one.
         given: the options of the audit, which the next command repeats.
     """
-    fixable = any(finding.fix is not None for finding in findings)
-    if fixable and given.layout is None and _is_writable(report.model):
-        output = ported_name(report.model, report.target)
-        words = [report.model, "--target", report.target, "-o", output, *_words_of(given)]
-        return _command("port", words)
+    port = _port(report, findings, given)
+    if port:
+        return port
     unknown = [finding for finding in findings if finding.verdict is Verdict.UNKNOWN]
     if any(finding.reason == Cause.UNKNOWN_SHAPE for finding in unknown):
         return _command("shapes", [report.model])
     return _command("explain", [findings[0].code])
+
+
+def after_verify(report: Report, given: ModelOptions) -> str:
+    """The command that repairs what differs; nothing where there is none."""
+    wrong = {check.node for check in report.checks if check.outcome is Outcome.DIFFERS}
+    return _port(report, [one for one in report.findings if one.node in wrong], given)
+
+
+def after_port(report: Report, given: ModelOptions, *, dry_run: bool) -> str:
+    """The command that writes what a dry run shows, or that runs the result on its engine."""
+    if not report.changes:
+        return ""
+    if dry_run:
+        return _port(report, report.before, given)
+    if report.target in RUNNERS and report.output is not None:
+        words = [report.output, "--engine", report.target]
+        return _command("verify", [*words, *_words_of(replace(given, via=None))])
+    return ""
+
+
+def _port(report: Report, findings: Sequence[Finding], given: ModelOptions) -> str:
+    fixable = any(finding.fix is not None for finding in findings)
+    if not fixable or given.layout is not None or not _is_writable(report.model):
+        return ""
+    output = ported_name(report.model, report.target)
+    words = [report.model, "--target", report.target, "-o", output, *_words_of(given)]
+    return _command("port", words)
 
 
 def ported_name(model: str, target: str) -> str:

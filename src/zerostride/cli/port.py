@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..report import finding_text, headline, json_text, notes, told
+from ..report import headline, json_text, notes, told
 from ..report.plain import change_text
+from ..report.terminal import MOST_DRAWN, cause_table, causes_of
+from ..report.terminal_checks import change_table
 from . import options, reporting
+from .next_command import after_port
 from .progress import of_nodes
+from .tables import put_lines, width
 
 if TYPE_CHECKING:
     from ..models.findings import Report
     from ..models.options import ModelOptions
-
-#: The most changes and findings that are shown without --full: some screens.
-MOST_SHOWN = 40
 
 
 @click.command(short_help="Rewrite a model so that another engine means the same by it.")
@@ -68,20 +69,19 @@ def port(
     if as_json:
         click.echo(json_text(answer), nl=False)
     else:
-        _show(answer, full=full)
+        _show(answer, given, dry_run=dry_run, full=full)
     return 0 if answer.ok else options.FOUND
 
 
-def _show(answer: Report, *, full: bool) -> None:
-    """Prints the changes node by node, then the remaining findings."""
-    click.echo(headline(answer))
-    for note in notes(answer):
-        click.echo(note)
-    findings = list(answer.findings) if full else list(told(answer))
-    parts = [change_text(change) for change in answer.changes]
-    parts += [finding_text(finding) for finding in findings]
-    shown = parts if full else parts[:MOST_SHOWN]
-    for part in shown:
-        click.echo("\n" + part)
-    if len(shown) < len(parts):
-        click.echo(f"\n{headline(answer)}\nand {len(parts) - len(shown)} more; --full shows all")
+def _show(answer: Report, given: ModelOptions, *, dry_run: bool, full: bool) -> None:
+    """Prints a table of the changes and one of what is left; a few changes in full."""
+    put_lines([headline(answer), *notes(answer), *change_table(answer.changes, width())])
+    if full or len(answer.changes) <= MOST_DRAWN:
+        for change in answer.changes:
+            click.echo("\n" + change_text(change))
+    causes = causes_of(list(answer.findings) if full else told(answer))
+    if causes:
+        put_lines(["\nleft", *cause_table(causes, width(), full=full, why="not ported: ")])
+    command = after_port(answer, given, dry_run=dry_run)
+    if command:
+        click.echo(f"\nnext: {command}")

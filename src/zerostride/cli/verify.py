@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..engines.table import ENGINES
 from ..errors import ZerostrideError
-from ..models.findings import Check, Outcome, Report
-from ..report import shapes_text, shown
-from ..report.table import Column
-from ..report.words import OUTCOMES
+from ..models.findings import Report
+from ..report import headline, notes
+from ..report.terminal_checks import check_lines
 from . import inputs, options, reporting
+from .next_command import after_verify
 from .progress import bar
-from .tables import put_table
+from .tables import put_lines, width
 
 if TYPE_CHECKING:
     from ..models.options import ModelOptions
@@ -42,6 +40,7 @@ if TYPE_CHECKING:
     help="Seconds for one answer; 20, and 300 for a whole model. Loading the engine may take 6 "
     "times as long: at least 60, at most 240.",
 )
+@click.option("--full", is_flag=True, help="Show a row for every check, those that agree too.")
 @click.option("--no-cache", is_flag=True, help="Ask the engine again, whatever it said before.")
 @options.of_model("batch_axis", "facts")
 @click.option(
@@ -63,6 +62,7 @@ def verify(
     seed: int,
     cases: int,
     timeout: float | None,
+    full: bool,
     no_cache: bool,
     given: ModelOptions,
     pythons: tuple[str, ...],
@@ -103,7 +103,7 @@ def verify(
     if as_json:
         options.put_json(report.as_dict())
     else:
-        _show(report, whole=whole or against is not None or bool(feeds))
+        _show(report, given, full=full)
     return 0 if report.ok else options.FOUND
 
 
@@ -118,51 +118,9 @@ def pythons_of(words: Sequence[str]) -> dict[str, str]:
     return chosen
 
 
-def _show(report: Report, *, whole: bool) -> None:
-    """Prints the headline, notes, and a row per check with the audit's verdict."""
-    counts = Counter(str(check.outcome) for check in report.checks)
-    summary = ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing to run"
-    click.echo(f"{shown(report.model)} on {report.target} {report.release}: {summary}")
-    for note in report.notes:
-        click.echo(f"note: {shown(note, 600)}")
-    if report.checks:
-        _put(report, whole=whole)
-
-
-#: A whole model has outputs, and no nodes or verdicts.
-_COLUMNS = (
-    Column("outcome", folds=False),
-    Column("audit", folds=False),
-    Column("node"),
-    Column("op", 24, folds=False),
-    Column("shapes", roomy=True),
-    Column("numbers", folds=False, right=True),
-    Column("error", folds=False, right=True),
-    Column(""),
-)
-
-
-def _row(check: Check, verdict: str) -> list[str]:
-    ran = check.outcome in (Outcome.AGREES, Outcome.DIFFERS)
-    return [
-        str(check.outcome),
-        verdict,
-        shown(check.node, 200),
-        shown(check.op, 60),
-        shapes_text(check),
-        str(check.elements) if ran else "",
-        f"{check.error:.2g}" if ran else "",
-        shown(check.detail, 300) + (" (known)" if check.cached else ""),
-    ]
-
-
-def _put(report: Report, *, whole: bool) -> None:
-    """Prints a row per check."""
-    styles = [OUTCOMES[check.outcome][1] for check in report.checks]
-    verdicts = [""] * len(report.checks) if whole else [str(f.verdict) for f in report.findings]
-    rows = [_row(*pair) for pair in zip(report.checks, verdicts, strict=True)]
-    columns = list(_COLUMNS)
-    if whole:
-        columns[3] = replace(columns[3], title="output")
-        columns, rows = [columns[0], *columns[3:]], [[row[0], *row[3:]] for row in rows]
-    put_table(columns, rows, styles)
+def _show(report: Report, given: ModelOptions, *, full: bool) -> None:
+    """Prints what differs, then what agrees and what was not run in a line each."""
+    put_lines([headline(report), *notes(report), *check_lines(report, width(), full=full)])
+    command = after_verify(report, given)
+    if command:
+        click.echo(f"\nnext: {command}")

@@ -120,17 +120,17 @@ def check_lines(report: Report) -> list[str]:
     return _columns([CHECK_CELLS, *(check_row(*pair) for pair in checked(report))])
 
 
-def checked(report: Report) -> list[tuple[Check, str]]:
-    """Checks with the audit's verdict of the same node, agreement last."""
-    audited = [(finding.node, mark_of(finding.verdict)) for finding in report.findings]
-    beside = [check.node for check in report.checks] == [node for node, _ in audited]
-    marks = [mark for _, mark in audited] if beside else ["" for _ in report.checks]
-    pairs = list(zip(report.checks, marks, strict=True))
+def checked(report: Report) -> list[tuple[Check, Finding | None]]:
+    """Checks with the audit's finding of the same node, agreement last."""
+    beside = [check.node for check in report.checks] == [one.node for one in report.findings]
+    findings = report.findings if beside else [None for _ in report.checks]
+    pairs = list(zip(report.checks, findings, strict=True))
     return sorted(pairs, key=lambda pair: _ORDER.index(pair[0].outcome))
 
 
-def check_row(check: Check, audit: str) -> tuple[str, ...]:
-    """One check as the cells of a table."""
+def check_row(check: Check, finding: Finding | None) -> tuple[str, ...]:
+    """One check as the cells of a table, with the audit's verdict."""
+    audit = "" if finding is None else mark_of(finding.verdict)
     detail = shown(check.detail, 300)
     if check.cached:
         detail = f"{detail} (from the cache)".strip()

@@ -63,6 +63,7 @@ _COLUMNS = (
     Column("shapes", roomy=True),
     Column("not the same where", roomy=True),
     Column("fix", roomy=True),
+    Column("not ported because", roomy=True),
 )
 
 
@@ -105,13 +106,16 @@ def kinds_of(findings: Sequence[Finding]) -> list[Group]:
     return [Group(tuple(kind)) for kind in kinds.values()]
 
 
-def cause_table(causes: Sequence[CauseGroup], width: int, *, full: bool = False) -> list[Line]:
+def cause_table(
+    causes: Sequence[CauseGroup], width: int, *, full: bool = False, why: str = ""
+) -> list[Line]:
     """The table of causes.
 
     Args:
         causes: from :func:`causes_of`.
         width: the most characters of a line.
         full: show every kind, and the name of every node.
+        why: how a note begins that a column shows.
     """
     total = sum(len(cause.kinds) for cause in causes)
     most = max(MOST_ROWS // max(len(causes), 1), LEAST_ROWS)
@@ -119,12 +123,12 @@ def cause_table(causes: Sequence[CauseGroup], width: int, *, full: bool = False)
     for cause in causes:
         kinds = cause.kinds if full or total <= MOST_ROWS else cause.kinds[:most]
         rows.append(_heading(cause))
-        rows += [_row(kind, full=full) for kind in kinds]
+        rows += [_row(kind, why, full=full) for kind in kinds]
         hidden = cause.kinds[len(kinds) :]
         if hidden:
             count = sum(len(kind.findings) for kind in hidden)
             words = f"{counted_noun(len(hidden), 'more kind')} of them: --full lists all"
-            rows.append([str(count), "", words, "", "", ""])
+            rows.append([str(count), "", words, "", "", "", ""])
     return table(_COLUMNS, rows, width)
 
 
@@ -136,7 +140,7 @@ def _heading(cause: CauseGroup) -> Heading:
     return Heading(mark, reason, style)
 
 
-def _row(kind: Group, *, full: bool) -> list[str]:
+def _row(kind: Group, why: str, *, full: bool) -> list[str]:
     sheet = Sheet(kind.first)
     names = [shown(finding.node, LONGEST_NAME) for finding in kind.findings]
     shapes = [*dict.fromkeys(map(shapes_text, kind.findings))]
@@ -145,14 +149,16 @@ def _row(kind: Group, *, full: bool) -> list[str]:
     return [
         str(len(names)),
         sheet.finding.op,
-        _first_of(names, len(names) if full else MOST_NAMES),
-        shown(_first_of(shapes, len(shapes) if full else 1), longest),
+        first_of(names, len(names) if full else MOST_NAMES),
+        shown(first_of(shapes, len(shapes) if full else 1), longest),
         where,
         sheet.fix,
+        next((n.removeprefix(why) for n in sheet.finding.notes if why and n.startswith(why)), ""),
     ]
 
 
-def _first_of(words: Sequence[str], most: int) -> str:
+def first_of(words: Sequence[str], most: int = MOST_NAMES) -> str:
+    """The first of some names, and how many more there are."""
     more = len(words) - most
     return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
 

@@ -81,15 +81,15 @@ def headline(report: Report) -> str:
         return f"{where}: {_computed(report)}"
     if report.bisection is not None:
         count = len(report.bisection.culprits)
-        culprits = f"{count or 'no'} culprit{'' if count == 1 else 's'}"
-        return f"{where}: {report.bisection.compared} tensors compared, {culprits}"
+        culprits = counted_noun(count, "culprit") if count else "no culprits"
+        return f"{where}: {counted_noun(report.bisection.compared, 'tensor')} compared, {culprits}"
     if report.command != "port":
         return f"{where}: {_broadcasts(report.findings)}{_accepted(report)}"
     count = len(report.changes)
     if not count:
         done = "nothing to change" if report.ok else "nothing changed"
     else:
-        done = f"{count} change{'' if count == 1 else 's'}"
+        done = counted_noun(count, "change")
     written = f", written to {shown(report.output)}" if report.output else ", nothing written"
     return f"{where}: {done}{written if count else ''}; {_broadcasts(report.findings)}"
 
@@ -100,7 +100,7 @@ def _broadcasts(findings: Sequence[Finding]) -> str:
         f"{tally[verdict]} {mark_of(verdict)}" for verdict in Verdict if tally[verdict]
     )
     total = len(findings)
-    return f"{total} broadcast{'' if total == 1 else 's'}" + (f": {counts}" if counts else "")
+    return counted_noun(total, "broadcast") + (f": {counts}" if counts else "")
 
 
 def _accepted(report: Report) -> str:
@@ -111,10 +111,22 @@ def _accepted(report: Report) -> str:
 
 def _computed(report: Report) -> str:
     tally = Counter(check.outcome for check in report.checks)
+    order = (Outcome.DIFFERS, Outcome.CRASHED, Outcome.REFUSED, Outcome.AGREES, Outcome.NOT_RUN)
     counts = ", ".join(
-        f"{tally[outcome]} {OUTCOMES[outcome][0].lower()}" for outcome in Outcome if tally[outcome]
+        outcome_words(outcome, tally[outcome]) for outcome in order if tally[outcome]
     )
-    return f"{len(report.checks)} computed" + (f": {counts}" if counts else "")
+    return counted_noun(len(report.checks), "check") + (f": {counts}" if counts else "")
+
+
+def outcome_words(outcome: Outcome, count: int) -> str:
+    """A count of checks with an outcome.
+
+    >>> outcome_words(Outcome.AGREES, 1), outcome_words(Outcome.DIFFERS, 2)
+    ('1 agrees', '2 differ')
+    """
+    word = OUTCOMES[outcome][0].lower()
+    plural = {Outcome.AGREES: "agree", Outcome.DIFFERS: "differ"}.get(outcome, word)
+    return f"{count:,} {word if count == 1 else plural}"
 
 
 #: The order of verdicts: silent errors first.
@@ -213,6 +225,6 @@ def total_line(reports: Sequence[Report | Unread]) -> str:
     read = [report for report in reports if isinstance(report, Report)]
     counts = ", ".join(f"{count} {mark}" for mark, count in totals(reports).items() if count)
     missing = len(reports) - len(read)
-    line = f"{len(reports)} model{'' if len(reports) == 1 else 's'}"
+    line = counted_noun(len(reports), "model")
     line += f", {missing} not read" if missing else ""
     return line + (f": {counts}" if counts else "")

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from ...engines.table import find_engine
 from ...models.audit.judge import BATCHLESS
 from ...models.findings import Check, Finding, Outcome
-from ...models.ir.graph import Graph
-from ...models.ir.site import Site
+from ...models.ir.graph import FileShape, Graph
+from ...models.ir.site import Operand, Site
 from ...models.reasons import Cause
 from ...models.transport.batch import BatchAxes
 from ..process import Process
@@ -127,11 +127,17 @@ def _words(attributes: Mapping[str, object]) -> list[tuple[str, str]]:
     return sorted((key, repr(value)) for key, value in attributes.items())
 
 
+def _tensor(part: Operand) -> tuple[str, FileShape]:
+    """An operand, or the tensor whose outer axes it is."""
+    tensor = part.tensor
+    return (part.name, part.shape) if tensor is None else (tensor.name, tensor.shape)
+
+
 def _check_of(site: Site, answer: Agreement, release: str = "", *, cached: bool = False) -> Check:
     return Check(
         site.node.path,
         site.node.op,
-        tuple((part.name, part.shape) for part in site.operands),
+        tuple(_tensor(part) for part in site.operands),
         answer.outcome,
         answer.detail,
         answer.elements,
