@@ -22,9 +22,17 @@ import harness
 
 import zerostride as zs
 from zerostride.sizes.condition import Condition, all_of, any_of, eq, ge, ne, negation
-from zerostride.sizes.dim import Dim, Number, Symbol, dim, exact_quotient, of_atom, plain
-from zerostride.sizes.functions import broadcast_size, choose, floordiv, maximum, minimum
+from zerostride.sizes.dim import Dim, Number, Symbol, dim, of_atom, plain
+from zerostride.sizes.functions import (
+    broadcast_size,
+    choose,
+    exact_quotient,
+    floordiv,
+    maximum,
+    minimum,
+)
 from zerostride.sizes.shapes import Answer
+from zerostride.sizes.simplify import pinned, simplified
 from zerostride.sizes.solve import (
     bounds_under,
     complement,
@@ -32,9 +40,7 @@ from zerostride.sizes.solve import (
     excludes,
     exists,
     implies,
-    pinned,
     satisfiable,
-    simplified,
     values_for,
 )
 

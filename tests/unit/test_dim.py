@@ -22,11 +22,17 @@ from zerostride.sizes.dim import (
     Dim,
     Symbol,
     dim,
-    exact_quotient,
     lone_symbol,
     of_atom,
 )
-from zerostride.sizes.functions import broadcast_size, choose, floordiv, maximum, minimum
+from zerostride.sizes.functions import (
+    broadcast_size,
+    choose,
+    exact_quotient,
+    floordiv,
+    maximum,
+    minimum,
+)
 
 N, M, K = (of_atom(Symbol(name)) for name in "NMK")
 
@@ -164,8 +170,8 @@ def test_size_is_printed_as_text(size: Dim, text: str) -> None:
 
 
 def test_unnamed_sizes_show_their_bounds_and_differ() -> None:
-    made = [zs.Dim(text) for text in ("?", "1..8", "2..", "..4", "3..3")]
-    assert [str(size) for size in made] == ["?", "1..8", "2..", "0..4", "3"]
+    listed = [zs.Dim(text) for text in ("?", "1..8", "2..", "..4", "3..3")]
+    assert [str(size) for size in listed] == ["?", "1..8", "2..", "0..4", "3"]
     assert zs.Dim("?") != zs.Dim("?")
     assert zs.Dim("1..8").interval == (1, 8)
 
@@ -280,10 +286,10 @@ def test_exact_quotients_are_exact(a: Twin, b: Twin) -> None:
 @slow
 @given(polynomials(BOXED), st.integers(-3, 3))
 def test_answers_are_never_guessed(twin: Twin, number: int) -> None:
-    found = {twin.value(values) == number for values in points(BOXED)}
+    by_name = {twin.value(values) == number for values in points(BOXED)}
     answer = twin.size.equal_to(number)
     if answer is not Answer.UNKNOWN:
-        assert found == {answer is Answer.YES}
+        assert by_name == {answer is Answer.YES}
     assert twin.size.is_one() is twin.size.equal_to(1)
 
 

@@ -18,7 +18,8 @@ from zerostride.sizes.condition import all_of, any_of, eq, ne
 from zerostride.sizes.dim import Dim, Symbol, of_atom
 from zerostride.sizes.functions import broadcast_size, floordiv, maximum, minimum
 from zerostride.sizes.parse import MAX_DEPTH, MAX_TEXT
-from zerostride.sizes.solve import complement, satisfiable, simplified
+from zerostride.sizes.simplify import simplified
+from zerostride.sizes.solve import complement, satisfiable
 
 T = TypeVar("T")
 N, M, K = (of_atom(Symbol(name)) for name in "NMK")

@@ -40,6 +40,7 @@ from zerostride.sizes.condition import (
 from zerostride.sizes.dim import Dim, Symbol, applied, dim, of_atom
 from zerostride.sizes.functions import broadcast_size, choose, floordiv, maximum
 from zerostride.sizes.parse import as_condition
+from zerostride.sizes.simplify import pinned, simplified
 from zerostride.sizes.solve import (
     bounds_under,
     complement,
@@ -47,9 +48,7 @@ from zerostride.sizes.solve import (
     excludes,
     exists,
     implies,
-    pinned,
     satisfiable,
-    simplified,
     values_for,
 )
 from zerostride.sizes.system import System

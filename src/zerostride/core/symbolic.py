@@ -17,7 +17,8 @@ from ..sizes.dim import Dim, Number, Symbol, dim, lone_call, lone_symbol, plain
 from ..sizes.functions import choose
 from ..sizes.parse import read_shape
 from ..sizes.shapes import Answer, as_tuple
-from ..sizes.solve import excludes, implies, pinned, satisfiable, simplified
+from ..sizes.simplify import pinned, simplified
+from ..sizes.solve import excludes, implies, satisfiable
 from ..sizes.system import System
 from .alignment import Alignment, Attributes, Mapping_, Rule, check_count, complete
 from .branching import conjunction

@@ -21,7 +21,8 @@ from ..sizes import Answer, Shape
 from ..sizes.budget import work
 from ..sizes.condition import ALWAYS, NEVER, Condition, all_of, any_of, eq, ge, negation
 from ..sizes.dim import Dim, Number, Symbol, dim
-from ..sizes.solve import compatible, simplified, values_for
+from ..sizes.simplify import simplified
+from ..sizes.solve import compatible, values_for
 from .size_traps import Side
 
 Kind: TypeAlias = Literal["same", "different", "silent", "refused"]

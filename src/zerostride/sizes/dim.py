@@ -446,36 +446,6 @@ def _replaced(atom: Atom, values: Mapping[Symbol, Number]) -> Number:
     return FUNCTIONS[atom.function].substitute(atom.arguments, values)
 
 
-def exact_quotient(size: Number, divisor: Number) -> Dim | None:
-    """The quotient of two sizes, if the division of polynomials leaves no remainder.
-
-    A divisor that is 0 is not checked.
-
-    >>> print(exact_quotient(Dim("N*H"), Dim("H")), exact_quotient(Dim("N + 1"), 2))
-    N None
-    """
-    rest, divisor = dim(size), dim(divisor)
-    if divisor == 0:
-        return None
-    lead, lead_factor = divisor.terms[0] if divisor.terms else ((), divisor.const)
-    quotient = dim(0)
-    for _ in range(MAX_TERMS):
-        if rest == 0:
-            return quotient
-        monomial, factor = rest.terms[0] if rest.terms else ((), rest.const)
-        left = list(monomial)
-        for atom in lead:
-            if atom not in left:
-                return None
-            left.remove(atom)
-        if factor % lead_factor:
-            return None
-        part = factor // lead_factor
-        step = _collect(0, [(tuple(left), part)])
-        quotient, rest = quotient + step, rest - step * divisor
-    return None
-
-
 __all__ = [
     "MAX_NESTED",
     "MAX_TERMS",
@@ -491,7 +461,6 @@ __all__ = [
     "decide_zero",
     "dim",
     "dim_of_terms",
-    "exact_quotient",
     "lone_call",
     "lone_symbol",
     "name_of",

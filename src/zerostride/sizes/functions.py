@@ -11,7 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .atoms import Applied, Function, Interval, Number, Symbol, bounds, structure
-from .dim import Dim, applied, dim, dim_of_terms, lone_call, of_atom, plain, size_order
+from .dim import (
+    MAX_TERMS,
+    Dim,
+    applied,
+    dim,
+    dim_of_terms,
+    lone_call,
+    of_atom,
+    plain,
+    size_order,
+)
 from .shapes import Answer
 
 if TYPE_CHECKING:
@@ -50,6 +60,36 @@ def floordiv(size: Number, divisor: Number) -> Dim:
     if size == 0 and _at_least(divisor, 1):
         return dim(0)
     return applied("floordiv", (size, divisor))
+
+
+def exact_quotient(size: Number, divisor: Number) -> Dim | None:
+    """The quotient of two sizes, if the division of polynomials leaves no remainder.
+
+    A divisor that is 0 is not checked.
+
+    >>> print(exact_quotient(Dim("N*H"), Dim("H")), exact_quotient(Dim("N + 1"), 2))
+    N None
+    """
+    rest, divisor = dim(size), dim(divisor)
+    if divisor == 0:
+        return None
+    lead, lead_factor = divisor.terms[0] if divisor.terms else ((), divisor.const)
+    quotient = dim(0)
+    for _ in range(MAX_TERMS):
+        if rest == 0:
+            return quotient
+        monomial, factor = rest.terms[0] if rest.terms else ((), rest.const)
+        left = list(monomial)
+        for atom in lead:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if factor % lead_factor:
+            return None
+        part = factor // lead_factor
+        step = dim_of_terms(0, ((tuple(left), part),)) if left else dim(part)
+        quotient, rest = quotient + step, rest - step * divisor
+    return None
 
 
 def _flat(size: Dim, by: int) -> tuple[Dim, int] | None:

@@ -13,7 +13,8 @@ from ...sizes import Shape
 from ...sizes.budget import Same, answer_cache
 from ...sizes.condition import ALWAYS, NEVER, Condition, all_of, any_of, eq, ne
 from ...sizes.dim import Dim, Number, Symbol, calls, dim, lone_symbol, name_of
-from ...sizes.solve import bounds_under, excludes, implies, simplified
+from ...sizes.simplify import simplified
+from ...sizes.solve import bounds_under, excludes, implies
 from .facts import Block, Fact, broadcasts_to, listing, names_of, plural, run_text, runs, whdc_text
 
 #: Marks a size that may stretch.

@@ -191,7 +191,8 @@ def _search_open(
 ) -> Expression | None:
     """The least change that means the same for all sizes, else for most sizes; or None."""
     from ...sizes.condition import all_of
-    from ...sizes.solve import excludes, implies, simplified
+    from ...sizes.simplify import simplified
+    from ...sizes.solve import excludes, implies
 
     facts = all_of(where)
     best: tuple[Condition, Expression] | None = None

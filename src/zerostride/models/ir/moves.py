@@ -10,7 +10,8 @@ from collections.abc import Collection, Sequence
 from typing import Any, TypeAlias
 
 from ...sizes import elements
-from ...sizes.dim import exact_quotient, plain
+from ...sizes.dim import plain
+from ...sizes.functions import exact_quotient
 from .rewrite import RewriteStep
 
 #: Sizes: numbers, expressions, names, or None.

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from ....sizes import Answer, is_one
 from ....sizes.condition import any_of, eq, ge
-from ....sizes.dim import Number, dim, exact_quotient, of_atom, plain
-from ....sizes.functions import floordiv, maximum
+from ....sizes.dim import Number, dim, of_atom, plain
+from ....sizes.functions import exact_quotient, floordiv, maximum
 from .facts import (
     UNKNOWN,
     Fact,
