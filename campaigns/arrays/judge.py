@@ -110,28 +110,30 @@ def _is_open(case: ArrayCase, library: Library) -> bool:
 
 def _made(case: ArrayCase, library: Library) -> CallArrays:
     """The call's arrays, as far as the library tells them apart."""
-    made = case.call.make()
+    arrays = case.call.make()
     if not library.flushes:
-        return made
-    operands = [one if type(one) in WEAK else _flushed(one) for one in made.operands]
-    return CallArrays(made.op, made.memories, operands, made.out, made.options)
+        return arrays
+    operands = [one if type(one) in WEAK else _flushed(one) for one in arrays.operands]
+    return CallArrays(arrays.op, arrays.memories, operands, arrays.out, arrays.options)
 
 
-def _told(made: CallArrays, library: Library) -> CallArrays:
+def _told(arrays: CallArrays, library: Library) -> CallArrays:
     """The call as NumPy is told what a library knows: a Python float beside bfloat16 is that."""
-    values = made.operands[made.op == "where" :]
+    values = arrays.operands[arrays.op == "where" :]
     dtypes = {value.dtype.name for value in values if type(value) not in WEAK}
     meets = "bfloat16" in dtypes and dtypes <= _WITHIN
-    if not (library.promotes and meets) or "engine" in made.options:
-        return made
-    dtype = np.dtype(made.options.get("dtype", dtype_of("bfloat16")))
-    if made.op in ops_with("comparison"):  # the dtype is the answer's
+    if not (library.promotes and meets) or "engine" in arrays.options:
+        return arrays
+    dtype = np.dtype(arrays.options.get("dtype", dtype_of("bfloat16")))
+    if arrays.op in ops_with("comparison"):  # the dtype is the answer's
         dtype = dtype_of("bfloat16")
     if dtype.kind in "biu":
-        return made
+        return arrays
     with np.errstate(all="ignore"):
-        operands = [np.asarray(one, dtype) if type(one) is float else one for one in made.operands]
-    return CallArrays(made.op, made.memories, operands, made.out, made.options)
+        operands = [
+            np.asarray(one, dtype) if type(one) is float else one for one in arrays.operands
+        ]
+    return CallArrays(arrays.op, arrays.memories, operands, arrays.out, arrays.options)
 
 
 def _flushed(array: Any) -> Any:
@@ -172,14 +174,14 @@ def _op(case: ArrayCase, library: Library) -> ArrayJudged:
     unlike: list[str] = []
 
     def function(*operands: Any, out: Any = None, **options: Any) -> Any:
-        made = [one if type(one) in WEAK else library.made(one) for one in operands]
+        listed = [one if type(one) in WEAK else library.made(one) for one in operands]
         more = {} if out is None else {"out": library.made(np.array(out))}
         try:
-            result = public(case.call.op)(*made, **options, **more)
+            result = public(case.call.op)(*listed, **options, **more)
         except TypeError as error:
             lacking.append(any(word in str(error) for word in LACKS))
             raise
-        arrays = [one for one in made if type(one) not in WEAK]
+        arrays = [one for one in listed if type(one) not in WEAK]
         if arrays:
             unlike.append(library.differs(result, arrays[0]))
         values = library.read(result) if arrays else result
@@ -196,7 +198,7 @@ def _op(case: ArrayCase, library: Library) -> ArrayJudged:
         case.call,
         function,
         layout=False,
-        reference=lambda made: _told(made, library).by_reference(),
+        reference=lambda listed: _told(listed, library).by_reference(),
     )
     if any(lacking) and not verdict.refused:
         return ArrayJudged(lacking=True)
@@ -207,34 +209,34 @@ def _op(case: ArrayCase, library: Library) -> ArrayJudged:
 
 
 def _expected(case: ArrayCase, library: Library) -> Any:
-    made = _told(_made(case, library), library)
+    operands = _told(_made(case, library), library)
     if case.kind == "op":
-        return made.by_reference()
+        return operands.by_reference()
     if case.kind == "broadcast":
-        return _broadcast(made, case)
+        return _broadcast(operands, case)
     if case.kind == "reduction":
         reduced = reductions._fused(
             case.more["name"], axis=case.more["axis"], keepdims=case.more["keepdims"]
         )
-        return evaluate(reduced.graph(made.operands[0]), made.operands[:1])[0]
-    laid = plan(*map(np.shape, made.operands), **_rule(case))
+        return evaluate(reduced.graph(operands.operands[0]), operands.operands[:1])[0]
+    laid = plan(*map(np.shape, operands.operands), **_rule(case))
     if case.kind == "views":
-        return laid.views(*made.operands)
+        return laid.views(*operands.operands)
     if case.kind == "unbroadcast":
         return reference.unbroadcast(laid, _gradient(case, laid.shape), case.more["k"])
-    return tuple(evaluate(_fused(case).graph(*made.operands), made.operands))
+    return tuple(evaluate(_fused(case).graph(*operands.operands), operands.operands))
 
 
-def _broadcast(made: CallArrays, case: ArrayCase) -> Any:
-    (data,) = made.operands
+def _broadcast(arrays: CallArrays, case: ArrayCase) -> Any:
+    (data,) = arrays.operands
     more = case.more
     laid = plan_to(data.shape, more["target_shape"], more["mode"], more.get("axes_mapping"))
     view = laid.view(0, data)
-    if made.out is None:
+    if arrays.out is None:
         return view
-    target = as_target(made.out, laid.shape, laid)
+    target = as_target(arrays.out, laid.shape, laid)
     np.copyto(target, view, casting="same_kind")  # type: ignore[arg-type]
-    return made.out
+    return arrays.out
 
 
 def _rule(case: ArrayCase) -> dict[str, Any]:
@@ -268,11 +270,13 @@ class _Ours:
     """A case with a library's arrays."""
 
     def __init__(self, case: ArrayCase, library: Library) -> None:
-        made = _made(case, library)
+        operands = _made(case, library)
         self.case, self.library = case, library
-        self.operands = [one if type(one) in WEAK else library.made(one) for one in made.operands]
-        self.out = None if made.out is None else library.made(np.array(made.out))
-        self.options = made.options
+        self.operands = [
+            one if type(one) in WEAK else library.made(one) for one in operands.operands
+        ]
+        self.out = None if operands.out is None else library.made(np.array(operands.out))
+        self.options = operands.options
 
     def run(self) -> Any:
         """The result, an array or a tuple of them."""
@@ -296,8 +300,8 @@ class _Ours:
         if case.kind == "unbroadcast":
             grad = self.library.made(_gradient(case, laid.shape))
             return self._called(lambda given: laid.unbroadcast(given, more["k"]), [grad])
-        found = self._called(_fused(case), self.operands)
-        return found if isinstance(found, tuple) else (found,)
+        result = self._called(_fused(case), self.operands)
+        return result if isinstance(result, tuple) else (result,)
 
     def _called(self, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
         arrays = [one for one in operands if type(one) not in WEAK]
@@ -354,16 +358,16 @@ def _same(values: Any, wanted: Any) -> NDArray[np.bool_]:
 
 def _of_its_own(case: ArrayCase, library: Library, values: Any) -> NDArray[np.bool_]:
     """Where a result has the value that the library's own function, or conversion, gives."""
-    made = _told(_made(case, library), library)
-    shape = plan(*map(np.shape, made.operands), **_rule(case)).shape
-    found = np.zeros(values.shape, bool)
+    operands = _told(_made(case, library), library)
+    shape = plan(*map(np.shape, operands.operands), **_rule(case)).shape
+    array = np.zeros(values.shape, bool)
     for own in (
-        own_values(library, made, shape),
-        rounded_twice(made) if library.rounds_twice else None,
+        own_values(library, operands, shape),
+        rounded_twice(operands) if library.rounds_twice else None,
     ):
         if own is not None:
-            found |= _same(values, np.broadcast_to(own, shape).reshape(-1))
-    return found
+            array |= _same(values, np.broadcast_to(own, shape).reshape(-1))
+    return array
 
 
 def _near(case: ArrayCase, library: Library, values: Any, wanted: Any) -> NDArray[np.bool_]:

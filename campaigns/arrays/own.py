@@ -23,7 +23,7 @@ from .libraries import Library
 Array = NDArray[Any]
 
 
-def computed_in(made: CallArrays) -> tuple[str, ...] | None:
+def computed_in(arrays: CallArrays) -> tuple[str, ...] | None:
     """The dtypes that the operands of a call of an op become, and the result's before `out`'s.
 
     Returns:
@@ -32,11 +32,11 @@ def computed_in(made: CallArrays) -> tuple[str, ...] | None:
     >>> computed_in(Made("add", [], [np.ones(2, "int8"), 0.5], np.ones(2), {}))
     ('float64', 'float64', 'float64')
     """
-    op, asked = OPS[made.op], made.options.get("dtype")
-    left_out = list(op.parameters.values())[len(made.operands) - op.tensors :]
+    op, asked = OPS[arrays.op], arrays.options.get("dtype")
+    left_out = list(op.parameters.values())[len(arrays.operands) - op.tensors :]
     kinds = [
         type(one).__name__ if type(one) in WEAK else np.asarray(one).dtype.name
-        for one in (*made.operands, *left_out)
+        for one in (*arrays.operands, *left_out)
     ]
     try:
         return promote(op, tuple(kinds), None if asked is None else np.dtype(asked).name)
@@ -44,41 +44,43 @@ def computed_in(made: CallArrays) -> tuple[str, ...] | None:
         return None
 
 
-def laid_out(made: CallArrays) -> list[Array]:
+def laid_out(arrays: CallArrays) -> list[Array]:
     """The operands in their aligned shapes; memory is in the order in which the library has it."""
-    rule = {name: value for name, value in made.options.items() if name != "dtype"}
-    laid = plan(*map(np.shape, made.operands), **rule)
-    pairs = zip(made.operands, laid.aligned, strict=True)
+    rule = {name: value for name, value in arrays.options.items() if name != "dtype"}
+    laid = plan(*map(np.shape, arrays.operands), **rule)
+    pairs = zip(arrays.operands, laid.aligned, strict=True)
     return [np.array(operand).reshape(aligned) for operand, aligned in pairs]
 
 
-def own_values(library: Library, made: CallArrays, shape: tuple[int, ...]) -> Array | None:
+def own_values(library: Library, arrays: CallArrays, shape: tuple[int, ...]) -> Array | None:
     """The result by the library's own function, or None: it is none whose values are another."""
-    names = computed_in(made)
-    if library.function is None or made.op not in dict(library.own) or names is None:
+    names = computed_in(arrays)
+    if library.function is None or arrays.op not in dict(library.own) or names is None:
         return None
     with np.errstate(all="ignore"):
-        result = np.asarray(library.function(made.op, laid_out(made), names, shape))
+        result = np.asarray(library.function(arrays.op, laid_out(arrays), names, shape))
         result = result.astype(dtype_of(names[-1]))
-        return result if made.out is None else result.astype(made.out.dtype)
+        return result if arrays.out is None else result.astype(arrays.out.dtype)
 
 
-def rounded_twice(made: CallArrays) -> Array | None:
+def rounded_twice(arrays: CallArrays) -> Array | None:
     """The reference's result where float64 becomes 16-bit floats by way of float32, or None."""
-    names, asked = computed_in(made), np.dtype(made.options.get("dtype", np.float64))
+    names, asked = computed_in(arrays), np.dtype(arrays.options.get("dtype", np.float64))
     if names is None:
         return None
     with np.errstate(all="ignore"):
         operands = [
             one.astype(np.float32) if asked.name in HALVES and _is_double(one) else one
-            for one in made.operands
+            for one in arrays.operands
         ]
-        result = np.asarray(CallArrays(made.op, [], operands, None, made.options).by_reference())
-        if made.out is None:
+        result = np.asarray(
+            CallArrays(arrays.op, [], operands, None, arrays.options).by_reference()
+        )
+        if arrays.out is None:
             return result
-        if made.out.dtype.name in HALVES and _is_double(result):
+        if arrays.out.dtype.name in HALVES and _is_double(result):
             result = result.astype(np.float32)
-        return result.astype(made.out.dtype)
+        return result.astype(arrays.out.dtype)
 
 
 def _is_double(value: Any) -> bool:

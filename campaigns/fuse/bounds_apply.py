@@ -113,10 +113,10 @@ class Application:
         held = {arg: known.value for arg, known in self.known.items()}
         for chosen in itertools.product(*corners):
             held.update(zip(self.inexact, chosen, strict=True))
-            found = value_of(self.node, self.nodes, held, ())
-            if found.dtype.kind in "fc":
-                opened |= (found != found) != (self.value != self.value)
-            low, high = lower(low, found), lower(high, found, highest=True)
+            value = value_of(self.node, self.nodes, held, ())
+            if value.dtype.kind in "fc":
+                opened |= (value != value) != (self.value != self.value)
+            low, high = lower(low, value), lower(high, value, highest=True)
         if self.node.op in _WHERE_EQUAL:
             low, high = self._where_equal(low, high)
         return low, high, opened

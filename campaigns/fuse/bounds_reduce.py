@@ -29,7 +29,7 @@ class Reduction:
         if op in ("argmin", "argmax"):
             return self._place()
         if given.exact:
-            found = exactly(self.value)
+            ends = exactly(self.value)
         else:
             if op in ("any", "all"):
                 given = self._truths()
@@ -37,13 +37,13 @@ class Reduction:
             opened = self._any(given.open)
             if given.low.dtype.kind in "iu" and op in ("sum", "prod"):
                 opened = opened | self._any(given.low != given.high)
-            found = Bounds(self.value, low, high, opened)
+            ends = Bounds(self.value, low, high, opened)
         if op in ("min", "max") and is_float(self.value) and (self.value == 0).any():
             zero = self.value == 0  # of either sign
-            low = np.where(zero & (found.low == 0), -np.abs(found.low), found.low)
-            high = np.where(zero & (found.high == 0), np.abs(found.high), found.high)
-            found = Bounds(self.value, low, high, found.open)
-        return found
+            low = np.where(zero & (ends.low == 0), -np.abs(ends.low), ends.low)
+            high = np.where(zero & (ends.high == 0), np.abs(ends.high), ends.high)
+            ends = Bounds(self.value, low, high, ends.open)
+        return ends
 
     def _of(self, array: Array, op: str | None = None) -> Array:
         """The reduction of other values of the argument's dtype."""

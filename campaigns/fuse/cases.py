@@ -214,8 +214,8 @@ def function_of(text: str) -> Callable[..., Any]:
     """The function that a text defines. (By its text, since programs of 0.0 and -0.0 are equal.)"""
     names: dict[str, Any] = {"np": np, **_modules()}
     exec(compile(text, "<fused>", "exec"), names)
-    made: Callable[..., Any] = names["fused"]
-    return made
+    function: Callable[..., Any] = names["fused"]
+    return function
 
 
 @functools.cache

@@ -76,8 +76,8 @@ class Builder:
         self.values: list[Known] = []
         self.dtype = dtype
         for k, known in enumerate(operands):
-            made = self._add(Input(k, known.shape, known.dtype, known.weak), weak=known.weak)
-            self.values.append(self._entering(made))
+            place = self._add(Input(k, known.shape, known.dtype, known.weak), weak=known.weak)
+            self.values.append(self._entering(place))
 
     def _entering(self, given: Known) -> Known:
         """An input in the dtype of computation."""
@@ -96,12 +96,12 @@ class Builder:
         """
         before = len(self.nodes)
         try:
-            made = self._step(step)
+            place = self._step(step)
         except Exception:
             del self.nodes[before:]
             raise
-        self.values.append(made)
-        return made
+        self.values.append(place)
+        return place
 
     def graph(self, outputs: Sequence[int], inputs: int) -> Graph:
         """The graph with these values as results."""
@@ -129,10 +129,10 @@ class Builder:
         if step.kind == "view":
             return self._view(args[0], _axes_of(args[0].shape, step))
         if step.kind == "broadcast":
-            made = plan_to(args[0].shape, step.options["target_shape"], step.options.get("mode"))
+            plan = plan_to(args[0].shape, step.options["target_shape"], step.options.get("mode"))
             name = "positive" if args[0].dtype in _HALVES else "cast"
             dtypes = (args[0].dtype,) * 2
-            return self._apply(name, args, made.axes_mapping, dtypes, made.shape)
+            return self._apply(name, args, plan.axes_mapping, dtypes, plan.shape)
         if step.kind == "reduce":
             return self._reduction(step, args[0])
         return self._op(step, args)
@@ -158,22 +158,22 @@ class Builder:
             for value in list(op.parameters.values())[len(args) - op.tensors :]
             if len(args) < op.operands
         ]
-        made = plan(*(arg.shape for arg in args), **rule)
+        result = plan(*(arg.shape for arg in args), **rule)
         dtype = step.options.get("dtype")
         if dtype is None and step.name not in _OF_BOTH:
             args = [self._counted(arg) for arg in args]
         truths = 1 if step.name == "where" else len(args) if step.name in _OF_TRUTHS else 0
         args[:truths] = map(self._truth, args[:truths])
-        found = native.promote(op, tuple(arg.kind for arg in args), dtype)
-        if found is None and dtype is not None:  # narrowed, then computed in another
+        dtypes = native.promote(op, tuple(arg.kind for arg in args), dtype)
+        if dtypes is None and dtype is not None:  # narrowed, then computed in another
             kept = len(args) - len(values_of(op, args))
             args = [*args[:kept], *(self._narrowed(arg, dtype) for arg in args[kept:])]
-            found = native.promote(op, tuple(arg.kind for arg in args), None)
-        if found is None:
+            dtypes = native.promote(op, tuple(arg.kind for arg in args), None)
+        if dtypes is None:
             raise TypeError(f"{step.name} has no dtype")
         if isinstance(KERNELS[step.name], np.ufunc) and step.name not in _COMPARISONS:
-            self._check_numbers(args, found)
-        return self._apply(step.name, args, made.axes_mapping, found, made.shape)
+            self._check_numbers(args, dtypes)
+        return self._apply(step.name, args, result.axes_mapping, dtypes, result.shape)
 
     def _truth(self, arg: Known) -> Known:
         """A complex number is true unless it is 0."""
@@ -285,11 +285,11 @@ class Builder:
 
     def _of(self, name: str, *args: Known) -> Known:
         """An op on operands that lie as in NumPy."""
-        made = plan(*(arg.shape for arg in args))
-        found = native.promote(OPS[name], tuple(arg.kind for arg in args), None)
-        if found is None:
+        result = plan(*(arg.shape for arg in args))
+        dtypes = native.promote(OPS[name], tuple(arg.kind for arg in args), None)
+        if dtypes is None:
             raise TypeError(f"{name} has no dtype")
-        return self._apply(name, args, made.axes_mapping, found, made.shape)
+        return self._apply(name, args, result.axes_mapping, dtypes, result.shape)
 
     def _reduce(
         self, name: str, arg: Known, over: Shape, keepdims: bool, compute: str, dtype: str

@@ -42,21 +42,21 @@ def exactly(value: Any) -> Bounds:
     return Bounds(value, value, value)
 
 
-def tidy(found: Bounds) -> Bounds:
+def tidy(bounds: Bounds) -> Bounds:
     """As exact as it is: intervals of one value are dropped, open truth values are intervals."""
-    if found.exact:
-        return found
-    low, high, opened = found.low, found.high, found.open
-    if found.value.dtype.kind == "c":  # they have no order
+    if bounds.exact:
+        return bounds
+    low, high, opened = bounds.low, bounds.high, bounds.open
+    if bounds.value.dtype.kind == "c":  # they have no order
         apart = ~alike(low, high) if opened is None else ~alike(low, high) | opened
-        return Bounds(found.value, found.value, found.value, apart if apart.any() else None)
+        return Bounds(bounds.value, bounds.value, bounds.value, apart if apart.any() else None)
     if opened is not None and not opened.any():
         opened = None
-    if opened is not None and found.value.dtype == np.bool_:
+    if opened is not None and bounds.value.dtype == np.bool_:
         low, high, opened = low & ~opened, high | opened, None
-    if alike(low, found.value).all() and alike(high, found.value).all():
-        low = high = found.value
-    return Bounds(found.value, low, high, opened)
+    if alike(low, bounds.value).all() and alike(high, bounds.value).all():
+        low = high = bounds.value
+    return Bounds(bounds.value, low, high, opened)
 
 
 def alike(one: Array, other: Array) -> Mask:
@@ -99,8 +99,8 @@ def moved(low: Array, high: Array, by: Any, above: Any = None) -> tuple[Array, A
 
 def spacing(array: Array) -> Array:
     """Units in the last place; of infinity and NaN 0."""
-    found: Array = np.spacing(np.where(np.isfinite(array), np.abs(array), 0))
-    return np.where(np.isfinite(array), found, 0)
+    drawn: Array = np.spacing(np.where(np.isfinite(array), np.abs(array), 0))
+    return np.where(np.isfinite(array), drawn, 0)
 
 
 def lower(one: Array, other: Array, *, highest: bool = False) -> Array:

@@ -62,8 +62,8 @@ def _fused(text: str, dtype: str | None) -> Callable[..., Any]:
     import zerostride as zs
 
     given = None if dtype is None else dtype_of(dtype)
-    found: Callable[..., Any] = zs.fuse(function_of(text), dtype=given)
-    return found
+    fused: Callable[..., Any] = zs.fuse(function_of(text), dtype=given)
+    return fused
 
 
 def judge(case: FuseCase, fused: Fused = fused_of) -> FuseJudged:
@@ -91,10 +91,10 @@ def judge(case: FuseCase, fused: Fused = fused_of) -> FuseJudged:
     return _values(case, graph, family, ours, theirs, results, expected)
 
 
-def _called(case: FuseCase, made: FuseArrays, fused: Fused) -> Any:
+def _called(case: FuseCase, arrays: FuseArrays, fused: Fused) -> Any:
     """The case's function of its operands; what is compiled after a first call is called again."""
     function = fused(case.program)
-    for one in (case.make(), made) if jit.mode() == "eager" else (made,):
+    for one in (case.make(), arrays) if jit.mode() == "eager" else (arrays,):
         options = {"out": one.out()} if case.outs else {}
         result = function(*one.operands, **options)
     return result

@@ -174,13 +174,13 @@ def _without_values(case: FuseCase) -> FuseCase:
         if program.operands + k in needed
     )
     outputs = tuple(number[value] for value in program.outputs)
-    made = FuseProgram(len(kept), steps, outputs, program.dtype)
-    return replace(case, program=made, operands=tuple(case.operands[k] for k in kept))
+    smaller = FuseProgram(len(kept), steps, outputs, program.dtype)
+    return replace(case, program=smaller, operands=tuple(case.operands[k] for k in kept))
 
 
 def _without_memories(case: FuseCase) -> FuseCase:
     """Without memory that nothing lies in."""
     views = [view for view in (*case.operands, *case.outs) if isinstance(view, View)]
     used = sorted({view.memory for view in views})
-    made = _mapped(case, lambda view: replace(view, memory=used.index(view.memory)))
-    return replace(made, memories=tuple(case.memories[k] for k in used))
+    smaller = _mapped(case, lambda view: replace(view, memory=used.index(view.memory)))
+    return replace(smaller, memories=tuple(case.memories[k] for k in used))

@@ -106,11 +106,11 @@ class Writer:
             self.failures += 1
             return None
         try:
-            made = self.builder.step(step)
+            place = self.builder.step(step)
         except (BroadcastError, TypeError, ValueError, OverflowError):
             self.failures += 1
             return None
-        if math.prod(made.shape) > self.most or len(made.shape) > 2 * MOST_AXES:
+        if math.prod(place.shape) > self.most or len(place.shape) > 2 * MOST_AXES:
             self.builder.values.pop()
             self.failures += 1
             return None

@@ -193,8 +193,8 @@ def _computed(program: SmoothProgram, operands: Sequence[Array]) -> Any:
 
 def _differences(program: SmoothProgram, k: int, cotangent: Array) -> Array:
     """The gradient of an operand, by moving each element of it a little both ways."""
-    found = np.empty_like(program.operands[k])
-    for place in np.ndindex(found.shape):
+    array = np.empty_like(program.operands[k])
+    for place in np.ndindex(array.shape):
 
         def at(offset: float, place: tuple[int, ...] = place) -> float:
             moved = [x.copy() for x in program.operands]
@@ -202,8 +202,8 @@ def _differences(program: SmoothProgram, k: int, cotangent: Array) -> Array:
             return float(np.sum(_computed(program, moved) * cotangent))
 
         near, far = at(STEP) - at(-STEP), at(2 * STEP) - at(-2 * STEP)
-        found[place] = (8 * near - far) / (12 * STEP)
-    return found
+        array[place] = (8 * near - far) / (12 * STEP)
+    return array
 
 
 # The command
@@ -245,8 +245,8 @@ def run(options: SimpleNamespace) -> int:
 
 def _as_json(result: Result) -> dict[str, Any]:
     # Not asdict(result): it makes nonsense of a Counter.
-    found = {name: getattr(result, name) for name in Result.__dataclass_fields__}
-    return {**found, "bound": BOUND, "differences": [*map(asdict, result.differences)]}
+    by_name = {name: getattr(result, name) for name in Result.__dataclass_fields__}
+    return {**by_name, "bound": BOUND, "differences": [*map(asdict, result.differences)]}
 
 
 def _print(console: Console, result: Result) -> None:

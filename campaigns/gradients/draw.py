@@ -77,10 +77,10 @@ def draw(seed: int, case: int) -> SmoothProgram:
     values: dict[int, Array] = dict(enumerate(operands))
     steps: list[Step] = []
     for _ in range(rng.randint(1, MOST_STEPS)):
-        found = _step(rng, numbers, values, operands)
-        if found is None:
+        drawn = _step(rng, numbers, values, operands)
+        if drawn is None:
             break
-        step, value = found
+        step, value = drawn
         values[_FIRST + len(steps)] = value
         steps.append(step)
     return _finished(rng, operands, steps, values)
@@ -101,23 +101,23 @@ def _finished(
     def place(arg: int) -> int:
         return int(number(arg))
 
-    made: list[Step] = []
+    entries: list[Step] = []
     for step in steps:
         match step:
             case Element(op, args, options):
-                made.append(Element(op, tuple(map(number, args)), options))
+                entries.append(Element(op, tuple(map(number, args)), options))
             case Reduction(op, arg, axis, keepdims):
-                made.append(Reduction(op, place(arg), axis, keepdims))
+                entries.append(Reduction(op, place(arg), axis, keepdims))
             case Turn(arg, order, new):
-                made.append(Turn(place(arg), order, new))
-    read = {arg for step in made for arg in _read(step)}
-    count = len(operands) + len(made)
+                entries.append(Turn(place(arg), order, new))
+    read = {arg for step in entries for arg in _read(step)}
+    count = len(operands) + len(entries)
     # All that nobody reads is a result, so that gradients come from everywhere.
     outputs = [k for k in range(len(operands), count) if k not in read] or [count - 1]
     floats = [place(k) for k, value in values.items() if value.dtype == np.float64]
     while rng.random() < 0.2:
         outputs.append(rng.choice(floats))
-    return SmoothProgram(tuple(operands), tuple(made), tuple(outputs))
+    return SmoothProgram(tuple(operands), tuple(entries), tuple(outputs))
 
 
 def _read(step: Step) -> tuple[Argument, ...]:

@@ -17,8 +17,8 @@ def functions(torch: Any) -> Mapping[str, Callable[..., Any]]:
     where = torch.where
 
     def copied(name: str) -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(torch, name)
-        return found
+        function: Callable[..., Any] = getattr(torch, name)
+        return function
 
     def clip(x: Any, low: Any, high: Any) -> Any:
         return torch.clip(x, low, high)

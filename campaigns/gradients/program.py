@@ -105,8 +105,8 @@ def source(program: SmoothProgram) -> str:
 def _written(step: Step, names: Sequence[str]) -> str:
     match step:
         case Element(op, args, options):
-            said = [names[arg] if isinstance(arg, int) else repr(arg) for arg in args]
-            return f"zs.{op}({', '.join([*said, *(f'{k}={v!r}' for k, v in options)])})"
+            listed = [names[arg] if isinstance(arg, int) else repr(arg) for arg in args]
+            return f"zs.{op}({', '.join([*listed, *(f'{k}={v!r}' for k, v in options)])})"
         case Reduction(op, arg, axis, keepdims):
             return f"zs.{op}({names[arg]}, axis={axis}, keepdims={keepdims})"
         case Turn(arg, order, new):

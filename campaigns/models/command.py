@@ -71,12 +71,12 @@ def run(
         with Progress(console=errors, disable=hidden) as progress:
             task = progress.add_task("models", total=len(files) * len(chosen))
             for file in files:
-                made = (
+                measured = (
                     _apart(file, chosen, pythons, batch_axis)
                     if apart
                     else iter(measure(file, chosen, pythons=pythons, batch_axis=batch_axis))
                 )
-                for pair in made:
+                for pair in measured:
                     pairs.append(pair)
                     progress.advance(task)
     except KeyboardInterrupt:
@@ -104,10 +104,10 @@ def _apart(
         pair = Pair(str(file), "", engine)
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-            said = json.loads(done.stdout)["pairs"][0]
+            document = json.loads(done.stdout)["pairs"][0]
             for computed in ("broadcasts", "ok"):
-                del said[computed]
-            pair = Pair(**said)
+                del document[computed]
+            pair = Pair(**document)
         except subprocess.TimeoutExpired:
             pair.faults["all"] = f"no answer within {SECONDS:.0f} s"
         except (ValueError, LookupError):
@@ -136,14 +136,14 @@ def print_pairs(console: Console, pairs: Sequence[Pair]) -> None:
     ]
     for pair in pairs:
         name = f"{Path(pair.file).name} on {pair.target}"
-        lines += [f"WRONG SAME {name}: {said}" for said in pair.wrong_same]
-        lines += [f"WRONG REWRITE {name}: {said}" for said in pair.wrong_rewrites]
-        lines += [f"FAULT {name}: {step}: {said}" for step, said in pair.faults.items()]
+        lines += [f"WRONG SAME {name}: {message}" for message in pair.wrong_same]
+        lines += [f"WRONG REWRITE {name}: {message}" for message in pair.wrong_rewrites]
+        lines += [f"FAULT {name}: {step}: {message}" for step, message in pair.faults.items()]
     reasons: dict[str, list[str]] = {}
     for pair in pairs:
-        for step, said in pair.missing.items():
+        for step, message in pair.missing.items():
             # Of one reason once, with what it holds of.
-            words = f"{step}: {said.replace(pair.file, 'the file')}"
+            words = f"{step}: {message.replace(pair.file, 'the file')}"
             reasons.setdefault(words, []).append(f"{Path(pair.file).name} on {pair.target}")
     for words, where in reasons.items():
         more = f" and {len(where) - 1} more" if len(where) > 1 else ""

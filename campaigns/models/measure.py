@@ -101,16 +101,16 @@ def light_models() -> list[Path]:
 def files_in(places: Iterable[str | Path]) -> list[Path]:
     """Model files: those that are named, and those in folders, at any depth."""
     suffixes = tuple(suffix for row in FORMATS.values() for suffix in row.suffixes)
-    found: list[Path] = []
+    entries: list[Path] = []
     for place in map(Path, places):
         if place.is_dir():
             inside = (file for file in place.rglob("*") if file.name.lower().endswith(suffixes))
-            found += sorted(inside)
+            entries += sorted(inside)
         elif place.is_file():
-            found.append(place)
+            entries.append(place)
         else:
             raise BadInput(f"{place}: no such file or folder")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(entries))
 
 
 def measure(
@@ -187,17 +187,17 @@ class _Work:
         if engine is None:
             self.pair.missing["whole"] = f"nothing here runs whole files of {row.name}"
             return
-        found = self._step("whole", lambda: self._whole(engine, goal))
-        if found is None:
+        report = self._step("whole", lambda: self._whole(engine, goal))
+        if report is None:
             return
-        self.pair.whole = " ".join(sorted({check.outcome for check in found.checks}))
-        said = "; ".join(check.detail for check in found.checks if check.outcome in AGAINST)
-        if not said:
+        self.pair.whole = " ".join(sorted({check.outcome for check in report.checks}))
+        details = "; ".join(check.detail for check in report.checks if check.outcome in AGAINST)
+        if not details:
             return
         # An engine may refuse the model itself, or compute it so that it differs everywhere.
         own = self._step("whole", lambda: self._whole(engine, self.file))
         if own is not None and all(check.outcome is Outcome.AGREES for check in own.checks):
-            self.pair.wrong_rewrites.append(f"the whole file on {engine}: {said}")
+            self.pair.wrong_rewrites.append(f"the whole file on {engine}: {details}")
         elif own is not None:
             self.pair.whole += " as the model"
 

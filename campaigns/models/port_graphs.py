@@ -76,7 +76,7 @@ class _Maker:
 
         shape, dtype = self.known[so_far]
         op = self._op(dtype)
-        made = f"t{len(self.nodes)}"
+        tensor = f"t{len(self.nodes)}"
         attributes: dict[str, Any] = {}
         if op == "Where":
             names = [so_far, self.tensor(self.dtype), self.tensor(self.dtype)]
@@ -102,9 +102,9 @@ class _Maker:
             result = np.broadcast_shapes(*(self.known[name][0] for name in names))
         kind = "bool" if op in _COMPARISONS else self.dtype if op == "Where" else dtype
         name = f"n{len(self.nodes)}" if self.rng.random() < 0.8 else ""
-        self.nodes.append(helper.make_node(op, names, [made], name=name, **attributes))
-        self.known[made] = (result, kind)
-        return made
+        self.nodes.append(helper.make_node(op, names, [tensor], name=name, **attributes))
+        self.known[tensor] = (result, kind)
+        return tensor
 
     def _op(self, dtype: str) -> str:
         rng = self.rng
@@ -169,8 +169,8 @@ def random_model(seed: int, turn: int) -> onnx.ModelProto:
     maker.inputs["x0"] = maker.known["x0"] = (shape, dtype)
     for _ in range(int(rng.integers(1, 9))):
         so_far = maker.add(so_far)
-    made = [node.output[0] for node in maker.nodes]
-    outputs = [name for name in made[:-1] if rng.random() < 0.2] + [so_far]
+    listed = [node.output[0] for node in maker.nodes]
+    outputs = [name for name in listed[:-1] if rng.random() < 0.2] + [so_far]
 
     def info(name: str, shape: Shape, kind: str) -> Any:
         return helper.make_tensor_value_info(

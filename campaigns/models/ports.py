@@ -110,16 +110,16 @@ def _port_all(file: Path, turn: int, tallies: Sequence[PortTally] | Any) -> None
     before, runtime = _executed(file, inputs), _run(file, inputs)
     for tally in tallies:
         name = f"graph {turn} on {tally.target}"
-        made = file.with_name("ported.onnx")
-        made.unlink(missing_ok=True)
+        path = file.with_name("ported.onnx")
+        path.unlink(missing_ok=True)
         try:
-            _port_one(file, made, tally)
-            if not made.exists():
+            _port_one(file, path, tally)
+            if not path.exists():
                 continue
-            told = _differs(before, _executed(made, inputs), exact=True)
+            told = _differs(before, _executed(path, inputs), exact=True)
             if not told:
                 half = any(array.dtype == np.float16 for array in inputs.values())
-                told = _differs(runtime, _run(made, inputs), exact=False, half=half)
+                told = _differs(runtime, _run(path, inputs), exact=False, half=half)
                 told = told and f"ONNX Runtime: {told}"
             if told:
                 tally.wrong.append(f"{name}: {told}")
@@ -129,19 +129,19 @@ def _port_all(file: Path, turn: int, tallies: Sequence[PortTally] | Any) -> None
             tally.wrong.append(f"{name}: {type(error).__name__}: {error}")
 
 
-def _port_one(file: Path, made: Path, tally: PortTally) -> None:
+def _port_one(file: Path, path: Path, tally: PortTally) -> None:
     """Ports once and once more; the second time must change nothing."""
     from zerostride.models.port import port
 
     start = time.perf_counter()
-    report = port(file, tally.target, made)
+    report = port(file, tally.target, path)
     tally.seconds += time.perf_counter() - start
     tally.graphs += 1
     tally.findings += sum(finding.verdict != "same" for finding in report.before)
     tally.rewrites.update(change.by for change in report.changes)
     _count_left(report, tally)
     if report.changes:
-        again = port(made, tally.target, made.with_name("again.onnx"))
+        again = port(path, tally.target, path.with_name("again.onnx"))
         if again.changes:
             tally.wrong.append(f"{file.name}: a second port changes {again.changes[0].words}")
 
@@ -161,16 +161,16 @@ def _inputs(file: Path, turn: int) -> Arrays:
     from zerostride.models.formats import read_model
 
     rng = np.random.default_rng(turn)
-    made = {}
+    table = {}
     for value in read_model(file).inputs:
         shape = tuple(size for size in value.shape or () if isinstance(size, int))
         kind = np.dtype(value.dtype or "float32")
         if kind.kind == "f":
-            made[value.name] = np.asarray(rng.standard_normal(shape)).astype(kind)
+            table[value.name] = np.asarray(rng.standard_normal(shape)).astype(kind)
         else:
-            made[value.name] = np.asarray(rng.integers(0, 2 if kind.kind == "b" else 7, shape))
-            made[value.name] = made[value.name].astype(kind)
-    return made
+            table[value.name] = np.asarray(rng.integers(0, 2 if kind.kind == "b" else 7, shape))
+            table[value.name] = table[value.name].astype(kind)
+    return table
 
 
 def _executed(file: Path, inputs: Arrays) -> Arrays:

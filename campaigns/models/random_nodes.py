@@ -74,10 +74,10 @@ def smaller(rng: Rng, shape: Shape) -> Shape:
 def broadcastable(rng: Rng, count: int, most: int = 5) -> tuple[Shape, ...]:
     """Shapes that broadcast together, now and then all but."""
     shape = whole_shape(rng, 0, most)
-    made = [shape if rng.random() < 0.4 else smaller(rng, shape) for _ in range(count)]
+    listed = [shape if rng.random() < 0.4 else smaller(rng, shape) for _ in range(count)]
     if rng.random() < 0.05:
-        made[-1] = whole_shape(rng, 0, 3)
-    return tuple(made)
+        listed[-1] = whole_shape(rng, 0, 3)
+    return tuple(listed)
 
 
 def _weights(rng: Rng, count: int) -> tuple[Any, ...]:
@@ -95,8 +95,8 @@ def _weights(rng: Rng, count: int) -> tuple[Any, ...]:
 def _elementwise(count: int, **attributes: Sequence[Any]) -> Callable[[Rng, str], Drawn]:
     def draw(rng: Rng, op: str) -> Drawn:
         many = int(rng.integers(2, 5)) if count == 0 else count
-        said = {name: _pick(rng, values) for name, values in attributes.items()}
-        return Drawn(op, broadcastable(rng, many), _weights(rng, many), said)
+        by_name = {name: _pick(rng, values) for name, values in attributes.items()}
+        return Drawn(op, broadcastable(rng, many), _weights(rng, many), by_name)
 
     return draw
 
@@ -146,8 +146,8 @@ def _channels(count: int, groups: bool = False) -> Callable[[Rng, str], Drawn]:
         data = whole_shape(rng, 2 if op == "BatchNormalization" else 3)
         vectors = [(data[1],)] * count
         divisors = [n for n in range(1, data[1] + 1) if data[1] % n == 0]
-        said = {"num_groups": _pick(rng, divisors)} if groups else {}
-        return Drawn(op, (data, *vectors), (None, *[True] * count), said)
+        attributes = {"num_groups": _pick(rng, divisors)} if groups else {}
+        return Drawn(op, (data, *vectors), (None, *[True] * count), attributes)
 
     return draw
 
@@ -159,9 +159,9 @@ def _trailing(count: int) -> Callable[[Rng, str], Drawn]:
         scale = data[-kept:]
         if rng.random() < 0.3:
             scale = smaller(rng, scale)
-        said = {"axis": -kept if rng.random() < 0.7 else len(data) - kept}
+        attributes = {"axis": -kept if rng.random() < 0.7 else len(data) - kept}
         fixed = True if rng.random() < 0.8 else None
-        return Drawn(op, (data, *[scale] * count), (None, *[fixed] * count), said)
+        return Drawn(op, (data, *[scale] * count), (None, *[fixed] * count), attributes)
 
     return draw
 
@@ -170,8 +170,8 @@ def _per_axis(rng: Rng, op: str) -> Drawn:
     data = whole_shape(rng, 1)
     axis = int(rng.integers(-len(data), len(data)))
     scale: Shape = (data[axis],) if rng.random() < 0.6 else ()
-    said = {} if scale == () else {"axis": axis}
-    return Drawn(op, (data, scale, scale), (None, True, True), said)
+    attributes = {} if scale == () else {"axis": axis}
+    return Drawn(op, (data, scale, scale), (None, True, True), attributes)
 
 
 _BINARY = (
@@ -215,11 +215,11 @@ def onnx_file(folder: Path, rng: Rng, nodes: int, name: str = "model") -> Path:
     from onnx import defs, helper, numpy_helper
 
     opset = int(_pick(rng, _ONNX_SETS))
-    made: list[Any] = []
+    entries: list[Any] = []
     inputs: list[Any] = []
     weights: list[Any] = []
     outputs: list[Any] = []
-    while len(made) < nodes:
+    while len(entries) < nodes:
         op = str(_pick(rng, tuple(_ONNX)))
         try:
             schema = defs.get_schema(op, opset)
@@ -240,7 +240,7 @@ def onnx_file(folder: Path, rng: Rng, nodes: int, name: str = "model") -> Path:
                 attributes["axis"] = int(rng.integers(0, max(1, len(drawn.shapes[0]))))
         if op == "Mod" and any(chosen[t].startswith("float") for t in chosen):
             attributes["fmod"] = 1
-        where = len(made)
+        where = len(entries)
         names = []
         for k, shape in enumerate(drawn.shapes):
             formal = schema.inputs[min(k, len(schema.inputs) - 1)]
@@ -253,9 +253,9 @@ def onnx_file(folder: Path, rng: Rng, nodes: int, name: str = "model") -> Path:
             else:
                 array = np.ones(shape, dtype) if numbers is True else numbers
                 weights.append(numpy_helper.from_array(array, names[-1]))
-        made.append(helper.make_node(op, names, [f"n{where}.y"], name=f"n{where}", **attributes))
+        entries.append(helper.make_node(op, names, [f"n{where}.y"], name=f"n{where}", **attributes))
         outputs.append(helper.make_empty_tensor_value_info(f"n{where}.y"))
-    graph = helper.make_graph(made, "verdicts", inputs, outputs, weights)
+    graph = helper.make_graph(entries, "verdicts", inputs, outputs, weights)
     ids = [helper.make_opsetid("", opset)]
     model = helper.make_model(graph, opset_imports=ids, ir_version=_IR_VERSION)
     path = folder / f"{name}.onnx"
@@ -287,11 +287,11 @@ _OV_SETS |= {"GroupNormalization": 12}
 def _ruled(rng: Rng, count: int, modes: Sequence[str]) -> tuple[tuple[Shape, ...], dict[str, Any]]:
     """Operands that a mode of broadcasting takes, and the mode as an IR has it."""
     mode = str(_pick(rng, modes))
-    said: dict[str, Any] = {} if mode == "left out" else {"auto_broadcast": mode}
+    table: dict[str, Any] = {} if mode == "left out" else {"auto_broadcast": mode}
     if mode in ("none", "explicit"):
-        return (whole_shape(rng),) * count, said
+        return (whole_shape(rng),) * count, table
     if mode != "pdpd":
-        return broadcastable(rng, count), said
+        return broadcastable(rng, count), table
     data = whole_shape(rng)
     start = int(rng.integers(len(data) + 1))
     stop = int(rng.integers(start, len(data) + 1))
@@ -299,8 +299,8 @@ def _ruled(rng: Rng, count: int, modes: Sequence[str]) -> tuple[tuple[Shape, ...
     axis = -1 if rng.random() < 0.3 else start
     if rng.random() < 0.8:
         name = "auto_broadcast.auto_broadcast_axis" if rng.random() < 0.8 else "axis"
-        said[name] = axis
-    return (data, *[second] * (count - 1)), said
+        table[name] = axis
+    return (data, *[second] * (count - 1)), table
 
 
 _MODES = ("numpy", "numpy", "left out", "none", "explicit", "pdpd", "pdpd", "pdpd", "NUMPY")
@@ -319,9 +319,9 @@ def _ir_broadcast(rng: Rng) -> tuple[Drawn, int]:
     elif mode == "bidirectional" and rng.random() < 0.5:
         target = smaller(rng, target)
     numbers = [np.array(target, np.int64), *more]
-    said = {} if mode == "numpy" and rng.random() < 0.5 else {"mode": mode}
+    attributes = {} if mode == "numpy" and rng.random() < 0.5 else {"mode": mode}
     shapes = (data, *(array.shape for array in numbers))
-    return Drawn("Broadcast", shapes, (None, *numbers), said), version
+    return Drawn("Broadcast", shapes, (None, *numbers), attributes), version
 
 
 def ir_file(folder: Path, rng: Rng, nodes: int, name: str = "model") -> Path:
@@ -348,18 +348,18 @@ def _ir_layer(net: Writer, rng: Rng, op: str, name: str) -> None:
     elif op in (*_OV_OTHERS[1:3], *_OV_OTHERS[4:]):
         dtype = str(_pick(rng, ("float32", "float16")))
     if op in _OV_BINARY:
-        shapes, said = _ruled(rng, 2, _MODES)
-        drawn = Drawn(op, shapes, _weights(rng, 2), said)
+        shapes, attributes = _ruled(rng, 2, _MODES)
+        drawn = Drawn(op, shapes, _weights(rng, 2), attributes)
     elif op == "Select":
-        shapes, said = _ruled(rng, 3, _MODES)
-        if said.get("auto_broadcast") == "pdpd":
+        shapes, attributes = _ruled(rng, 3, _MODES)
+        if attributes.get("auto_broadcast") == "pdpd":
             shapes = (shapes[1], shapes[0], shapes[2])
-        drawn = Drawn(op, shapes, (None,) * 3, said)
+        drawn = Drawn(op, shapes, (None,) * 3, attributes)
     elif op == "FakeQuantize":
         data = whole_shape(rng)
         limits = [smaller(rng, data)] * 4
-        said = {"levels": int(_pick(rng, (2, 16, 256))), "auto_broadcast": "numpy"}
-        drawn = Drawn(op, (data, *limits), (None, *[True] * 4), said)
+        attributes = {"levels": int(_pick(rng, (2, 16, 256))), "auto_broadcast": "numpy"}
+        drawn = Drawn(op, (data, *limits), (None, *[True] * 4), attributes)
     elif op == "PRelu":
         drawn = _prelu(rng, op)
     elif op == "Broadcast":
@@ -417,12 +417,12 @@ class _Net:
         return name
 
     def layer(
-        self, kind: str, name: str, inputs: Sequence[str], said: str, counts: Sequence[int] = ()
+        self, kind: str, name: str, inputs: Sequence[str], words: str, counts: Sequence[int] = ()
     ) -> None:
         """A layer of one output, and its weights."""
         self.blobs += 1
         heads = f"{kind} {name} {len(inputs)} 1 {' '.join(inputs)} {name}.y"
-        self.lines.append(f"{heads} {said}")
+        self.lines.append(f"{heads} {words}")
         self.weights += [np.ones(count, "<f4").tobytes() for count in counts]
 
 
@@ -465,7 +465,7 @@ def _ncnn_layer(net: _Net, rng: Rng, name: str) -> None:
         blob = [net.source(f"{name}.x0", data)]
         single = rng.random() < 0.3
         last = data[-1] if len(data) < 3 or rng.random() < 0.7 else data[-1] * data[-2]
-        said, counts = {
+        parameters, counts = {
             "PReLU": (f"0={1 if single else channels}", (1 if single else channels,)),
             "Scale": (f"0={channels}", (channels,)),
             "Bias": (f"0={channels}", (channels,)),
@@ -475,7 +475,7 @@ def _ncnn_layer(net: _Net, rng: Rng, name: str) -> None:
             "LayerNorm": (f"0={last}", (last,) * 2),
             "RMSNorm": (f"0={last}", (last,)),
         }[kind]
-        net.layer(kind, name, blob, said, counts)
+        net.layer(kind, name, blob, parameters, counts)
 
 
 #: Format to what writes a file of it.

@@ -151,19 +151,19 @@ def run(
         print(f"error: no such format: {', '.join(unknown)}", file=sys.stderr)
         return 2
     chosen, asked = tuple(formats or FORMATS), tuple(engines or targets())
-    found: dict[tuple[str, str], VerdictTally] = {}
+    table: dict[tuple[str, str], VerdictTally] = {}
     with progress("nodes", nodes * len(chosen) * len(asked), as_json) as advance:
         for name in chosen:
             for count, tally in measure(name, asked, nodes, seed, pythons):
-                found[name, tally.engine] = tally
+                table[name, tally.engine] = tally
                 advance(count)
     if as_json:
-        print(json.dumps([tally.as_dict() for tally in found.values()], indent=1))
+        print(json.dumps([tally.as_dict() for tally in table.values()], indent=1))
     else:
-        _print(found.values())
-    if all(tally.missing for tally in found.values()):
+        _print(table.values())
+    if all(tally.missing for tally in table.values()):
         return 2
-    return 1 if any(tally.contradictions for tally in found.values()) else 0
+    return 1 if any(tally.contradictions for tally in table.values()) else 0
 
 
 def _print(tallies: Any) -> None:

@@ -38,18 +38,18 @@ def bfloat16() -> np.dtype[Any] | None:
         import ml_dtypes
     except ImportError:
         return None
-    found: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-    return found
+    array: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return array
 
 
 @functools.cache
 def dtype_of(name: str) -> np.dtype[Any]:
     """A dtype by name: NumPy's, with a byte order if need be, or "bfloat16"."""
     if name == "bfloat16":
-        found = bfloat16()
-        if found is None:
+        dtype = bfloat16()
+        if dtype is None:
             raise TypeError("bfloat16 needs ml_dtypes")
-        return found
+        return dtype
     return np.dtype(name)
 
 
@@ -135,15 +135,15 @@ class Memory:
 
     def make(self) -> Bytes:
         """New memory with these contents."""
-        made = np.empty(self.size, np.uint8)
-        made[: self.lead] = 0
+        array = np.empty(self.size, np.uint8)
+        array[: self.lead] = 0
         source = bank(self.dtype, self.style)
         at, begin = self.lead, self.start * dtype_of(self.dtype).itemsize
         while at < self.size:
             piece = source[begin : begin + self.size - at]
-            made[at : at + piece.size] = piece
+            array[at : at + piece.size] = piece
             at, begin = at + piece.size, 0
-        return made
+        return array
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +231,8 @@ class CallArrays:
         operands = [as_operand(operand, k) for k, operand in enumerate(self.operands)]
         operands += list(op.parameters.values())[len(operands) - op.tensors :]
         name = self.op if "engine" in options else None
-        made = plan(*map(shape_of, operands), op=name, **options)
-        return compute(op, made, operands, self.out, dtype)
+        result = plan(*map(shape_of, operands), op=name, **options)
+        return compute(op, result, operands, self.out, dtype)
 
 
 # As code

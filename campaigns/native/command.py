@@ -60,8 +60,8 @@ Functions = Callable[[str], Callable[..., Any]]
 
 def public(op: str) -> Callable[..., Any]:
     """The public function of an op."""
-    found: Callable[..., Any] = getattr(functions, op, None) or getattr(unary, op)
-    return found
+    function: Callable[..., Any] = getattr(functions, op, None) or getattr(unary, op)
+    return function
 
 
 def judge_all(

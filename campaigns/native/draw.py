@@ -153,13 +153,13 @@ def _operand_dtypes(rng: random.Random, op: str, count: int) -> list[str]:
         names, weights = _integers(), (1.0,) * len(_integers())
     first = rng.choices(names, weights)[0]
     if rng.random() < 0.75:
-        made = [first] * count
+        dtypes = [first] * count
     else:
-        made = [first, *rng.choices(names, weights, k=count - 1)]
-        rng.shuffle(made)
+        dtypes = [first, *rng.choices(names, weights, k=count - 1)]
+        rng.shuffle(dtypes)
     if op == "where" and rng.random() < 0.85:
-        made[0] = "bool"
-    return made
+        dtypes[0] = "bool"
+    return dtypes
 
 
 def number(rng: random.Random, dtype: str) -> Number:
@@ -404,7 +404,7 @@ def _result_dtype(op: str, dtypes: tuple[str, ...], dtype: str | None) -> str | 
     if any(name in _ODD for name in kinds) or dtype in _ODD:
         return dtypes[-1]
     try:
-        found = resolve(row, kinds, dtype)
+        row_dtypes = resolve(row, kinds, dtype)
     except TypeError:
-        found = None
-    return None if found is None else found[-1]
+        row_dtypes = None
+    return None if row_dtypes is None else row_dtypes[-1]

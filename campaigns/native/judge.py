@@ -241,9 +241,9 @@ def _computed_in(call: DrawnCall, dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def _laid_out(call: DrawnCall, shape: Shape) -> list[NDArray[Any]]:
     """Each operand as the elements of the result see it."""
-    made = call.make()
-    laid = plan(*map(np.shape, made.operands), **_rule(call))
-    views = [laid.view(k, np.asarray(operand)) for k, operand in enumerate(made.operands)]
+    arrays = call.make()
+    laid = plan(*map(np.shape, arrays.operands), **_rule(call))
+    views = [laid.view(k, np.asarray(operand)) for k, operand in enumerate(arrays.operands)]
     return [np.broadcast_to(view, shape).reshape(-1) for view in views]
 
 
@@ -315,18 +315,18 @@ def _place(values: NDArray[Any]) -> NDArray[np.longdouble]:
 
 def _in_more_digits(call: DrawnCall, dtype: np.dtype[Any], shape: Shape) -> NDArray[Any] | None:
     """The reference's result from operands with more digits, rounded, or None."""
-    made = call.make()
+    arrays = call.make()
     wide = dtype_of(_WIDER[dtype.name])
     with np.errstate(all="ignore"):
         operands = [
             operand
             if isinstance(operand, (int, float, complex))
             else _widened(operand, dtype, wide)
-            for operand in made.operands
+            for operand in arrays.operands
         ]
-        options = {name: value for name, value in made.options.items() if name != "dtype"}
+        options = {name: value for name, value in arrays.options.items() if name != "dtype"}
         try:
-            result = CallArrays(made.op, [], operands, None, options).by_reference()
+            result = CallArrays(arrays.op, [], operands, None, options).by_reference()
         except TypeError:
             return None
         return np.broadcast_to(np.asarray(result), shape).astype(dtype).reshape(-1)

@@ -30,8 +30,8 @@ def _tidy(call: DrawnCall) -> DrawnCall:
     """Without memory that nothing lies in."""
     views = [view for view in (*call.operands, call.out) if isinstance(view, View)]
     used = sorted({view.memory for view in views})
-    made = _mapped(call, lambda view: replace(view, memory=used.index(view.memory)))
-    return replace(made, memories=tuple(call.memories[k] for k in used))
+    smaller = _mapped(call, lambda view: replace(view, memory=used.index(view.memory)))
+    return replace(smaller, memories=tuple(call.memories[k] for k in used))
 
 
 def _can_be_made(call: DrawnCall) -> bool:
@@ -44,26 +44,26 @@ def _can_be_made(call: DrawnCall) -> bool:
 
 def _simpler(call: DrawnCall) -> list[DrawnCall]:
     """Each with one thing less."""
-    found = [
+    listed = [
         replace(call, options={key: other for key, other in call.options.items() if key != name})
         for name in call.options
         if not (call.op == "cast" and name == "dtype")
     ]
     if call.out is not None:
-        found.append(replace(call, out=None))
+        listed.append(replace(call, out=None))
     views = [view for view in (*call.operands, call.out) if isinstance(view, View)]
     rank = max((len(view.shape) for view in views), default=0)
     for axis in range(-1, -rank - 1, -1):
         # Axes are counted from the right, as most rules do; elsewhere the call fails otherwise.
-        found.append(_mapped(call, functools.partial(without, axis=axis)))
+        listed.append(_mapped(call, functools.partial(without, axis=axis)))
         longest = max((view.shape[axis] for view in views if -axis <= len(view.shape)), default=1)
         for n in sorted({1, 2, longest // 2, longest - 1}):
             if 0 < n < longest:
-                found.append(_mapped(call, functools.partial(cut, axis=axis, n=n)))
+                listed.append(_mapped(call, functools.partial(cut, axis=axis, n=n)))
     for k, operand in enumerate(call.operands):
         if isinstance(operand, View):
-            found += _plainer(call, k, operand)
-    return [simpler for simpler in found if simpler != call]
+            listed += _plainer(call, k, operand)
+    return [simpler for simpler in listed if simpler != call]
 
 
 def _mapped(call: DrawnCall, change: Callable[[View], View]) -> DrawnCall:
@@ -101,13 +101,13 @@ def _plainer(call: DrawnCall, k: int, view: View) -> list[DrawnCall]:
     elements = int(np.prod(view.shape, dtype=object)) if view.shape else 1
     own = Memory(size * elements, view.dtype, "small", 0)
     plain = View(len(call.memories), view.dtype, 0, view.shape, contiguous(view.shape, size))
-    made = [call.memories[view.memory].style, "plain"]
+    styles = [call.memories[view.memory].style, "plain"]
     return [
         replace(
             call,
             memories=(*call.memories, replace(own, style=style)),
             operands=(*call.operands[:k], plain, *call.operands[k + 1 :]),
         )
-        for style in made
+        for style in styles
         if call.memories[view.memory] != replace(own, style=style)
     ]

@@ -250,11 +250,11 @@ def executed(model: Model) -> Iterator[tuple[dict[str, int], dict[str, tuple[int
 
 def _ranks(model: Model, runs: Sequence[Any], answers: Iterable[Shapes]) -> dict[str, int]:
     """Every tensor's rank as it was run, or as somebody says it."""
-    found: dict[str, int] = {}
+    table: dict[str, int] = {}
     for shapes in (*(shapes for _, shapes in runs), *answers):
         for name, shape in shapes.items():
-            found.setdefault(name, len(shape))
-    return {name: found.get(name, 0) for name in model.tensors}
+            table.setdefault(name, len(shape))
+    return {name: table.get(name, 0) for name in model.tensors}
 
 
 def count(
@@ -321,7 +321,7 @@ def installed() -> dict[str, Callable[[Model], Shapes]]:
     importlib.import_module(
         "zerostride.models.formats.onnx.reader"
     )  # here, since what follows is timed
-    found: dict[str, Callable[[Model], Shapes]] = {ZEROSTRIDE: zerostride_shapes}
+    table: dict[str, Callable[[Model], Shapes]] = {ZEROSTRIDE: zerostride_shapes}
     for names, module in (
         ({"openvino": openvino_shapes}, "openvino"),
         ({"onnx": onnx_shapes}, "onnx.shape_inference"),
@@ -335,22 +335,22 @@ def installed() -> dict[str, Callable[[Model], Shapes]]:
     ):
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
-            found |= names
-    return found
+            table |= names
+    return table
 
 
 def zerostride_shapes(model: Model) -> Shapes:
     """This package's `flow`."""
     from zerostride.models.formats.onnx.reader import read_onnx
 
-    found = flow(read_onnx(model.path))
+    sizes = flow(read_onnx(model.path))
     wanted, names = set(model.tensors), frozenset(model.names)
     shapes: dict[str, tuple[Claim, ...]] = {}
-    for node in found.graph.nodes:
+    for node in sizes.graph.nodes:
         if node.scope:
             continue
         for value in node.outputs:
-            shape = found.shape_of(value)
+            shape = sizes.shape_of(value)
             if shape is not None and value.name in wanted:
                 shapes[value.name] = tuple(_dim_claim(dim(size), names) for size in shape)
     return shapes
@@ -414,22 +414,22 @@ def onnx_shapes(model: Model) -> Shapes:
     """onnx's own inference, with data propagation."""
     onnx: Any = importlib.import_module("onnx")
     inference: Any = importlib.import_module("onnx.shape_inference")
-    found = inference.infer_shapes(onnx.load(model.path), data_prop=True)
-    return _of_graph(found, model)
+    array = inference.infer_shapes(onnx.load(model.path), data_prop=True)
+    return _of_graph(array, model)
 
 
 def symbolic_shapes(model: Model, auto_merge: bool = False) -> Shapes:
     """ONNX Runtime's symbolic shape inference, what it has found where it gives up too."""
     onnx: Any = importlib.import_module("onnx")
     with quiet():
-        found = infer_symbolic(onnx.load(model.path), auto_merge=auto_merge)
-    return _of_graph(found, model)
+        model_shapes = infer_symbolic(onnx.load(model.path), auto_merge=auto_merge)
+    return _of_graph(model_shapes, model)
 
 
-def _of_graph(found: Any, model: Model) -> Shapes:
+def _of_graph(proto: Any, model: Model) -> Shapes:
     names = frozenset(model.names)
     shapes: dict[str, tuple[Claim, ...]] = {}
-    for entry in (*found.graph.value_info, *found.graph.output):
+    for entry in (*proto.graph.value_info, *proto.graph.output):
         tensor = entry.type.tensor_type
         if entry.type.HasField("tensor_type") and tensor.HasField("shape"):
             shapes[entry.name] = tuple(

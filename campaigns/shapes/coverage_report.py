@@ -27,19 +27,19 @@ def run(paths: Sequence[str], as_json: bool) -> int:
     """
     try:
         tools = installed()
-        found = [cover(path, tools, zerostride_needs) for path in paths]
+        covered = [cover(path, tools, zerostride_needs) for path in paths]
     except (BadInput, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     if as_json:
-        models = [coverage.to_json() for coverage in found]
-        print(json.dumps({"ok": all(c.ok for c in found), "models": models}, indent=1))
+        models = [coverage.to_json() for coverage in covered]
+        print(json.dumps({"ok": all(c.ok for c in covered), "models": models}, indent=1))
     else:
         console = Console()
         console = console if console.is_terminal else Console(width=_WIDE)
-        for coverage in found:
+        for coverage in covered:
             print_coverage(console, coverage)
-    return 0 if all(coverage.ok for coverage in found) else 1
+    return 0 if all(coverage.ok for coverage in covered) else 1
 
 
 def print_coverage(console: Console, coverage: Coverage) -> None:

@@ -144,26 +144,26 @@ def _check(
     names = ("data", "target") if asked.to else default_names(2)
     pair = read_shape(first, names[0]), read_shape(second, names[1])
     symbols = tuple(dict.fromkeys(s for shape in pair for size in shape for s in dim(size).symbols))
-    made: Plan | BroadcastError
+    plan: Plan | BroadcastError
     try:
-        made = asked.plan(*pair)
+        plan = asked.plan(*pair)
     except BroadcastError as error:
-        made = error
+        plan = error
     values = _assignments(symbols, VALUES, random_, each)
     report = _Report(asked, first, second, tally)
     seen = []
-    cases = [case.conditions for case in made.cases] if isinstance(made, Plan) else []
+    cases = [case.conditions for case in plan.cases] if isinstance(plan, Plan) else []
     for value in values:
         tally.assignments += 1
-        bound = _against_numbers(asked, pair, made, cases, value, report)
+        bound = _against_numbers(asked, pair, plan, cases, value, report)
         if bound is not None:
             seen.append(bound.shape)
-    if isinstance(made, Plan):
+    if isinstance(plan, Plan):
         tally.plans += 1
         if random_ is None:
-            _tightness(asked, pair, made, symbols, seen, report)
+            _tightness(asked, pair, plan, symbols, seen, report)
         else:
-            _within(made, seen, report)
+            _within(plan, seen, report)
 
 
 def _assignments(
@@ -190,9 +190,9 @@ class _Report:
     second: Sizes
     tally: PlanTally
 
-    def __call__(self, said: str, values: Mapping[Symbol, int] | None = None) -> None:
+    def __call__(self, words: str, values: Mapping[Symbol, int] | None = None) -> None:
         where = f" at {listing(values)}" if values else ""
-        self.tally.exceptions.append(f"{self.asked}: {self.first} {self.second}{where}: {said}")
+        self.tally.exceptions.append(f"{self.asked}: {self.first} {self.second}{where}: {words}")
 
 
 def _numbers(shape: Sequence[Any], values: Mapping[Symbol, int]) -> tuple[int, ...]:
@@ -202,7 +202,7 @@ def _numbers(shape: Sequence[Any], values: Mapping[Symbol, int]) -> tuple[int, .
 def _against_numbers(
     asked: Asked,
     pair: tuple[Any, Any],
-    made: Plan | BroadcastError,
+    answer: Plan | BroadcastError,
     cases: Sequence[Condition],
     values: Mapping[Symbol, int],
     report: _Report,
@@ -213,21 +213,21 @@ def _against_numbers(
     except BroadcastError as error:
         meant = error
     exists = isinstance(meant, Plan)
-    if not isinstance(made, Plan):
+    if not isinstance(answer, Plan):
         if exists:
             report("refused, though there is a plan", values)
         return None
-    if made.open is None:
-        if made != meant:
+    if answer.open is None:
+        if answer != meant:
             report("a plan of numbers that is not the concrete one", values)
-        return made
-    if made.conditions.evaluate(values) is not exists:
-        report(f"the condition {made.conditions} is {not exists}", values)
+        return answer
+    if answer.conditions.evaluate(values) is not exists:
+        report(f"the condition {answer.conditions} is {not exists}", values)
     holding = sum(case.evaluate(values) for case in cases)
     if cases and holding != exists:
         report(f"{holding} cases hold", values)
     try:
-        bound = made.bind({symbol.name: number for symbol, number in values.items()})
+        bound = answer.bind({symbol.name: number for symbol, number in values.items()})
     except BroadcastError as error:
         if isinstance(meant, Plan):
             report(f"not bound: {error.detail}", values)
@@ -247,13 +247,13 @@ def _against_numbers(
 def _tightness(
     asked: Asked,
     pair: tuple[Any, Any],
-    made: Plan,
+    plan: Plan,
     symbols: Sequence[Symbol],
     seen: Sequence[tuple[int, ...]],
     report: _Report,
 ) -> None:
     """Whether each interval is the least one: both ends are taken on, or there is no end."""
-    intervals = [dim(size).interval for size in made.shape]
+    intervals = [dim(size).interval for size in plan.shape]
     last = VALUES[-1]
     if not seen or any(
         high > last if high is not None else max(shape[axis] for shape in seen) < last
@@ -261,9 +261,9 @@ def _tightness(
     ):
         # Small numbers do not reach the end: look further.
         seen = [
-            found.shape
+            value.shape
             for values in _assignments(symbols, WIDER, None, 0)
-            if (found := _concrete(asked, pair, values)) is not None
+            if (value := _concrete(asked, pair, values)) is not None
         ]
     if not seen:
         report("a plan that exists for no numbers")
@@ -285,9 +285,9 @@ def _concrete(asked: Asked, pair: tuple[Any, Any], values: Mapping[Symbol, int])
         return None
 
 
-def _within(made: Plan, seen: Sequence[tuple[int, ...]], report: _Report) -> None:
+def _within(plan: Plan, seen: Sequence[tuple[int, ...]], report: _Report) -> None:
     """Whether every size found lies in its interval."""
-    for axis, size in enumerate(made.shape):
+    for axis, size in enumerate(plan.shape):
         low, high = dim(size).interval
         for shape in seen:
             if (low is not None and shape[axis] < low) or (high is not None and shape[axis] > high):
@@ -340,8 +340,8 @@ def _show(tallies: Mapping[str, PlanTally]) -> None:
             f"{name:<{width}}  {tally.pairs:>9,} {tally.plans:>9,} {tally.assignments:>12,} "
             f"{len(tally.exceptions)}"
         )
-    for said in tallies["all"].exceptions[:20]:
-        print("  " + said)
+    for message in tallies["all"].exceptions[:20]:
+        print("  " + message)
 
 
 __all__ = ["Asked", "PlanTally", "exhaust", "rules", "run_all", "sample"]

@@ -24,10 +24,10 @@ def expression(text: str, names: frozenset[str]) -> Callable[[Values], int] | No
         return None
 
     def value(values: Values) -> int:
-        found = _exact(tree, values)
-        if found.denominator != 1:
+        number = _exact(tree, values)
+        if number.denominator != 1:
             raise ArithmeticError(f"{text} is no whole number")
-        return int(found)
+        return int(number)
 
     return value
 

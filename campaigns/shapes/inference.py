@@ -139,9 +139,9 @@ class Truth:
 
     def determined(self, axis: int, names: frozenset[str]) -> bool:
         """Whether the names' numbers determine the size."""
-        found: dict[tuple[int, ...], int] = {}
+        table: dict[tuple[int, ...], int] = {}
         return all(
-            found.setdefault(tuple(values[n] for n in sorted(names)), shape[axis]) == shape[axis]
+            table.setdefault(tuple(values[n] for n in sorted(names)), shape[axis]) == shape[axis]
             for values, shape in self.rows
         )
 
@@ -268,13 +268,13 @@ def judge(asked: Asked, answer: Answer, *, bounds: bool = True) -> list[Flaw]:
         return [Flaw("rank", f"says nothing, not even the rank, which is {so.rank}")]
     if len(answer) != so.rank:
         return [Flaw("wrong rank", f"says {written(answer)}; the rank is {so.rank}")]
-    found = []
+    entries = []
     for axis, claim in enumerate(answer):
         flaw = _wrong(so, axis, claim) or _loose(so, axis, claim, asked.names, bounds)
         if flaw is not None:
-            said = f"says {written(answer)}; axis {axis} {flaw.words}"
-            found.append(replace(flaw, words=said, axis=axis))
-    return found
+            text = f"says {written(answer)}; axis {axis} {flaw.words}"
+            entries.append(replace(flaw, words=text, axis=axis))
+    return entries
 
 
 def _wrong(so: Truth, axis: int, claim: Claim) -> Flaw | None:
@@ -384,15 +384,15 @@ def measure(
     """Asks every tool every question that it has an op for."""
     tallies = [ToolTally(tool.name) for tool in tools]
     for asked in cases:
-        said: list[tuple[ToolTally, list[Flaw]]] = []
+        entries: list[tuple[ToolTally, list[Flaw]]] = []
         for tool, tally in zip(tools, tallies, strict=True):
             if tool.has(asked):
                 question = told(asked, tool)
                 flaws = judge(question, tool.ask(question), bounds=tool.bounds)
                 tally.add(question, flaws)
-                said.append((tally, flaws))
-        for tally, flaws in said:
-            ahead = [other.tool for other, rest in said if _further(rest, flaws)]
+                entries.append((tally, flaws))
+        for tally, flaws in entries:
+            ahead = [other.tool for other, rest in entries if _further(rest, flaws)]
             if ahead:
                 tally.behind.append(f"{asked}: behind {', '.join(ahead)}: {flaws[0].words}")
         advance()

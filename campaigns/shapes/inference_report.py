@@ -28,15 +28,15 @@ def run(count: int, seed: int, as_json: bool, asked: Sequence[Tool] | None = Non
         0 where this package is never wrong and never looser than another tool; 1 otherwise; 2 if
         no other tool is installed.
     """
-    found = tools() if asked is None else list(asked)
-    if len(found) < 2:
+    chosen = tools() if asked is None else list(asked)
+    if len(chosen) < 2:
         print("error: neither openvino, onnx nor onnxruntime is installed", file=sys.stderr)
         return 2
     cases = list(generate(count, seed))
     errors = Console(stderr=True)
     with Progress(console=errors, disable=as_json or not errors.is_terminal) as progress:
         task = progress.add_task("inference", total=len(cases))
-        tallies = measure(found, cases, lambda: progress.advance(task))
+        tallies = measure(chosen, cases, lambda: progress.advance(task))
     ours = next(tally for tally in tallies if tally.tool == ZEROSTRIDE)
     if as_json:
         print(json.dumps(to_json(tallies, len(cases), seed), indent=1))

@@ -172,11 +172,11 @@ def unknowns(asked: Asked) -> dict[str, tuple[int, int | None]]:
 
 def tools() -> list[Tool]:
     """Every tool that is installed, this package first."""
-    found = [Tool(ZEROSTRIDE, ask_zerostride, bounds=True, ops=frozenset(OPS))]
+    chosen = [Tool(ZEROSTRIDE, ask_zerostride, bounds=True, ops=frozenset(OPS))]
     for make in (_openvino, _onnx, _symbolic, _session):
         with contextlib.suppress(ImportError):
-            found += make()
-    return found
+            chosen += make()
+    return chosen
 
 
 # This package.
@@ -186,13 +186,13 @@ def ask_zerostride(asked: Asked) -> Answer:
     """The shape of the plan."""
     try:
         if asked.op == "broadcast":
-            made = plan_to(*asked.shapes, mode=asked.rule, axes_mapping=asked.axes)
+            result = plan_to(*asked.shapes, mode=asked.rule, axes_mapping=asked.axes)
         else:
             engine = "openvino" if asked.rule == "pdpd" else None
-            made = plan(*asked.shapes, rule=asked.rule, axis=asked.axis, engine=engine)
+            result = plan(*asked.shapes, rule=asked.rule, axis=asked.axis, engine=engine)
     except BroadcastError as error:
         return NotInferred(error.detail)
-    return tuple(_of_dim(dim(size)) for size in made.shape)
+    return tuple(_of_dim(dim(size)) for size in result.shape)
 
 
 def _of_dim(size: Dim) -> Claim:
@@ -281,16 +281,16 @@ def openvino_claim(size: Any, symbols: Mapping[str, Any]) -> Claim:
     high = int(size.get_max_length())
     if low == high:
         return number(low)
-    found = None
+    symbol_name = None
     if size.has_symbol():
         symbol = size.get_symbol()
-        found = next((name for name, given in symbols.items() if given == symbol), None)
+        symbol_name = next((name for name, given in symbols.items() if given == symbol), None)
     ends = (low, None if high < 0 or high >= 2**62 else high)
     text = f"{ends[0]}..{'' if ends[1] is None else ends[1]}" if ends != (0, None) else "?"
-    if found is None:
+    if symbol_name is None:
         return Claim(*ends, text=text)
-    said = found if ends == (0, None) else f"{found} in {text}"
-    return Claim(*ends, lambda values: values[found], said, named=found.isidentifier())
+    label = symbol_name if ends == (0, None) else f"{symbol_name} in {text}"
+    return Claim(*ends, lambda values: values[symbol_name], label, named=symbol_name.isidentifier())
 
 
 # onnx and ONNX Runtime.
@@ -350,10 +350,10 @@ def ask_onnx(asked: Asked, strict: bool) -> Answer:
     """`onnx.shape_inference.infer_shapes`, with data propagation."""
     inference: Any = importlib.import_module("onnx.shape_inference")
     try:
-        found = inference.infer_shapes(onnx_model(asked), True, strict, True)
+        array = inference.infer_shapes(onnx_model(asked), True, strict, True)
     except inference.InferenceError as error:
         return NotInferred(_last_line(error))
-    return _of_output(found, asked.names)
+    return _of_output(array, asked.names)
 
 
 def ask_symbolic(asked: Asked, auto_merge: bool) -> Answer:
@@ -363,12 +363,12 @@ def ask_symbolic(asked: Asked, auto_merge: bool) -> Answer:
     model.CopyFrom(onnx_model(asked))
     with quiet():
         try:
-            found = infer_symbolic(model, auto_merge=auto_merge)
+            inferred = infer_symbolic(model, auto_merge=auto_merge)
         except AssertionError:
             return NotInferred("an assertion")
         except Exception as error:  # noqa: BLE001 - whatever it raises, it has not answered
             return NotInferred(f"{type(error).__name__}: {_last_line(error)}")
-    return _of_output(found, asked.names)
+    return _of_output(inferred, asked.names)
 
 
 def infer_symbolic(model: Any, auto_merge: bool = False) -> Any:
@@ -397,11 +397,11 @@ def ask_session(asked: Asked) -> Answer:
         session = runtime.InferenceSession(model, options, ["CPUExecutionProvider"])
     except Exception as error:  # noqa: BLE001 - its errors have no common class that it exports
         return NotInferred(_last_line(error))
-    found = session.get_outputs()[0].shape
+    outputs = session.get_outputs()[0].shape
     # A session says "no rank" and "rank 0" alike; only one of them is known to exist.
-    if not found and (asked.first or asked.second):
+    if not outputs and (asked.first or asked.second):
         return None
-    return tuple(onnx_claim(size, asked.names) for size in found)
+    return tuple(onnx_claim(size, asked.names) for size in outputs)
 
 
 def _of_output(model: Any, names: frozenset[str]) -> Answer:

@@ -47,13 +47,13 @@ def sizes(names: Sequence[str], row: int) -> dict[str, int]:
 def names_of(proto: Any) -> tuple[str, ...]:
     """The names of sizes that the inputs of a model have, in order."""
     given = {tensor.name for tensor in proto.graph.initializer}
-    found = [
+    listed = [
         size.dim_param
         for entry in proto.graph.input
         if entry.name not in given
         for size in entry.type.tensor_type.shape.dim
     ]
-    return tuple(dict.fromkeys(filter(None, found)))
+    return tuple(dict.fromkeys(filter(None, listed)))
 
 
 def tensors_of(proto: Any) -> tuple[str, ...]:
@@ -90,11 +90,11 @@ def _runs(path: str, first: int) -> Any:
     for row in range(first, len(TRIED)):
         values = sizes(names, row)
         try:
-            found = session.run(list(tensors), _feeds(proto, session, values))
+            outputs = session.run(list(tensors), _feeds(proto, session, values))
         except Exception:  # noqa: BLE001 - sizes that the model does not take
             yield values, None
             continue
-        pairs = zip(tensors, found, strict=True)
+        pairs = zip(tensors, outputs, strict=True)
         yield values, {n: np.shape(value) for n, value in pairs if isinstance(value, np.ndarray)}
 
 

@@ -55,8 +55,8 @@ def test_comparison_finds_a_wrong_result(faulty, words):
     assert any(words in text for _, text in tally.shown)
 
 
-@pytest.mark.parametrize(("own", "found"), [(1, False), (2, True)])
-def test_only_a_librarys_own_functions_may_differ_in_value(own, found):
+@pytest.mark.parametrize(("own", "result"), [(1, False), (2, True)])
+def test_only_a_librarys_own_functions_may_differ_in_value(own, result):
     def function(op, arrays, dtypes, shape):
         return np.broadcast_to(getattr(np, op)(arrays[0].astype(dtypes[0])), shape) + own
 
@@ -69,7 +69,7 @@ def test_only_a_librarys_own_functions_may_differ_in_value(own, found):
     drawn = (case for _, case in cases("numpy", ("float64",), 0, 900, 0, writes=False))
     roots = [case for case in drawn if case.kind == "op" and case.call.op == "sqrt"]
     assert roots
-    assert any(judged(case, row).difference for case in roots) == found
+    assert any(judged(case, row).difference for case in roots) == result
     assert any(judged(case, replace(row, own=())).difference for case in roots)
 
 

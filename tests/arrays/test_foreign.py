@@ -74,8 +74,8 @@ def test_python_numbers_are_weak(make):
 def test_positions_over_no_rows_are_empty(make, name):
     x = make(np.ones((0, 3), np.float32))
     for keepdims, shape in ((False, (0,)), (True, (0, 1))):
-        found = values_of(getattr(zs, name)(x, axis=1, keepdims=keepdims))
-        assert (found.shape, found.dtype) == (shape, np.dtype("int64"))
+        result = values_of(getattr(zs, name)(x, axis=1, keepdims=keepdims))
+        assert (result.shape, result.dtype) == (shape, np.dtype("int64"))
 
 
 @both
@@ -170,12 +170,12 @@ def test_fused_functions_on_a_device_compute_all_nodes():
     fused = zs.fuse(body)
     expected = fused(numpys, weight, scale=3)
     there = [strict.asarray(one, device=ELSEWHERE) for one in (numpys, weight)]
-    found = fused(*there, scale=3)
+    result = fused(*there, scale=3)
     for name, value in expected.items():
-        values = values_of(found[name])
+        values = values_of(result[name])
         assert values.dtype == value.dtype, name
         np.testing.assert_allclose(values, value, rtol=1e-6, err_msg=name)
-    assert found["same"] is not there[0]
+    assert result["same"] is not there[0]
 
 
 # Without copies
@@ -295,9 +295,9 @@ class Unknown:
         return self.array.__dlpack_device__()
 
     def __array_namespace__(self, api_version=None):
-        made = types.SimpleNamespace(**dict.fromkeys(("float64", "int64"), True))
-        made.asarray = Unknown
-        return made
+        namespace = types.SimpleNamespace(**dict.fromkeys(("float64", "int64"), True))
+        namespace.asarray = Unknown
+        return namespace
 
 
 def test_library_without_a_row_uses_the_generic_adapter():
@@ -308,9 +308,9 @@ def test_library_without_a_row_uses_the_generic_adapter():
 
 def test_subclass_of_a_librarys_array_belongs_to_the_library():
     row = find_row(type(strict.asarray(1.0)))
-    made = type("Mine", (type(strict.asarray(1.0)),), {})
+    subclass = type("Mine", (type(strict.asarray(1.0)),), {})
     assert row is not None
-    assert find_row(made) is row
+    assert find_row(subclass) is row
 
 
 def test_numpy_arrays_are_not_foreign():

@@ -65,10 +65,10 @@ def test_every_pair_of_small_shapes_follows_the_algorithm():
     for first, second in itertools.product(shapes, repeat=2):
         expected = shape_of_pair(first, second)
         try:
-            found = zs.plan(first, second).shape
+            plan = zs.plan(first, second).shape
         except zs.BroadcastError:
-            found = None
-        assert found == expected, (first, second)
+            plan = None
+        assert plan == expected, (first, second)
 
 
 # Names

@@ -10,9 +10,9 @@ from pathlib import Path
 
 def peak() -> int:
     """The most bytes that this process has had resident."""
-    found = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
-    assert found is not None
-    return int(found[1]) << 10
+    match = re.search(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    assert match is not None
+    return int(match[1]) << 10
 
 
 def main(elements: int) -> None:

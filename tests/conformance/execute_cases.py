@@ -350,20 +350,20 @@ def windows(op: str) -> Callable[[Rng], Made]:
         groups = int(rng.choice([1, 2]))
         x = floats(rng, (2, 4, *rng.integers(5, 8, rank)))
         size = rng.integers(1, 4, rank).tolist()
-        said: dict[str, Any] = {"strides": rng.integers(1, 3, rank).tolist()}
+        table: dict[str, Any] = {"strides": rng.integers(1, 3, rank).tolist()}
         if rng.integers(2):
-            said["pads"] = [int(rng.integers(0, k)) for k in size * 2]
+            table["pads"] = [int(rng.integers(0, k)) for k in size * 2]
         else:
-            said["auto_pad"] = ("SAME_UPPER", "SAME_LOWER", "VALID")[rng.integers(3)]
+            table["auto_pad"] = ("SAME_UPPER", "SAME_LOWER", "VALID")[rng.integers(3)]
         if op == "Conv":
-            said |= {"group": groups, "dilations": rng.integers(1, 3, rank).tolist()}
-            return said, [x, floats(rng, (6, 4 // groups, *size)), floats(rng, (6,))]
-        said |= {"kernel_shape": size}
-        if "pads" in said:
-            said["ceil_mode"] = int(rng.integers(2))
+            table |= {"group": groups, "dilations": rng.integers(1, 3, rank).tolist()}
+            return table, [x, floats(rng, (6, 4 // groups, *size)), floats(rng, (6,))]
+        table |= {"kernel_shape": size}
+        if "pads" in table:
+            table["ceil_mode"] = int(rng.integers(2))
         if op == "AveragePool":
-            said["count_include_pad"] = int(rng.integers(2))
-        return said, [x]
+            table["count_include_pad"] = int(rng.integers(2))
+        return table, [x]
 
     return make
 

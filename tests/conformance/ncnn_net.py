@@ -66,14 +66,14 @@ def run(question: Any) -> tuple[str, Any]:
             status = net.load_model(str(file))
     if status != 0:
         return "refused", "the weights were not taken"
-    found: dict[str, Any] = {}
+    table: dict[str, Any] = {}
     for name in blobs:
         extractor = net.create_extractor()
         for blob, array in inputs.items():
             extractor.input(blob, ncnn.Mat(np.ascontiguousarray(array)).clone())
-        status, made = extractor.extract(name)
-        found[name] = np.array(made) if status == 0 else status
-    return "result", found
+        status, blob = extractor.extract(name)
+        table[name] = np.array(blob) if status == 0 else status
+    return "result", table
 
 
 def load() -> Callable[[Any], tuple[str, Any]]:

@@ -20,6 +20,6 @@ def converted(core: Any, path: Path, folder: Path) -> Path:
     """An ONNX model through OpenVINO's converter."""
     import openvino as ov
 
-    made = folder / f"{path.stem}.xml"
-    ov.save_model(ov.convert_model(path), made)
-    return made
+    file = folder / f"{path.stem}.xml"
+    ov.save_model(ov.convert_model(path), file)
+    return file

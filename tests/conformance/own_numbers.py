@@ -40,15 +40,15 @@ def patterns():
 def expected(dtype, number):
     """By call ("add xn") the result of NumPy's arrays; what has no meaning for them is left out."""
     x, c, n = np.array(VALUES, dtype), np.arange(len(VALUES)) % 2 == 0, np.asarray(number, dtype)
-    found = {}
+    table = {}
     for name, pattern in patterns():
         try:
             result = getattr(zs, name)(*({"x": x, "c": c, "n": n}[one] for one in pattern))
         except TypeError:  # the bits of a float
             assert name.startswith("bitwise")
             continue
-        found[f"{name} {pattern}"] = np.asarray(result)
-    return found
+        table[f"{name} {pattern}"] = np.asarray(result)
+    return table
 
 
 def every(x, c, n, calls):

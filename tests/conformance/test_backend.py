@@ -85,49 +85,49 @@ def cases() -> Iterator[unittest.TestCase]:
     import onnx.backend.test
 
     runner = onnx.backend.test.BackendTest(Tried, __name__, WIDER)
-    for found in runner.test_cases.values():
-        for test in unittest.defaultTestLoader.loadTestsFromTestCase(found):
+    for group in runner.test_cases.values():
+        for test in unittest.defaultTestLoader.loadTestsFromTestCase(group):
             if name_of(test).endswith("_cpu"):
                 yield test
 
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    found = Outcomes()
+    tally = Outcomes()
     with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
         warnings.simplefilter("ignore")
         # The runner writes operands and results of its whole networks there.
         patch.setenv("ONNX_MODELS", str(tmp_path_factory.mktemp("models")))
-        unittest.TestSuite(cases()).run(found)
-    return found.said
+        unittest.TestSuite(cases()).run(tally)
+    return tally.said
 
 
 def listed() -> Mapping[str, str]:
     """The refused tests, each with its reason: a line in brackets above their names."""
-    found, reason = {}, ""
+    table, reason = {}, ""
     for line in DATA.read_text().splitlines():
         if line.startswith("["):
             reason = line.strip("[]")
         elif line and not line.startswith("#"):
-            assert line not in found
-            found[line] = reason
-    return found
+            assert line not in table
+            table[line] = reason
+    return table
 
 
 def test_every_onnx_test_passes_or_is_refused_by_name(outcomes: Mapping[str, str]) -> None:
     refused, wrong = listed(), []
-    for name, said in outcomes.items():
+    for name, outcome in outcomes.items():
         reason = refused.get(name)
-        if said and reason is None:
-            wrong.append(f"{name} fails: {said[:300]}")
-        elif reason is not None and not said:
+        if outcome and reason is None:
+            wrong.append(f"{name} fails: {outcome[:300]}")
+        elif reason is not None and not outcome:
             wrong.append(f"{name} passes, and is listed as refused: {reason}")
-        elif said and not (
-            reason.removeprefix(LATER) in said and re.match("(Model|Zerostride)Error: ", said)
+        elif outcome and not (
+            reason.removeprefix(LATER) in outcome and re.match("(Model|Zerostride)Error: ", outcome)
         ):
-            wrong.append(f"{name} is refused by {said[:300]!r}, not by {reason!r}")
+            wrong.append(f"{name} is refused by {outcome[:300]!r}, not by {reason!r}")
     wrong += [f"{name} is listed, and there is no such test" for name in refused.keys() - outcomes]
-    passed = sum(not said for said in outcomes.values())
+    passed = sum(not outcome for outcome in outcomes.values())
     print(f"{passed} passed, {len(refused)} refused by name, {len(wrong)} failed")
     for reason, count in Counter(refused.values()).most_common():
         print(f"  {count} {reason}")
@@ -161,12 +161,12 @@ def test_half_float_results_are_nearer_to_exact_than_expected_values() -> None:
         if case.name not in WIDER:
             continue
         (operands, (expected,)), *_ = case.data_sets
-        made = Backend.run_model(case.model, operands)[0]
+        output = Backend.run_model(case.model, operands)[0]
         q, k, v = (np.asarray(one, np.float64) for one in operands)
         scores = q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
         scores = np.where(np.tril(np.ones(scores.shape[-2:])) > 0, scores, -np.inf)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         exact = weights / weights.sum(-1, keepdims=True) @ v
-        assert abs(made - exact).max() < abs(np.asarray(expected) - exact).max()
+        assert abs(output - exact).max() < abs(np.asarray(expected) - exact).max()
         compared += 1
     assert compared == len(WIDER)

@@ -187,14 +187,14 @@ def test_pytorch_functions_are_refused_at_the_users_line(torch):
         total += x
         return total
 
-    for function, said in (
+    for function, message in (
         (lambda x: torch.exp(x), r"torch.exp cannot be fused(.|\n)*write it with zs.exp"),
         (lambda x: torch.nn.functional.relu(x), r"torch.relu .*(.|\n)*relu\(x\)(.|\n)*zs.relu"),
         (lambda x: torch.mul(weights, x), r"torch.mul .*(.|\n)*zs.multiply"),
         (lambda x: torch.softmax(x, -1), r"torch.softmax .*(.|\n)*NumPy's ufuncs"),
         (added, "a Tensor is changed in place"),
     ):
-        with pytest.raises(zs.TraceError, match=said) as caught:
+        with pytest.raises(zs.TraceError, match=message) as caught:
             zs.fuse(function)(X)
         assert caught.value.place.startswith(__file__)
     assert weights.tolist() == [1, 1, 1]
@@ -210,8 +210,8 @@ def test_captured_jax_arrays_give_numpys_results():
     for function, plain in zip(ways(weights), ways(np.asarray(weights)), strict=True):
         for given in (X, numpy.asarray(X), weights):
             for _ in range(2):
-                found = zs.fuse(function)(given)
-                np.testing.assert_array_equal(np.asarray(found), plain(np.asarray(given)))
+                result = zs.fuse(function)(given)
+                np.testing.assert_array_equal(np.asarray(result), plain(np.asarray(given)))
         np.testing.assert_array_equal(np.asarray(jax.jit(zs.fuse(function))(X)), plain(X))
     # What JAX leaves to the others has no dtype of its own.
     weak = numpy.asarray(2.0)

@@ -117,17 +117,17 @@ def drawn(rng: random.Random, rule: str) -> zs.Plan:
 @functools.cache
 def plans_of(rule: str) -> Mapping[str, zs.Plan]:
     """Plans drawn for a rule, by a name: no two the same."""
-    rng, found, seen = random.Random(rule), {}, set()
+    rng, table, seen = random.Random(rule), {}, set()
     for _ in range(100 * COUNT):
         try:
             plan = drawn(rng, rule)
         except zs.BroadcastError:
             continue
         key = (plan.operands, plan.shape, plan.axes_mapping)
-        if key not in seen and len(found) < COUNT:
+        if key not in seen and len(table) < COUNT:
             seen.add(key)
-            found[f"{rule} {len(found)}"] = plan
-    return found
+            table[f"{rule} {len(table)}"] = plan
+    return table
 
 
 #: What turns a list of arrays into operands, and the results back; `source` has run in between.
@@ -244,8 +244,8 @@ def run(target: str) -> tuple[dict[str, Any], str]:
     """What the framework gives for each plan (for ncnn the sum), and how its process ended."""
     module, program = PROGRAMS[target]
     python = interpreter_for({"openvino-ir": "openvino", "stablehlo": "jax"}.get(target, target))
-    found = subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False)
-    if found.returncode:
+    process = subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False)
+    if process.returncode:
         pytest.skip(f"{module} cannot be imported by {python}")
     plans = {name: (plan, plan) for name, plan in PLANS.items()} | BOUND
     for rule in RULES:
@@ -273,13 +273,13 @@ def run(target: str) -> tuple[dict[str, Any], str]:
 
 def expected(plan: zs.Plan) -> list[np.ndarray[Any, Any]]:
     """Each operand broadcast by repeating its elements."""
-    found = []
+    entries = []
     for shape, aligned in zip(plan.operands, plan.aligned, strict=True):
         whole = np.arange(np.prod(shape, dtype=int), dtype="f4").reshape(aligned)
         for axis, (size, full) in enumerate(zip(aligned, plan.shape, strict=True)):
             whole = np.repeat(whole, full, axis) if size != full else whole
-        found.append(whole)
-    return found
+        entries.append(whole)
+    return entries
 
 
 #: Plans that a target's own limits refuse: a clear error, tested in the unit tests.

@@ -281,9 +281,9 @@ FORMULAS: Mapping[str, Callable[[Case, Plan, list[Any]], Any]] = {
 
 
 def site_of(case: Case) -> Site:
-    found = find_site(case.node())
-    assert found is not None
-    return found
+    site = find_site(case.node())
+    assert site is not None
+    return site
 
 
 def shapes_of(site: Site) -> tuple[tuple[int, ...], ...]:
@@ -324,24 +324,24 @@ def agree(got: Any, wanted: Any, case: Case) -> bool:
 
 def wrong(case: Case, engine: str, answer: tuple[str, Any]) -> str | None:
     """What of the engine's answer the audit did not say, or None."""
-    said = predicted(case, engine)
+    prediction = predicted(case, engine)
     word, what = answer
     if word == "absent":
         return f"the worker cannot run {case.op}"
-    if isinstance(said, Plan):
+    if isinstance(prediction, Plan):
         if word != "result":
-            return f"planned to {said.shape}, but {word}: {what}"
-        if not agree(what, values(case, said), case):
-            return f"planned to {said.shape}; other numbers of shape {what.shape}"
+            return f"planned to {prediction.shape}, but {word}: {what}"
+        if not agree(what, values(case, prediction), case):
+            return f"planned to {prediction.shape}; other numbers of shape {what.shape}"
         return None
-    if said.reason == Reason.CRASH:
+    if prediction.reason == Reason.CRASH:
         return None  # now and then: any answer will do
-    if said.silent:
+    if prediction.silent:
         source = meant(case)
         if word == "result" and source is not None and agree(what, values(case, source), case):
-            return f"said to go wrong ({said.detail}), but right"
+            return f"said to go wrong ({prediction.detail}), but right"
         return None
-    return f"refused here ({said.detail}), but a result there" if word == "result" else None
+    return f"refused here ({prediction.detail}), but a result there" if word == "result" else None
 
 
 def asked(engine: str) -> list[Case]:
@@ -370,9 +370,19 @@ def test_every_measured_row_matches_its_engine(engine: str) -> None:
         if child.missing:
             pytest.skip(f"{engine} is not installed for its interpreter: {child.missing}")
         for case in cases:
-            said = predicted(case, engine)
-            kind = "plan" if isinstance(said, Plan) else "silent" if said.silent else "refused"
-            if kind == "refused" and isinstance(said, BroadcastError) and said.reason == "no_op":
+            prediction = predicted(case, engine)
+            kind = (
+                "plan"
+                if isinstance(prediction, Plan)
+                else "silent"
+                if prediction.silent
+                else "refused"
+            )
+            if (
+                kind == "refused"
+                and isinstance(prediction, BroadcastError)
+                and prediction.reason == "no_op"
+            ):
                 continue  # an op that is not there cannot be run
             counts[kind] += 1
             answer = child.ask(case.question())

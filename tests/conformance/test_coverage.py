@@ -73,12 +73,12 @@ def test_claims_see_only_the_inputs_sizes(added: Path, tmp_path: Path) -> None:
 
 
 def test_right_claims_are_counted(added: Path) -> None:
-    found = cover(added, {ZEROSTRIDE: right})
-    (row,) = found.rows
-    assert found.ok
+    coverage = cover(added, {ZEROSTRIDE: right})
+    (row,) = coverage.rows
+    assert coverage.ok
     assert (row.ranks, row.tensors, row.numbers, row.expressions, row.axes) == (3, 3, 1, 4, 5)
     assert not row.wrong
-    assert found.runs[0] == {"N": 2, "M": 5}
+    assert coverage.runs[0] == {"N": 2, "M": 5}
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_false_need_is_found(added: Path) -> None:
     def needs(model: Model) -> Needs:
         return [("N >= 2", lambda values: values["N"] >= 2), ("M >= 1", lambda values: True)]
 
-    found = cover(added, {ZEROSTRIDE: right}, needs)
-    assert not found.ok
-    assert set(found.denied) == {
+    coverage = cover(added, {ZEROSTRIDE: right}, needs)
+    assert not coverage.ok
+    assert set(coverage.denied) == {
         "N >= 2, and it runs at N=1, M=6",
         "N >= 2, and it runs at N=1, M=1",
         "N >= 2, and it runs at N=0, M=4",
@@ -150,9 +150,9 @@ def test_failing_tool_is_a_row(added: Path) -> None:
     def fail(model: Model) -> Shapes:
         raise RuntimeError("no")
 
-    found = cover(added, {ZEROSTRIDE: fail, "other": right})
-    assert found.rows[0].failed == "RuntimeError: no"
-    assert not found.ok
+    coverage = cover(added, {ZEROSTRIDE: fail, "other": right})
+    assert coverage.rows[0].failed == "RuntimeError: no"
+    assert not coverage.ok
 
 
 def test_every_tool_reads_a_small_model(added: Path) -> None:
@@ -163,10 +163,10 @@ def test_every_tool_reads_a_small_model(added: Path) -> None:
 
 @pytest.mark.parametrize("path", DYNAMIC, ids=lambda path: path.stem)
 def test_zerostride_claims_as_much_as_any_tool(path: Path) -> None:
-    found = cover(path, installed())
-    assert len(found.runs) >= 4
-    assert found.ok, found.to_json()
-    ours = found.rows[0]
+    coverage = cover(path, installed())
+    assert len(coverage.runs) >= 4
+    assert coverage.ok, coverage.to_json()
+    ours = coverage.rows[0]
     assert (ours.ranks, ours.said) == (ours.tensors, ours.axes)
 
 
@@ -179,9 +179,9 @@ def test_command_prints_text_and_json(
     added: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run([str(added)], True) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["ok"]
-    assert found["models"][0]["tools"][0]["tool"] == ZEROSTRIDE
+    document = json.loads(capsys.readouterr().out)
+    assert document["ok"]
+    assert document["models"][0]["tools"][0]["tool"] == ZEROSTRIDE
     assert run([str(added)], False) == 0
     assert "100.0% (5/5)" in capsys.readouterr().out
     (tmp_path / "bad.onnx").write_bytes(b"\x0bnothing")

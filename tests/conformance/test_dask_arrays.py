@@ -194,8 +194,8 @@ def test_positions_are_of_the_first_of_equals() -> None:
 def test_sums_of_many_chunks_are_rounded_once() -> None:
     x = np.full(100_000, 0.1, "float32")
     exact = float(x.astype("float64").sum())
-    found = zs.sum(da.from_array(x, chunks=1000)).compute()
-    assert abs(float(found) - exact) <= np.spacing(np.float32(exact))
+    result = zs.sum(da.from_array(x, chunks=1000)).compute()
+    assert abs(float(result) - exact) <= np.spacing(np.float32(exact))
     halves = da.full(4096, 3.0, chunks=16, dtype="float16")
     assert zs.sum(halves).compute() == np.float16(12288)
     # The mean is not one of means: the last chunk is shorter.
@@ -204,12 +204,12 @@ def test_sums_of_many_chunks_are_rounded_once() -> None:
 
 def test_logsumexp_does_not_overflow() -> None:
     x = np.array([1000.0, 1000.0, -1000.0, -np.inf, 900.0, 1000.0])
-    found = zs.logsumexp(da.from_array(x, chunks=2)).compute()
-    assert found == pytest.approx(1000 + np.log(3), abs=1e-12)
+    result = zs.logsumexp(da.from_array(x, chunks=2)).compute()
+    assert result == pytest.approx(1000 + np.log(3), abs=1e-12)
     halves = np.linspace(-2, 3, 40).astype("float16").reshape(4, 10)  # rounded once, not by chunk
-    found = zs.logsumexp(da.from_array(halves, chunks=2), 1)
+    result = zs.logsumexp(da.from_array(halves, chunks=2), 1)
     wanted = np.log(np.exp(halves.astype("float64")).sum(1)).astype("float16")
-    np.testing.assert_array_equal(found.compute(), wanted)
+    np.testing.assert_array_equal(result.compute(), wanted)
     for special in ([np.inf, 900.0, 800.0], [-np.inf] * 3, [np.nan, 1.0, np.inf]):
         lazy = da.from_array(np.array(special), chunks=1)
         np.testing.assert_equal(zs.logsumexp(lazy).compute(), zs.logsumexp(np.array(special)))
@@ -264,18 +264,18 @@ def test_fused_functions_match_numpy(name: str) -> None:
         b = draw.array(shape[1:] if draw.chance(0.6) else (1,), draw.one(("float32", "float64")))
         lazy = draw.lazy(x).rechunk({1: -1}) if draw.chance(0.3) else draw.lazy(x)
         wanted = leaves(fused(x, b))
-        found = leaves(fused(lazy, draw.lazy(b) if draw.chance(0.5) else b))
+        tasks = leaves(fused(lazy, draw.lazy(b) if draw.chance(0.5) else b))
         halves = any(np.asarray(one).dtype == np.float16 for one in (x, *wanted))
-        for one, eager in zip(found, wanted, strict=True):
+        for one, eager in zip(tasks, wanted, strict=True):
             assert_same(one, eager, 5e-3 if halves else 2e-5)
-        for one, value in zip(found, dask.compute(*found), strict=True):  # in one graph
+        for one, value in zip(tasks, dask.compute(*tasks), strict=True):  # in one graph
             np.testing.assert_array_equal(one.compute(), value)
 
 
 def _tasks(array: Any) -> int:
     """Tasks that call something, after Dask's own optimisation."""
-    (made,) = dask.optimize(array)
-    graph = dict(made.dask)
+    (optimized,) = dask.optimize(array)
+    graph = dict(optimized.dask)
     return sum(type(task).__name__ == "Task" for task in graph.values())
 
 
@@ -313,14 +313,14 @@ def test_gradients_match_numpy() -> None:
     for name in ("chain", "centred", "softmax", "gram", "several"):
         fused = zs.fuse(PROGRAMS[name])
         wanted, pull = fused.vjp(x, b)
-        found, lazy_pull = fused.vjp(*lazy)
+        result, lazy_pull = fused.vjp(*lazy)
         ones = [np.ones_like(one) for one in leaves(wanted)]
         packed = tuple(ones) if isinstance(wanted, tuple) else ones[0]
-        for one, eager in zip(leaves(found), leaves(wanted), strict=True):
+        for one, eager in zip(leaves(result), leaves(wanted), strict=True):
             assert_same(one, eager, 1e-12)
         for one, eager in zip(lazy_pull(packed), pull(packed), strict=True):
             assert_same(one, eager, 1e-12)
-        (to_x, _), (eager_x, _) = lazy_pull(found), pull(wanted)  # cotangents that are lazy
+        (to_x, _), (eager_x, _) = lazy_pull(result), pull(wanted)  # cotangents that are lazy
         assert_same(to_x, eager_x, 1e-12)
     _, pull = zs.fuse(lambda x: x * 2).vjp(lazy[0])
     with pytest.raises(zs.BroadcastError, match=r"has shape \(3,\); the result has \(6, 5\)"):
@@ -350,9 +350,9 @@ def test_broadcast_is_lazy() -> None:
     x = np.arange(3, dtype="int16")
     lazy = da.from_array(x, chunks=2)
     for copy in (False, True):
-        found = zs.broadcast(lazy, (3, 5), mode="explicit", axes_mapping=[0], copy=copy)
-        assert_same(found, np.repeat(x[:, None], 5, 1))
-        assert found.compute(scheduler="synchronous").flags.writeable is not None
+        result = zs.broadcast(lazy, (3, 5), mode="explicit", axes_mapping=[0], copy=copy)
+        assert_same(result, np.repeat(x[:, None], 5, 1))
+        assert result.compute(scheduler="synchronous").flags.writeable is not None
     # A terabyte that nobody holds.
     large = zs.broadcast(lazy, (500_000, 500_000, 3))
     assert max(large.chunksize) < 500_000

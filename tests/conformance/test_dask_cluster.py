@@ -43,7 +43,7 @@ def test_killed_worker_does_not_change_the_result() -> None:
     numbers = da.arange(4800, chunks=80, dtype="int64").map_blocks(
         slowly, meta=np.empty(0, "int64")
     )
-    with cluster(2) as made, distributed.Client(made) as client:
+    with cluster(2) as addresses, distributed.Client(addresses) as client:
         client.wait_for_workers(2, timeout=60)
         lazy = zs.fuse(lambda x: (x * 2 + 1).sum())(numbers)
         future = client.compute(lazy)
@@ -75,15 +75,15 @@ def test_sum_of_20_gb_takes_less_than_2_gb() -> None:
         timeout=300,
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["right"]
-    assert found["bytes"] == 20 * GB
-    assert found["peak"] < 2 * GB
+    document = json.loads(done.stdout)
+    assert document["right"]
+    assert document["bytes"] == 20 * GB
+    assert document["peak"] < 2 * GB
 
 
 @pytest.fixture(scope="module", params=[2, 4])
 def client(request: pytest.FixtureRequest) -> Iterator[Any]:
-    with cluster(request.param) as made, distributed.Client(made) as connected:
+    with cluster(request.param) as addresses, distributed.Client(addresses) as connected:
         connected.wait_for_workers(request.param, timeout=60)
         yield connected
 
@@ -100,9 +100,9 @@ def test_worker_processes_give_the_same_results(client: Any) -> None:
     lazy = da.from_array(x, chunks=(50, -1))
     # Lambdas, and functions of a module that no worker can import: the program travels.
     scaled = zs.fuse(lambda x, g, *, by: (x * g * by, (x * by).sum(0)))
-    found = dask.compute(normalised(lazy, gamma), *scaled(lazy, gamma, by=2.0))
+    result = dask.compute(normalised(lazy, gamma), *scaled(lazy, gamma, by=2.0))
     wanted = (normalised(x, gamma), *scaled(x, gamma, by=2.0))
-    for one, eager in zip(found, wanted, strict=True):
+    for one, eager in zip(result, wanted, strict=True):
         assert one.dtype == eager.dtype
         np.testing.assert_allclose(one, eager, rtol=1e-5)
     modules = client.run(lambda: [name for name in sys.modules if "test_dask" in name])

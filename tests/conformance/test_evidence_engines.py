@@ -44,15 +44,15 @@ def test_engine_does_what_the_audit_predicts(named: Named) -> None:
     file, options = model(named)
     report = verified(file, named, **options)
     (check,) = report.checks
-    said = (check.outcome, check.detail)
+    verdict = (check.outcome, check.detail)
     if named.reason == "batch_broadcast":
         # There is nothing that the engine could be given.
-        assert check.outcome is Outcome.NOT_RUN, said
+        assert check.outcome is Outcome.NOT_RUN, verdict
     elif named.verdict in ("same", "same_here"):
-        assert check.outcome is Outcome.AGREES, said
+        assert check.outcome is Outcome.AGREES, verdict
         assert check.elements
     else:
-        assert check.outcome in AGAINST, said
+        assert check.outcome in AGAINST, verdict
 
 
 @pytest.mark.parametrize("named", [n for n in RUN if n.cured], ids=lambda named: named.bug)

@@ -43,9 +43,9 @@ def model_of(op: str, opset: int, attributes: Mapping[str, Any], arrays: Any, co
     return onnx.helper.make_model(graph, opset_imports=imports, ir_version=8 if opset < 21 else 10)
 
 
-def compare(op: str, opset: int, made: Made, most: float, file: Path) -> bool:
+def compare(op: str, opset: int, model: Made, most: float, file: Path) -> bool:
     """False where ONNX Runtime does not take the case."""
-    attributes, operands = made
+    attributes, operands = model
     arrays = [None if array is None else np.asarray(array) for array in operands]
     content = model_of(op, opset, attributes, arrays, RESULTS.get(op, 1)).SerializeToString()
     given = {f"x{k}": array for k, array in enumerate(arrays) if array is not None}
@@ -56,8 +56,8 @@ def compare(op: str, opset: int, made: Made, most: float, file: Path) -> bool:
     except Exception:  # noqa: BLE001 - refusals of every kind
         return False
     file.write_bytes(content)
-    found = list(execute(read_onnx(file), given).values())
-    for a, b in zip(found, expected, strict=True):
+    outputs = list(execute(read_onnx(file), given).values())
+    for a, b in zip(outputs, expected, strict=True):
         where = f"{op}-{opset} {attributes} {[x if x is None else x.shape for x in arrays]}"
         assert (a.shape, a.dtype) == (np.shape(b), np.asarray(b).dtype), where
         if most and a.dtype.kind == "f":

@@ -35,8 +35,8 @@ def cases() -> tuple[Any, ...]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = collect_testcases(None)
-    return tuple(case for case in found if case.data_sets)
+        testcases = collect_testcases(None)
+    return tuple(case for case in testcases if case.data_sets)
 
 
 def followed(model: onnx.ModelProto) -> Flow:
@@ -67,15 +67,15 @@ def named(model: onnx.ModelProto) -> dict[str, int]:
     return values
 
 
-def compared(found: Flow, values: Mapping[str, int], shapes: Mapping[str, Any]) -> Iterator[str]:
+def compared(flow: Flow, values: Mapping[str, int], shapes: Mapping[str, Any]) -> Iterator[str]:
     """What is wrong with a flow, these sizes put in."""
-    yield from map(str, found.failures)
-    for need in found.conditions:
+    yield from map(str, flow.failures)
+    for need in flow.conditions:
         known = all(symbol.name in values for symbol in need.condition.symbols)
         if need.certain and known and not need.condition(values):
             yield f"{need} does not hold"
-    for value in found.graph.outputs:
-        shape, actual = found.shape_of(value), shapes.get(value.name)
+    for value in flow.graph.outputs:
+        shape, actual = flow.shape_of(value), shapes.get(value.name)
         if shape is None or actual is None:
             continue
         if len(shape) != len(actual):
@@ -106,7 +106,9 @@ def test_inferred_shapes_match_the_onnx_node_cases(symbolic: bool) -> None:
             for name, tensor in zip(names, data, strict=True)
             if tensor is not None and not isinstance(tensor, (list, tuple))
         }
-        wrong += [f"{case.name}: {said}" for said in compared(followed(model), values, shapes)]
+        wrong += [
+            f"{case.name}: {difference}" for difference in compared(followed(model), values, shapes)
+        ]
     assert not wrong
 
 
@@ -122,17 +124,17 @@ def test_inferred_shapes_of_exported_models_match_onnxruntime(name: str) -> None
     options = runtime.SessionOptions()
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = runtime.InferenceSession(model.SerializeToString(), options)
-    found = followed(model)
-    assert found.counts().sizes == found.counts().axes
-    inputs = {value.name: value for value in found.graph.inputs}
+    flow = followed(model)
+    assert flow.counts().sizes == flow.counts().axes
+    inputs = {value.name: value for value in flow.graph.inputs}
     choice = random.Random(0)
     for _ in range(6):
-        values = {symbol.name: choice.choice([1, 2, 3, 5, 8, 17]) for symbol in found.symbols}
-        if not found.condition(values):
+        values = {symbol.name: choice.choice([1, 2, 3, 5, 8, 17]) for symbol in flow.symbols}
+        if not flow.condition(values):
             continue
         feeds = {}
         for entry in session.get_inputs():
-            shape = found.shape_of(inputs[entry.name]) or ()
+            shape = flow.shape_of(inputs[entry.name]) or ()
             sizes = [
                 dim(size).evaluate({symbol: values[symbol.name] for symbol in dim(size).symbols})
                 for size in shape
@@ -141,4 +143,4 @@ def test_inferred_shapes_of_exported_models_match_onnxruntime(name: str) -> None
             feeds[entry.name] = np.ones(sizes, kinds[entry.type])
         results = zip(session.get_outputs(), session.run(None, feeds), strict=True)
         shapes = {entry.name: result.shape for entry, result in results}
-        assert not list(compared(found, values, shapes))
+        assert not list(compared(flow, values, shapes))

@@ -91,7 +91,9 @@ def test_comparison_finds_wrong_shapes_and_dtypes(change):
 
     result = Result()
     program = next(
-        made for made in (draw(3, case) for case in range(20)) if made.operands[0].dtype == float
+        program
+        for program in (draw(3, case) for case in range(20))
+        if program.operands[0].dtype == float
     )
     judge(program, "3", result, wrong)
     assert result.differing == 1
@@ -105,6 +107,6 @@ def test_same_seed_draws_the_same_programs():
 
 def test_command_prints_json(capsys):
     assert main(["gradients", "--cases", "5", "--seed", "5", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["cases"] == 5
-    assert found["differing"] == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["cases"] == 5
+    assert document["differing"] == 0

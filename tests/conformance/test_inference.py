@@ -123,9 +123,9 @@ PLANTED: list[tuple[Asked, Answer, list[str]]] = [
 def test_judge_finds_a_planted_answer(asked: Asked, answer: Answer, kinds: list[str]) -> None:
     if asked.rule == "pdpd":
         pytest.importorskip("openvino")
-    found = judge(asked, answer)
-    assert [flaw.kind for flaw in found] == kinds
-    assert {flaw.kind for flaw in found} <= {*WRONG, *LOOSER}
+    outcome = judge(asked, answer)
+    assert [flaw.kind for flaw in outcome] == kinds
+    assert {flaw.kind for flaw in outcome} <= {*WRONG, *LOOSER}
 
 
 def test_tool_without_bounds_is_asked_without_bounds() -> None:
@@ -164,9 +164,9 @@ def test_command_fails_if_zerostride_is_wrong_or_looser(
     assert json.loads(capsys.readouterr().out)["ok"] is False
     right = Tool("zerostride", ask_zerostride, bounds=True)
     assert run(20, 0, True, [right, replace(blind, name="other")]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["ok"] is True
-    assert [tool["cases"] for tool in found["tools"]] == [
+    document = json.loads(capsys.readouterr().out)
+    assert document["ok"] is True
+    assert [tool["cases"] for tool in document["tools"]] == [
         sum(right.has(case) for case in generate(20, 0))
     ] * 2
     assert run(20, 0, False, [blind, other]) == 1
@@ -203,13 +203,13 @@ def test_openvino_keeps_a_name_beside_a_size_without_symbol() -> None:
     ],
 )
 def test_expressions_evaluate_to_numbers_or_nothing(text: str, size: int | None) -> None:
-    made = expression(text, frozenset({"N", "M"}))
-    assert (None if made is None else made({"N": 3, "M": 5})) == size
+    function = expression(text, frozenset({"N", "M"}))
+    assert (None if function is None else function({"N": 3, "M": 5})) == size
 
 
 def test_openvino_symbols_are_read_as_names() -> None:
     pytest.importorskip("openvino")
-    found = ask_openvino(add("N, 1", "1, M"))
-    assert isinstance(found, tuple)
-    assert [str(claim) for claim in found] == ["N", "M"]
-    assert not judge(add("N, 1", "1, M"), found)
+    answer = ask_openvino(add("N, 1", "1, M"))
+    assert isinstance(answer, tuple)
+    assert [str(claim) for claim in answer] == ["N", "M"]
+    assert not judge(add("N, 1", "1, M"), answer)

@@ -88,9 +88,9 @@ def test_binary_ops_infer_openvinos_shapes_in_every_mode(core: Any, tmp_path: Pa
         b = a if rng.random() < 0.2 else near(rng, a)
         if rng.random() < 0.2:
             a, b = b, a
-        said = rng.choice(["", "numpy", "none", "explicit", "NUMPY", *["pdpd"] * 5])
-        data = f'auto_broadcast="{said}"' if said else ""
-        if said == "pdpd" and rng.random() < 0.8:
+        array = rng.choice(["", "numpy", "none", "explicit", "NUMPY", *["pdpd"] * 5])
+        data = f'auto_broadcast="{array}"' if array else ""
+        if array == "pdpd" and rng.random() < 0.8:
             data += f' {AXIS}="{rng.randint(-2, 4)}"'
         if rng.random() < 0.2:
             data += f' axis="{rng.randint(-1, 3)}"'  # which is ignored
@@ -139,11 +139,11 @@ def test_broadcast_infers_openvinos_shapes_in_every_mode(core: Any, tmp_path: Pa
 
 
 def three(op: str, shapes: Sequence[Sequence[int]], data: str, kinds: Sequence[str]) -> Ir:
-    made = Ir()
+    ir = Ir()
     named = zip("abc", shapes, kinds, strict=False)
-    inputs = [made.parameter(name, shape, kind) for name, shape, kind in named]
-    made.result(made.layer("op", op, inputs, (), data, kind="f32"))
-    return made
+    inputs = [ir.parameter(name, shape, kind) for name, shape, kind in named]
+    ir.result(ir.layer("op", op, inputs, (), data, kind="f32"))
+    return ir
 
 
 def test_select_and_prelu_infer_openvinos_shapes(core: Any, tmp_path: Path) -> None:
@@ -257,18 +257,18 @@ def convertible(core: Any, path: Path, folder: Path) -> Path:
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
 def test_converted_models_are_audited_in_full(core: Any, path: Path, tmp_path: Path) -> None:
-    made = convertible(core, path, tmp_path)
-    report = zs.audit(made, target="ncnn")
-    graph = read_model(made)
+    converted = convertible(core, path, tmp_path)
+    report = zs.audit(converted, target="ncnn")
+    graph = read_model(converted)
     sites = [node for node in graph.nodes if find_site(node) is not None]
     assert len(report.findings) == len(sites)
     odd = [f for f in report.findings if f.reason in ("custom_op", "unknown_shape")]
     assert not odd, [str(f.message) for f in odd]
     # What OpenVINO infers is what flows through the lowered graph.
-    model = core.read_model(made)
+    model = core.read_model(converted)
     shapes = {op.get_friendly_name(): op for op in model.get_ordered_ops()}
-    whole, _, found = resolved(graph)
-    assert found is None or found.ok, found and found.failures
+    whole, _, flow = resolved(graph)
+    assert flow is None or flow.ok, flow and flow.failures
     for node in whole.nodes:
         if node.scope or len(node.outputs) != 1 or node.name not in shapes:
             continue
@@ -311,11 +311,11 @@ def test_dynamic_sizes_combine_as_in_openvino(core: Any, tmp_path: Path) -> None
         except RuntimeError:
             # Ours is to see it too, if not before: some sizes must be found impossible.
             continue
-        whole, _, found = resolved(read_model(path))
+        whole, _, flow = resolved(read_model(path))
         shape = whole.nodes[0].outputs[0].shape
         assert shape is not None
         assert len(shape) == len(real)
-        if found is not None and found.failures:
+        if flow is not None and flow.failures:
             assert mode == "pdpd"  # its inference lets pass what cannot be (ENGINES: 0..1 and 2)
             continue
         for size, dim in zip(shape, real, strict=True):

@@ -164,8 +164,8 @@ def test_every_broadcast_of_a_converted_model_can_be_rewritten(core: Any, tmp_pa
         for port in model.inputs:
             shape = [8 if dim.is_dynamic else dim.get_length() for dim in port.partial_shape]
             kind = port.element_type.to_dtype()
-            made = rng.random(shape) if kind.kind == "f" else rng.integers(0, 2, shape)
-            arrays.append(made.astype(kind))
+            array = rng.random(shape) if kind.kind == "f" else rng.integers(0, 2, shape)
+            arrays.append(array.astype(kind))
         for mine, real in zip(infer(core, out, arrays), infer(core, path, arrays), strict=True):
             np.testing.assert_allclose(mine, real, rtol=1e-4, atol=1e-5)
 
@@ -208,9 +208,9 @@ def test_layers_in_bodies_are_audited_and_ported(core: Any, tmp_path: Path) -> N
     assert len(report.findings) == 3
     assert sum("body" in finding.node for finding in report.findings) == 2
     assert all(finding.verdict is not Verdict.UNKNOWN for finding in report.findings)
-    graph, _, found = resolved(read_model(path))
-    assert found is not None
-    assert found.ok
+    graph, _, flow = resolved(read_model(path))
+    assert flow is not None
+    assert flow.ok
     rewrites = []
     for node in graph.nodes:
         site = find_site(node)

@@ -43,8 +43,8 @@ def one(number: int) -> Any:
 
 def whole(*shape: int) -> Any:
     """Whole numbers of both signs, none of them 0."""
-    made = np.arange(np.prod(shape), dtype=np.int32).reshape(shape) - 5
-    return np.where(made == 0, 3, made).astype(np.int32)
+    array = np.arange(np.prod(shape), dtype=np.int32).reshape(shape) - 5
+    return np.where(array == 0, 3, array).astype(np.int32)
 
 
 def reals(*shape: int) -> Any:
@@ -295,11 +295,12 @@ def evaluated(graph: Graph, arrays: Sequence[Any]) -> Any:
         if node.op == "ConvTranspose":  # of groups the evaluator makes too many channels
             model.ir_version = 10  # the newest that the runtime reads
             session = pytest.importorskip("onnxruntime").InferenceSession
-            made = session(model.SerializeToString()).run(None, given)
+            results = session(model.SerializeToString()).run(None, given)
         else:
-            made = ReferenceEvaluator(model).run(None, given)
+            results = ReferenceEvaluator(model).run(None, given)
         known.update(
-            (id(value), np.asarray(array)) for value, array in zip(node.outputs, made, strict=True)
+            (id(value), np.asarray(array))
+            for value, array in zip(node.outputs, results, strict=True)
         )
     return known[id(graph.outputs[0])]
 

@@ -60,12 +60,12 @@ def test_every_op_under_jit_has_the_references_values(dtype):
         return {name: getattr(zs, name)(*operands) for name, operands in arrays.items()}
 
     expected = computed(given)
-    found = jax.jit(computed)(jax.tree_util.tree_map(jnp.asarray, given))
+    result = jax.jit(computed)(jax.tree_util.tree_map(jnp.asarray, given))
     bound = 1e-5 if dtype == "float32" else 1e-13
     for name, wanted in expected.items():
-        assert found[name].dtype == np.asarray(wanted).dtype, name
-        np.testing.assert_allclose(found[name], wanted, bound, bound, err_msg=name)
-    assert len(found) > (4 if whole else 70)
+        assert result[name].dtype == np.asarray(wanted).dtype, name
+        np.testing.assert_allclose(result[name], wanted, bound, bound, err_msg=name)
+    assert len(result) > (4 if whole else 70)
 
 
 @pytest.mark.parametrize(("rule", "one", "other", "more"), UNDER)
@@ -91,18 +91,18 @@ def test_plan_becomes_broadcast_in_dim():
 
     for rule, one, other, more in UNDER:
         x, y = jnp.ones(one), jnp.ones(other)
-        made = primitives(lambda x, y: zs.add(x, y, rule=rule, **more), x, y)  # noqa: B023
-        assert made <= {"add", "broadcast_in_dim", "squeeze"}, (rule, made)
-    made = primitives(scaled, jnp.ones((2, 3, 4)), jnp.ones(3))
-    assert made == {"add", "broadcast_in_dim", "mul"}
+        ops = primitives(lambda x, y: zs.add(x, y, rule=rule, **more), x, y)  # noqa: B023
+        assert ops <= {"add", "broadcast_in_dim", "squeeze"}, (rule, ops)
+    ops = primitives(scaled, jnp.ones((2, 3, 4)), jnp.ones(3))
+    assert ops == {"add", "broadcast_in_dim", "mul"}
     dropped = primitives(
         lambda x, y: zs.add(x, y, rule="pdpd", axis=1), jnp.ones((2, 3)), jnp.ones((3, 1))
     )
     assert dropped == {"add", "broadcast_in_dim", "squeeze"}
-    made = primitives(
+    ops = primitives(
         lambda x: zs.broadcast(x, (2, 3), mode="explicit", axes_mapping=[0]), jnp.ones(2)
     )
-    assert made == {"broadcast_in_dim"}
+    assert ops == {"broadcast_in_dim"}
 
 
 def test_reductions_under_jit_match_numpy():
@@ -124,9 +124,9 @@ def test_reductions_under_jit_match_numpy():
             def function(x, name=name, axis=axis):
                 return getattr(zs, name)(x, axis=axis, keepdims=True)
 
-            found, expected = jax.jit(function)(x), function(np.asarray(x))
-            assert found.dtype == expected.dtype
-            assert np.allclose(found, expected), (name, axis)
+            result, expected = jax.jit(function)(x), function(np.asarray(x))
+            assert result.dtype == expected.dtype
+            assert np.allclose(result, expected), (name, axis)
 
 
 def test_whole_powers_and_quotients_match():
@@ -166,17 +166,17 @@ def test_memory_is_read_in_place(monkeypatch):
 def test_large_results_are_made_in_jaxs_memory(monkeypatch):
     from zerostride.arrays.jax import adapter as jax_arrays
 
-    made = []
+    entries = []
     aligned = jax_arrays.aligned
 
     def aligning(shape, dtype):
-        made.append(aligned(shape, dtype))
-        return made[-1]
+        entries.append(aligned(shape, dtype))
+        return entries[-1]
 
     monkeypatch.setattr(jax_arrays, "aligned", aligning)
     x = jnp.ones((512, 512), jnp.float32)
-    assert zs.add(x, 1).unsafe_buffer_pointer() == made[-1].ctypes.data
-    assert scaled(x[None], x[0, :1]).unsafe_buffer_pointer() == made[-1].ctypes.data
+    assert zs.add(x, 1).unsafe_buffer_pointer() == entries[-1].ctypes.data
+    assert scaled(x[None], x[0, :1]).unsafe_buffer_pointer() == entries[-1].ctypes.data
     assert jnp.array_equal(zs.exp(x * 0), x)
 
 
@@ -282,10 +282,10 @@ def test_settings_and_structures_work_under_jit():
         return {"y": y * weights, "sums": (y.sum(-1), y.max())}
 
     x = jnp.ones((3, 2))
-    found = jax.jit(lambda x, bias: several(x, gain=3, bias=bias))(x, jnp.ones(2))
-    assert found["y"].tolist() == [[4, 8]] * 3
-    assert found["sums"][1] == 4
-    assert jnp.array_equal(several(x, gain=3, bias=jnp.ones(2))["y"], found["y"])
+    result = jax.jit(lambda x, bias: several(x, gain=3, bias=bias))(x, jnp.ones(2))
+    assert result["y"].tolist() == [[4, 8]] * 3
+    assert result["sums"][1] == 4
+    assert jnp.array_equal(several(x, gain=3, bias=jnp.ones(2))["y"], result["y"])
 
 
 # What is refused

@@ -39,8 +39,8 @@ def by_grad(program, cotangents):
         jnp.asarray(one) if part.dtype == np.float64 else np.zeros(part.shape, jax.dtypes.float0)
         for one, part in zip(cotangents, results, strict=True)
     ]
-    found = iter(pull(given[0] if single else tuple(given)))
-    gradients = [np.asarray(next(found)) if k in floats else None for k in range(len(arrays))]
+    rest = iter(pull(given[0] if single else tuple(given)))
+    gradients = [np.asarray(next(rest)) if k in floats else None for k in range(len(arrays))]
     return [np.asarray(one) for one in results], gradients
 
 

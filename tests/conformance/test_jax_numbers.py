@@ -71,8 +71,8 @@ def test_every_op_under_jit_gives_the_dtype_of_jax(half):
     x, c = operands(half)
     call = every(half, 0.3)
     wanted = jax.jit(lambda x, c: call(x, c, jnp.asarray(0.3, HALVES[half])))(x, c)
-    for found in (jax.jit(lambda x, c: call(x, c, 0.3))(x, c), jax.jit(call)(x, c, 0.3)):
-        for name, one, right in zip(expected(HALVES[half], 0.3), found, wanted, strict=True):
+    for results in (jax.jit(lambda x, c: call(x, c, 0.3))(x, c), jax.jit(call)(x, c, 0.3)):
+        for name, one, right in zip(expected(HALVES[half], 0.3), results, wanted, strict=True):
             assert one.dtype == right.dtype, name
             assert own_numbers.same(np.asarray(one), np.asarray(right)), name
 
@@ -107,12 +107,12 @@ def test_jaxs_own_functions_give_the_same_dtype():
 
 def test_large_arrays_and_other_functions_take_numbers():
     x = jnp.ones(LARGE, jnp.bfloat16)
-    made = zs.fuse(lambda x: (x**0.5, 0.3 / x, np.select([x > 0], [x], 0.3), np.round(x, 2)))
+    fused = zs.fuse(lambda x: (x**0.5, 0.3 / x, np.select([x > 0], [x], 0.3), np.round(x, 2)))
     for given in (x, x[:3]):
         assert zs.multiply(given, 0.3).dtype == jnp.bfloat16
         assert zs.where(given > 0, given, 0.3).dtype == jnp.bfloat16
-        assert {one.dtype for one in made(given)} == {jnp.dtype("bfloat16")}
-        assert {one.dtype for one in jax.jit(made)(given)} == {jnp.dtype("bfloat16")}
+        assert {one.dtype for one in fused(given)} == {jnp.dtype("bfloat16")}
+        assert {one.dtype for one in jax.jit(fused)(given)} == {jnp.dtype("bfloat16")}
     result, pull = zs.vjp(lambda x: x * 0.3, x)
     assert result.dtype == pull(jnp.ones_like(result))[0].dtype == jnp.bfloat16
     graph = zs.fuse(lambda x: x * 0.3).graph(x)

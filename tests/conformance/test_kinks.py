@@ -233,8 +233,8 @@ def pair(ours, theirs, *operands):
 
 
 def check(ours, theirs, *operands):
-    for found, wanted in zip(*pair(ours, theirs, *operands), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=RTOL)
+    for slope, wanted in zip(*pair(ours, theirs, *operands), strict=True):
+        np.testing.assert_allclose(slope, wanted, rtol=RTOL)
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -253,14 +253,14 @@ def test_slopes_of_reductions_match_pytorch_or_the_listed_exceptions(name, row):
     if (name, row) not in OTHERWISE:
         check(*REDUCTIONS[name], ROWS[row])
         return
-    (found,), (wanted,) = pair(*REDUCTIONS[name], ROWS[row])
-    np.testing.assert_array_equal(found, OTHERWISE[name, row])
-    assert not np.array_equal(wanted, found, equal_nan=True)  # else the row is out of date
+    (slope,), (wanted,) = pair(*REDUCTIONS[name], ROWS[row])
+    np.testing.assert_array_equal(slope, OTHERWISE[name, row])
+    assert not np.array_equal(wanted, slope, equal_nan=True)  # else the row is out of date
 
 
 def test_slope_at_a_nan_is_nan():
-    (found,), (wanted,) = pair(zs.abs, torch.abs, [NAN])
-    assert np.isnan(found)
+    (slope,), (wanted,) = pair(zs.abs, torch.abs, [NAN])
+    assert np.isnan(slope)
     assert wanted == 0
 
 

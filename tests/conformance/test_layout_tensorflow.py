@@ -152,9 +152,9 @@ def test_chains_channels_last_match_on_tensorflow() -> None:
         x = np.random.default_rng(seed).uniform(-1, 1, X).astype(np.float32)
         session = ort.InferenceSession(model.SerializeToString())
         (expected,) = session.run(None, {"x": x})
-        found = ChannelsLast(graph, tables).run(x)
+        outputs = ChannelsLast(graph, tables).run(x)
         np.testing.assert_allclose(
-            found, expected.transpose(0, 2, 3, 1), rtol=1e-3, atol=1e-3, err_msg=f"seed {seed}"
+            outputs, expected.transpose(0, 2, 3, 1), rtol=1e-3, atol=1e-3, err_msg=f"seed {seed}"
         )
     assert changed > 100
 
@@ -170,7 +170,7 @@ def test_chains_without_the_table_differ() -> None:
             graph = read_onnx(file)
         x = np.random.default_rng(seed).uniform(-1, 1, X).astype(np.float32)
         (expected,) = ort.InferenceSession(model.SerializeToString()).run(None, {"x": x})
-        found = ChannelsLast(graph, {}).run(x)
+        outputs = ChannelsLast(graph, {}).run(x)
         expected = expected.transpose(0, 2, 3, 1)
-        wrong += found.shape != expected.shape or not np.allclose(found, expected, atol=1e-2)
+        wrong += outputs.shape != expected.shape or not np.allclose(outputs, expected, atol=1e-2)
     assert wrong >= 5

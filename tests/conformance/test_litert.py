@@ -56,11 +56,11 @@ def ask(questions: Sequence[Question]) -> list[str]:
         check=True,
         env={"PYTHONPATH": ":".join(filter(None, sys.path)), "PATH": "/usr/bin:/bin"},
     )
-    said = json.loads(done.stdout)
-    if "missing" in said:
-        pytest.skip(f"LiteRT is not installed: {said['missing']}")
-    assert said["version"].startswith(ROW.release + ".")
-    return list(said["answers"])
+    document = json.loads(done.stdout)
+    if "missing" in document:
+        pytest.skip(f"LiteRT is not installed: {document['missing']}")
+    assert document["version"].startswith(ROW.release + ".")
+    return list(document["answers"])
 
 
 def shapes_for(op: str) -> list[tuple[tuple[int, ...], ...]]:

@@ -67,11 +67,11 @@ def test_examples_are_read_with_mnns_shapes(
     assert nodes == {k: n for k, n in kinds.items() if k not in ("Input", "Const")}
     assert len(graph.inputs) == kinds["Input"]
     if all(value.known for value in graph.inputs):
-        said = shapes.of_tensors(file)
+        shapes_here = shapes.of_tensors(file)
         for node in graph.nodes:
             for value in node.outputs:
-                if value.name in said:
-                    assert value.shape == said[value.name], value.name
+                if value.name in shapes_here:
+                    assert value.shape == shapes_here[value.name], value.name
 
 
 @pytest.mark.parametrize("source", FILES, ids=lambda path: path.stem)
@@ -89,8 +89,8 @@ def test_inferred_shapes_match_mnns_shapes(
             if expected is None or None in expected or value.shape is None:
                 continue  # MNN gave up before it, or sizes are open
             assert len(value.shape) == len(expected), value.name
-            for size, said in zip(value.shape, expected, strict=True):
-                assert size == said or not isinstance(size, int), value.name
+            for size, engine_size in zip(value.shape, expected, strict=True):
+                assert size == engine_size or not isinstance(size, int), value.name
 
 
 #: MNN itself computes nothing sensible for it, and the audit says so.
@@ -289,8 +289,8 @@ def test_lowered_op_computes_mnns_result(
         assert_close(output, by_mnn, by_words)
     monkeypatch.setattr(shapes, "installed", lambda: False)
     inferred, _, _ = resolved(read_model(file))
-    found = {v.name: v.shape for node in inferred.nodes for v in node.outputs}
-    assert found == with_mnn
+    by_name = {v.name: v.shape for node in inferred.nodes for v in node.outputs}
+    assert by_name == with_mnn
 
 
 # Broadcasts by value: the site's plan against MNN's result.
@@ -376,13 +376,13 @@ def test_types_and_formats_match_mnn(converted: Callable[[Path], Path]) -> None:
         )
         done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True)
         lines = [line[2:] for line in done.stdout.decode().splitlines() if line.startswith("@ ")]
-        said = {name: (dtype, layout) for name, dtype, layout in map(json.loads, lines)}
+        table = {name: (dtype, layout) for name, dtype, layout in map(json.loads, lines)}
         graph = read_model(file)
-        made = {value.name: value for node in graph.nodes for value in node.outputs}
-        assert len(made) > 10
-        for name, value in made.items():
-            assert value.dtype == names[said[name][0]], name
+        by_name = {value.name: value for node in graph.nodes for value in node.outputs}
+        assert len(by_name) > 10
+        for name, value in by_name.items():
+            assert value.dtype == names[table[name][0]], name
         for node in graph.nodes:
             first = node.inputs[0]
-            if first is not None and first.name in said and not first.constant:
-                assert node.attributes["layout"] == said[first.name][1].split(".")[-1], node.name
+            if first is not None and first.name in table and not first.constant:
+                assert node.attributes["layout"] == table[first.name][1].split(".")[-1], node.name

@@ -78,8 +78,8 @@ def test_eltwise_does_not_stretch(other: tuple[int, ...], tmp_path: Path) -> Non
     file = tmp_path / "model.mnn"
     file.write_bytes(model.data("y"))
     feeds = random_inputs(read_model(file))
-    found = run(file, feeds, tmp_path)
-    right = found is not None and np.allclose(found, feeds["x"] + feeds["z"])
+    results = run(file, feeds, tmp_path)
+    right = results is not None and np.allclose(results, feeds["x"] + feeds["z"])
     (finding,) = audit(file, "numpy").findings
     assert (finding.reason == "invalid_source") != right
     assert right == (other == (2, 4))
@@ -108,8 +108,8 @@ def test_eltwise_of_three_operands_stacks_them(
     assert "Pack" in [node.op for node in graph.nodes]
     assert any(node.domain == "mnn" for node in lowered(graph).nodes)  # it has no words
     feeds = random_inputs(graph)
-    found = run(file, feeds, tmp_path)
+    results = run(file, feeds, tmp_path)
     expected = fold(fold(feeds["a"], feeds["b"]), feeds["c"])
-    assert found is None or not np.allclose(found, expected)
+    assert results is None or not np.allclose(results, expected)
     reasons = {finding.op: finding.reason for finding in audit(file, "numpy").findings}
     assert reasons["Pack"] == "invalid_source"

@@ -51,15 +51,15 @@ def array(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
 def shapes(count: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Two operands that broadcast, of ranks 0 to 5."""
     draw = random.Random(count)
-    made = []
+    entries = []
     for _ in range(count):
         full = [draw.choice([1, 2, 3, 4]) for _ in range(draw.randint(1, 5))]
         one, two = (
             tuple(draw.choice([size, size, 1]) for size in full[draw.randint(0, len(full)) :])
             for _ in range(2)
         )
-        made.append((one, two))
-    return made
+        entries.append((one, two))
+    return entries
 
 
 def model(op: str, a: Any, b: Any, constant: bool) -> bytes:
@@ -74,8 +74,8 @@ def model(op: str, a: Any, b: Any, constant: bool) -> bytes:
     outputs = [helper.make_tensor_value_info("y", result, None)]
     graph = helper.make_graph([node], "g", inputs, outputs, constants)
     sets = [helper.make_opsetid("", 18)]
-    made: bytes = helper.make_model(graph, opset_imports=sets, ir_version=8).SerializeToString()
-    return made
+    content: bytes = helper.make_model(graph, opset_imports=sets, ir_version=8).SerializeToString()
+    return content
 
 
 def wanted(content: bytes, feeds: dict[str, Any]) -> Any:

@@ -88,9 +88,9 @@ def test_layers_have_the_tables_shapes(ncnn: Net, tmp_path: Path) -> None:
         text, shapes = ncnn_draws.layer(drawn)
         path = made.write(tmp_path, text)
         graph = read(path)
-        said = made.shapes_of(graph)
+        shapes_here = made.shapes_of(graph)
         outs = [f"out{k}" for k in range(drawn[3])]
-        if any(said[name] is None for name in outs):
+        if any(shapes_here[name] is None for name in outs):
             assert any("does not work" in note for note in graph.notes), (drawn, graph.notes)
             table["wrong"] += 1
             continue
@@ -106,7 +106,7 @@ def test_layers_have_the_tables_shapes(ncnn: Net, tmp_path: Path) -> None:
                 wrong.append((drawn, word, got))
                 continue
             there = {name: getattr(got[name], "shape", got[name]) for name in outs}
-            if there != {name: said[name] for name in outs}:
+            if there != {name: shapes_here[name] for name in outs}:
                 wrong.append((drawn, packing, there))
             # What comes after the layer's weights is where the table says.
             if not np.array_equal(got["end"], end):
@@ -427,9 +427,11 @@ def test_files_of_pnnx_are_read(ncnn: Net, tmp_path: Path) -> None:
         data = bin_path(path).read_bytes()
         word, got = ncnn.ask(text, feeds(shapes, 0), names, data, light=False)
         assert word == "result"
-        said = made.shapes_of(model)
-        sound = [name for name in names if said[name] is not None]
-        assert {name: said[name] for name in sound} == {name: got[name].shape for name in sound}
+        shapes_here = made.shapes_of(model)
+        sound = [name for name in names if shapes_here[name] is not None]
+        assert {name: shapes_here[name] for name in sound} == {
+            name: got[name].shape for name in sound
+        }
         assert len(sound) == len(names) or any(
             isinstance(plan_of(node), BroadcastError) for node in model.nodes
         )
@@ -448,12 +450,12 @@ def given_shapes(folder: Path, shapes: list[Any]) -> list[made.Shape] | None:
     if not script.is_file():
         return None
     axes = map(int, re.findall(r"ex\.input\(.*batch_index=(\d+)", script.read_text("utf-8")))
-    found = []
+    entries = []
     for shape, axis in zip(shapes, axes, strict=True):
         drop = axis != 233 and shape[axis] == 1  # 233 is pnnx's word for none
         kept = tuple(size for k, size in enumerate(shape) if not drop or k != axis) or (1,)
-        found.append(kept)
-    return found if all(len(shape) <= 4 and all(shape) for shape in found) else None
+        entries.append(kept)
+    return entries if all(len(shape) <= 4 and all(shape) for shape in entries) else None
 
 
 def plan_of(node: Any) -> Any:

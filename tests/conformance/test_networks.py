@@ -39,11 +39,11 @@ def script(name: str, *arguments: str) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("networks")
-    script("make.py", str(made), "--only", *NETWORKS)
+    path = tmp_path_factory.mktemp("networks")
+    script("make.py", str(path), "--only", *NETWORKS)
     if TO:
-        script("convert.py", str(made), "--to", *TO)
-    return made
+        script("convert.py", str(path), "--to", *TO)
+    return path
 
 
 def test_every_network_is_converted(folder: Path) -> None:

@@ -89,10 +89,10 @@ def test_libraries_have_the_named_functions(engine, homes):
     root = pytest.importorskip(homes[0])
     modules = [root]
     for home in homes[1:]:  # TensorFlow's are attributes, no modules of these names
-        found = importlib.import_module(homes[0].partition(".")[0])
+        function = importlib.import_module(homes[0].partition(".")[0])
         for part in home.split(".")[1:]:
-            found = getattr(found, part)
-        modules.append(found)
+            function = getattr(function, part)
+        modules.append(function)
     if engine == "tensorflow":
         modules.append(root.raw_ops)
     public = {

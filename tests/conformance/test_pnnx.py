@@ -105,8 +105,8 @@ def test_same_verdicts_give_equal_numbers(ncnn_ops: Child, tmp_path: Path) -> No
     assert wrong == []
     # Not by saying `different` of everything: what pnnx gets right is mostly called the same.
     right = sum(n for (_, _, same), n in table.items() if same)
-    said = sum(n for (verdict, _, _), n in table.items() if verdict == Verdict.SAME)
-    assert said > 0.75 * right > 0
+    count_same = sum(n for (verdict, _, _), n in table.items() if verdict == Verdict.SAME)
+    assert count_same > 0.75 * right > 0
 
 
 def test_networks_marked_same_give_equal_numbers(ncnn_ops: Child, tmp_path: Path) -> None:

@@ -49,10 +49,10 @@ def save(folder: Path, op: str, x: Shape, weights: list[Any], **attributes: Any)
         helper.make_node("Relu", ["x"], ["h"]),
         helper.make_node(op, ["h", *names], ["y"], name="site", **attributes),
     ]
-    made = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x)]
+    values = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x)]
     results = [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)]
     constants = [onnx.numpy_helper.from_array(w, n) for w, n in zip(weights, names, strict=True)]
-    graph = helper.make_graph(nodes, "g", made, results, constants)
+    graph = helper.make_graph(nodes, "g", values, results, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     file = folder / "model.onnx"
     onnx.save(model, file)

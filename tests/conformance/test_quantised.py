@@ -53,10 +53,10 @@ class Case:
         )
         graph = helper.make_graph([node], "g", inputs, outputs, constants)
         sets = [helper.make_opsetid("", 18), helper.make_opsetid(MICROSOFT, 1)]
-        made: bytes = helper.make_model(
+        content: bytes = helper.make_model(
             graph, opset_imports=sets, ir_version=10
         ).SerializeToString()
-        return made
+        return content
 
     def __str__(self) -> str:
         return f"{self.op} of {', '.join(str(array.shape) for array in self.operands)}"
@@ -115,13 +115,13 @@ def convolutions() -> Iterator[Case]:
         s = real(*point)
         scales = s.reshape(-1, 1, 1, 1) if s.size > 1 else row(s)
         for bias in (None, whole("int32", 4)):
-            made = product((x - 3.0) * 0.5, shifted * scales)
+            result = product((x - 3.0) * 0.5, shifted * scales)
             if bias is not None:
-                made += (bias * (0.5 * s.astype(np.float64))).reshape(1, -1, 1, 1)
+                result += (bias * (0.5 * s.astype(np.float64))).reshape(1, -1, 1, 1)
             ends = (np.asarray(np.float32(2)), np.asarray(100, np.uint8))
             operands = (x, np.asarray(np.float32(0.5)), three, w, s, z, *ends)
             operands = operands if bias is None else (*operands, bias)
-            wanted = np.clip(np.rint(made / 2) + 100, 0, 255)
+            wanted = np.clip(np.rint(result / 2) + 100, 0, 255)
             yield Case("QLinearConv", operands, wanted, "uint8", near=1.01)
 
 

@@ -73,9 +73,9 @@ def test_plugin_sees_tensors():
     torch = pytest.importorskip("torch", reason="tensors of PyTorch")
     from zerostride.lint import checks
 
-    found = []
+    entries = []
     before = checks.WATCH.enabled, checks.WATCH.report
-    checks.WATCH.enabled, checks.WATCH.report = True, found.append
+    checks.WATCH.enabled, checks.WATCH.report = True, entries.append
     try:
         checks.against(torch.ones(3, 1), torch.ones(3))
         checks.args(torch.where, torch.ones(3, 1) > 0, torch.ones(3), 0.0)
@@ -84,7 +84,7 @@ def test_plugin_sees_tensors():
         checks.args(torch.mm, torch.ones(3, 1), torch.ones(1, 3))
     finally:
         checks.WATCH.enabled, checks.WATCH.report = before
-    assert [one.shapes for one in found] == [
+    assert [one.shapes for one in entries] == [
         ((3, 1), (3,)),
         ((3, 1), (3,), ()),
         ((3, 1), (3,)),

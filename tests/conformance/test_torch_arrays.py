@@ -80,7 +80,7 @@ def test_engine_reads_and_returns_memory_without_copies(monkeypatch):
     from zerostride.arrays.torch import adapter as torch_arrays
     from zerostride.arrays.torch import data as torch_data
 
-    read, made = [], []
+    read, entries = [], []
     to_numpy, from_numpy = torch_data.to_numpy, torch_data.from_numpy
 
     def reading(tensor):
@@ -90,7 +90,7 @@ def test_engine_reads_and_returns_memory_without_copies(monkeypatch):
 
     def making(array):
         tensor = from_numpy(array)
-        made.append((array.ctypes.data, tensor.data_ptr()))
+        entries.append((array.ctypes.data, tensor.data_ptr()))
         return tensor
 
     monkeypatch.setattr(torch_arrays, "to_numpy", reading)
@@ -100,9 +100,9 @@ def test_engine_reads_and_returns_memory_without_copies(monkeypatch):
         result = zs.maximum(x.to(dtype), x.to(dtype)[:, :1])
         assert result.dtype == dtype
     assert all(tensor == array for tensor, array, _ in read)
-    assert all(array == tensor for array, tensor in made)
+    assert all(array == tensor for array, tensor in entries)
     assert len(read) == 8
-    assert len(made) == 4
+    assert len(entries) == 4
     out = torch.empty(4, 3)
     at = out.data_ptr()
     assert zs.add(x, 1, out=out) is out
@@ -121,9 +121,9 @@ def test_missing_ml_dtypes_is_reported():
         "assert zs.add(torch.ones(2), 0.5).tolist() == [1.5, 1.5]\n"
         "zs.add(torch.ones(2, dtype=torch.bfloat16), 0.5)"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert found.returncode == 1
-    assert "bfloat16; NumPy has bfloat16 from ml_dtypes: install that" in found.stderr
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "bfloat16; NumPy has bfloat16 from ml_dtypes: install that" in done.stderr
 
 
 def test_storage_of_a_result_can_be_resized():
@@ -178,12 +178,12 @@ def test_several_results_and_settings_work():
         return {"y": y, "sums": (y.sum(-1), y.max())}
 
     x = torch.arange(6.0).reshape(2, 3)
-    found = both(x, gain=3)
-    assert found["sums"][0].tolist() == [9, 36]
-    assert found["sums"][1].item() == 15
+    result = both(x, gain=3)
+    assert result["sums"][0].tolist() == [9, 36]
+    assert result["sums"][1].item() == 15
     bias = torch.ones(3, requires_grad=True)
-    found = both(x, bias=bias)
-    found["y"].sum().backward()
+    result = both(x, bias=bias)
+    result["y"].sum().backward()
     assert bias.grad.tolist() == [2, 2, 2]
     out = {"y": torch.empty(2, 3)}
     assert both(x, out=out)["y"] is out["y"]
@@ -213,8 +213,8 @@ def test_captured_arrays_are_read_in_each_call():
 def test_meta_tensors_have_shapes():
     x = torch.empty(2, 3, 4, device="meta")
     row = torch.empty(3, device="meta")
-    made = zs.add(x, row, rule="pdpd", axis=1)
-    assert (made.device.type, made.shape, made.dtype) == ("meta", (2, 3, 4), torch.float32)
+    result = zs.add(x, row, rule="pdpd", axis=1)
+    assert (result.device.type, result.shape, result.dtype) == ("meta", (2, 3, 4), torch.float32)
     assert probed(x, 1).device.type == "meta"
     assert zs.sum(x, axis=1).shape == (2, 4)
     assert zs.argmax(x, axis=(0, 2)).shape == (3,)
@@ -231,9 +231,9 @@ def test_fake_tensors_have_shapes():
 
     with FakeTensorMode():
         x = torch.empty(2, 3)
-        made = zs.add(x, torch.empty(2), rule="pdpd", axis=0)
-        assert type(made).__name__ == "FakeTensor"
-        assert made.shape == (2, 3)
+        result = zs.add(x, torch.empty(2), rule="pdpd", axis=0)
+        assert type(result).__name__ == "FakeTensor"
+        assert result.shape == (2, 3)
         assert probed(x, 2.0).shape == (2, 3)
 
 
@@ -310,8 +310,8 @@ zs.sum(np.ones(3))
 zs.plan((3,), (1,)).views(np.ones(3), np.ones(1))
 print([name for name in sys.modules if name.split(".")[0] in ("torch", "jax", "jaxlib")])
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 #: Calls with a result of shape (2, 3), by what the caller wrote for `out`.

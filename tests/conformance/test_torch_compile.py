@@ -68,10 +68,10 @@ def gradients(function):
 def test_compiled_function_gives_the_same_results_and_gradients(function, backend):
     torch._dynamo.reset()
     compiled = torch.compile(function, fullgraph=True, backend=backend)
-    result, found = gradients(compiled)
+    result, slopes = gradients(compiled)
     expected, wanted = gradients(function)
     assert torch.allclose(result, expected, atol=1e-6)
-    for one, other in zip(found, wanted, strict=True):
+    for one, other in zip(slopes, wanted, strict=True):
         assert torch.allclose(one, other, atol=1e-5)
 
 
@@ -139,9 +139,9 @@ def test_op_passes_pytorchs_opcheck():
     from zerostride.arrays.torch.custom_op import text_of
 
     x, bias = inputs()
-    made = ADAPTER.prepared(FusedCall(scaled, (x, bias, 3.0), {}))
+    prepared = ADAPTER.prepared(FusedCall(scaled, (x, bias, 3.0), {}))
     torch.library.opcheck(
-        torch.ops.zerostride.run.default, ([x, bias], [3.0], "ttn", text_of(made.program))
+        torch.ops.zerostride.run.default, ([x, bias], [3.0], "ttn", text_of(prepared.program))
     )
 
 
@@ -180,8 +180,8 @@ def both(x):
 x = torch.arange(3.0)
 print(torch.compile(both, fullgraph=True, backend="eager")(x).tolist())
 """
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[2.0, 3.0, 4.0]"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[2.0, 3.0, 4.0]"
 
 
 def test_graph_break_keeps_zerostride_uncompiled():

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.conformance
 
 def leaves(arrays):
     """Tensors of float64, those of numbers as leaves."""
-    made = [torch.from_numpy(np.array(array)) for array in arrays]
-    return [one.requires_grad_() if one.is_floating_point() else one for one in made]
+    tensors = [torch.from_numpy(np.array(array)) for array in arrays]
+    return [one.requires_grad_() if one.is_floating_point() else one for one in tensors]
 
 
 def by_autograd(program, cotangents):
@@ -37,7 +37,7 @@ def by_autograd(program, cotangents):
         if one.requires_grad
     ]
     wanted = [one for one in tensors if one.requires_grad]
-    found = iter(
+    rest = iter(
         torch.autograd.grad(
             [one for one, _ in pairs], wanted, [given for _, given in pairs], allow_unused=True
         )
@@ -46,7 +46,7 @@ def by_autograd(program, cotangents):
     )
     gradients = []
     for one in tensors:
-        gradient = next(found) if one.requires_grad else None
+        gradient = next(rest) if one.requires_grad else None
         if one.requires_grad and gradient is None:
             gradient = torch.zeros_like(one)
         gradients.append(None if gradient is None else gradient.numpy())
@@ -88,8 +88,8 @@ def test_second_gradients_of_every_op_match_finite_differences(name):
     kept = [one for one in tensors if one.requires_grad]
 
     def of_leaves(*given):
-        found = iter(given)
-        return function(*(next(found) if one.requires_grad else one for one in tensors))
+        results = iter(given)
+        return function(*(next(results) if one.requires_grad else one for one in tensors))
 
     assert torch.autograd.gradcheck(of_leaves, kept, atol=1e-6)
     with warnings.catch_warnings():

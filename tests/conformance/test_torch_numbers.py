@@ -97,17 +97,17 @@ def test_every_op_on_a_device_or_meta_gives_the_dtype_of_pytorch(half):
     x, c = operands(half)
     names = calls(half, 0.3)
     given = x.as_subclass(Elsewhere), c.as_subclass(Elsewhere)
-    found = own_numbers.every(*given, 0.3, names)
+    result = own_numbers.every(*given, 0.3, names)
     as_tensor = torch.tensor(0.3, dtype=SIDES[half]).as_subclass(Elsewhere)
     wanted = own_numbers.every(*given, as_tensor, names)
-    for call, one, right in zip(names, found, wanted, strict=True):
+    for call, one, right in zip(names, result, wanted, strict=True):
         plain = one.as_subclass(torch.Tensor), right.as_subclass(torch.Tensor)
         assert one.dtype == right.dtype, call
         assert torch.equal(*(torch.nan_to_num(each.float()) for each in plain)), call
     meta = own_numbers.every(x.to("meta"), c.to("meta"), 0.3, names)
-    assert [one.dtype for one in meta] == [one.dtype for one in found]
+    assert [one.dtype for one in meta] == [one.dtype for one in result]
     mapped = torch.func.vmap(lambda x, c: own_numbers.every(x, c, 0.3, names))(x, c)
-    assert [one.dtype for one in mapped] == [one.dtype for one in found]
+    assert [one.dtype for one in mapped] == [one.dtype for one in result]
 
 
 def test_pytorchs_own_functions_give_the_same_dtype():
@@ -135,7 +135,7 @@ def test_pytorchs_own_functions_give_the_same_dtype():
 
 def test_other_functions_take_numbers():
     x, _ = operands("bfloat16")
-    made = zs.fuse(
+    fused = zs.fuse(
         lambda x, gain=1.0: {
             "power": x**0.5,
             "reflected": 0.3 / x,
@@ -151,9 +151,14 @@ def test_other_functions_take_numbers():
         }
     )
     inner = zs.fuse(lambda x: x - 0.3)
-    for result in (made(x), made(x, gain=0.3), made(x, gain=0.3), made(x.as_subclass(Elsewhere))):
+    for result in (
+        fused(x),
+        fused(x, gain=0.3),
+        fused(x, gain=0.3),
+        fused(x.as_subclass(Elsewhere)),
+    ):
         assert {one.dtype for one in result.values()} == {torch.bfloat16}
-    plain = made(torch.tensor(10.0, dtype=torch.bfloat16))
+    plain = fused(torch.tensor(10.0, dtype=torch.bfloat16))
     assert plain["rounded"].item() == torch.tensor(0.1001, dtype=torch.bfloat16).item()
     out = torch.empty_like(x)
     for written in (zs.multiply(x, 0.3, out=out), zs.fuse(lambda x: x * 0.3)(x, out=out)):
@@ -167,16 +172,16 @@ def test_other_functions_take_numbers():
 
 def test_traced_dtype_is_the_computed_dtype():
     x, _ = operands("bfloat16")
-    made = zs.fuse(lambda x, gain=0.3: x * gain)
+    fused = zs.fuse(lambda x, gain=0.3: x * gain)
     for given in (x, x.to("meta"), x.clone().requires_grad_()):
-        graph = made.graph(given)
+        graph = fused.graph(given)
         assert graph.nodes[graph.outputs[0]].dtype == "bfloat16"
-    made(x)
-    assert "result bfloat16" in str(made.explain(x))
-    assert str(made.explain(x)) == str(made.explain())
-    gained = made.graph(x, gain=torch.ones(2, 1))
+    fused(x)
+    assert "result bfloat16" in str(fused.explain(x))
+    assert str(fused.explain(x)) == str(fused.explain())
+    gained = fused.graph(x, gain=torch.ones(2, 1))
     assert gained.nodes[gained.outputs[0]].shape == (2, len(VALUES))
-    assert made.graph(np.ones(2, ml_dtypes.bfloat16)).nodes[-1].dtype == "float32"
+    assert fused.graph(np.ones(2, ml_dtypes.bfloat16)).nodes[-1].dtype == "float32"
 
 
 def test_requested_dtype_is_used():

@@ -190,8 +190,8 @@ def test_results_are_cached(tmp_path: Path) -> None:
     # An answer to something else under this one's name is none.
     for file in files:
         if file.read_bytes()[:1] == b"{":
-            said = json.loads(file.read_text())
-            file.write_text(json.dumps(said | {"key": "other"}))
+            document = json.loads(file.read_text())
+            file.write_text(json.dumps(document | {"key": "other"}))
             break
     assert sum(check.cached for check in verified(model, "numpy").checks) == 1
 
@@ -323,11 +323,11 @@ def test_conversion_to_ncnn_agrees(tmp_path: Path) -> None:
 
 
 def call(*words: Any) -> tuple[int, str, str]:
-    made = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-m", "zerostride", "verify", *map(str, words)],
         capture_output=True, text=True, env={**os.environ}, check=False,
     )  # fmt: skip
-    return made.returncode, made.stdout, made.stderr
+    return done.returncode, done.stdout, done.stderr
 
 
 def test_command_prints_text_and_json(tmp_path: Path) -> None:
@@ -336,8 +336,12 @@ def test_command_prints_text_and_json(tmp_path: Path) -> None:
     assert (status, err) == (0, "")
     assert "2 agree" in out
     status, out, _ = call(model, "--engine", "numpy", "--json")
-    said = json.loads(out)
-    assert (status, said["command"], said["checks"][0]["outcome"]) == (0, "verify", "agrees")
+    document = json.loads(out)
+    assert (status, document["command"], document["checks"][0]["outcome"]) == (
+        0,
+        "verify",
+        "agrees",
+    )
     status, out, err = call(tmp_path / "missing.onnx", "--engine", "numpy")
     assert (status, out) == (2, "")
     assert "missing.onnx" in err

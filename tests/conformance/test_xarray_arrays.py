@@ -82,9 +82,9 @@ def test_views_and_unbroadcast_use_dimension_names(pair):
 def test_fused_functions_keep_names_and_coordinates(pair):
     x, y = pair
     scaled = zs.fuse(lambda a, b: {"product": a * b, "exp": zs.exp(a)})
-    found = scaled(x, y)
-    xr.testing.assert_identical(found["product"], x * y)
-    assert found["exp"].dims == ("t", "s")
+    result = scaled(x, y)
+    xr.testing.assert_identical(result["product"], x * y)
+    assert result["exp"].dims == ("t", "s")
     with_setting = zs.fuse(lambda a, *, other, by=1: a * other + by)
     xr.testing.assert_allclose(with_setting(x, other=y, by=2), x * y + 2)
 
@@ -234,9 +234,9 @@ def test_fused_functions_refuse_exchanged_dimensions(function, operands):
     ],
 )
 def test_fused_functions_accept_positions_that_match_names(function, operands, wanted):
-    found = zs.fuse(function)(*operands)
-    assert found.dims == wanted.dims
-    np.testing.assert_allclose(found.values, wanted.values)
+    result = zs.fuse(function)(*operands)
+    assert result.dims == wanted.dims
+    np.testing.assert_allclose(result.values, wanted.values)
 
 
 def test_operands_may_be_passed_by_keyword():

@@ -85,11 +85,11 @@ def test_names_match_xarray_or_the_call_is_refused():
         if not isinstance(wanted, xr.DataArray):
             continue
         try:
-            found = zs.fuse(function)(*operands)
+            result = zs.fuse(function)(*operands)
         except (zs.BroadcastError, ValueError):
             refused += 1
             continue
         # Results are of all dimensions together.
-        xr.testing.assert_allclose(found, wanted.broadcast_like(found).transpose(*found.dims))
+        xr.testing.assert_allclose(result, wanted.broadcast_like(result).transpose(*result.dims))
         equal += 1
     assert equal > 100, (equal, refused)

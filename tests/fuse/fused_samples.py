@@ -21,8 +21,8 @@ def softmax(x):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-def same(found, wanted):
+def same(result, wanted):
     """Equal in shape, dtype and values."""
     wanted = np.asarray(wanted)
-    assert (np.shape(found), found.dtype) == (wanted.shape, wanted.dtype)
-    np.testing.assert_array_equal(found, wanted)
+    assert (np.shape(result), result.dtype) == (wanted.shape, wanted.dtype)
+    np.testing.assert_array_equal(result, wanted)

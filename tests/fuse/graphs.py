@@ -37,10 +37,10 @@ class Builder:
 
     def op(self, name: str, *args: int, dtype: str | None = None, **rule: Any) -> int:
         """An op of the table, laid out and converted as a call of it."""
-        made = plan(*(self.nodes[arg].shape for arg in args), **rule)
+        result = plan(*(self.nodes[arg].shape for arg in args), **rule)
         compute = resolve(OPS[name], tuple(map(self._kind, args)), dtype)
         assert compute is not None
-        return self.add(Apply(name, args, made.axes_mapping, compute, made.shape, compute[-1]))
+        return self.add(Apply(name, args, result.axes_mapping, compute, result.shape, compute[-1]))
 
     def cast(self, arg: int, dtype: str) -> int:
         node = self.nodes[arg]
@@ -113,21 +113,23 @@ _EXTENTS = (4, 3, 5)
 def random_graph(seed: int) -> tuple[Graph, list[Any]]:
     """A graph, and operands for it. The same seed gives the same."""
     rng = random.Random(seed)
-    made = Builder()
+    builder = Builder()
     sizes = rng.sample(_EXTENTS, rng.randint(1, 3))
     if rng.random() < 0.3:
         sizes[-1] *= 40  # there is something to spare by hoisting
-    pool = [made.input(_shape(rng, sizes), rng.choice(_DTYPES)) for _ in range(rng.randint(1, 4))]
+    pool = [
+        builder.input(_shape(rng, sizes), rng.choice(_DTYPES)) for _ in range(rng.randint(1, 4))
+    ]
     if rng.random() < 0.2:
-        pool.append(made.input((), rng.choice(("float64", "int64")), weak=True))
+        pool.append(builder.input((), rng.choice(("float64", "int64")), weak=True))
     for _ in range(rng.randint(1, 12)):
-        node = _draw(rng, made, pool)
+        node = _draw(rng, builder, pool)
         if node is not None:
             pool.append(node)
     outputs = [pool[-1], *rng.choices(pool, k=rng.choice((0, 0, 0, 1, 2)))]
-    graph = made.graph(*outputs)
+    graph = builder.graph(*outputs)
     data = np.random.default_rng(seed)
-    inputs = [node for node in made.nodes if isinstance(node, Input)]
+    inputs = [node for node in builder.nodes if isinstance(node, Input)]
     return graph, [_operand(data, node) for node in inputs]
 
 
@@ -136,31 +138,33 @@ def _shape(rng: random.Random, sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(shape[rng.choice((0, 0, 0, 1)) :])
 
 
-def _draw(rng: random.Random, made: Builder, pool: list[int]) -> int | None:
+def _draw(rng: random.Random, builder: Builder, pool: list[int]) -> int | None:
     recent = pool[-4:] if rng.random() < 0.7 else pool
     arg = rng.choice(recent)
-    node = made.nodes[arg]
+    node = builder.nodes[arg]
     roll = rng.random()
     try:
         if roll < 0.2:
-            return made.op(rng.choice(_UNARY), arg)
+            return builder.op(rng.choice(_UNARY), arg)
         if roll < 0.45:
-            return made.op(rng.choice(_BINARY), arg, rng.choice(pool))
+            return builder.op(rng.choice(_BINARY), arg, rng.choice(pool))
         if roll < 0.55:
-            return made.op(rng.choice(_BINARY), arg, made.number(rng.choice((2, 0.5, 3, -0.0))))
+            return builder.op(
+                rng.choice(_BINARY), arg, builder.number(rng.choice((2, 0.5, 3, -0.0)))
+            )
         if roll < 0.6:
-            wanted = made.op("less", arg, rng.choice(pool))
-            return made.op("where", wanted, arg, rng.choice(pool))
+            wanted = builder.op("less", arg, rng.choice(pool))
+            return builder.op("where", wanted, arg, rng.choice(pool))
         if roll < 0.67:
-            return made.cast(arg, rng.choice(("float16", "float32", "int32", "bool")))
+            return builder.cast(arg, rng.choice(("float16", "float32", "int32", "bool")))
         if roll < 0.77 and node.shape:
             axes: list[int | None] = list(rng.sample(range(len(node.shape)), len(node.shape)))
             if rng.random() < 0.3:
                 axes.insert(rng.randint(0, len(axes)), None)
-            return made.view(arg, axes)
+            return builder.view(arg, axes)
         rank = len(node.shape)
         over = rng.sample(range(rank), rng.randint(0, rank))
-        return made.reduce(rng.choice(_REDUCTIONS), arg, over, keepdims=rng.random() < 0.7)
+        return builder.reduce(rng.choice(_REDUCTIONS), arg, over, keepdims=rng.random() < 0.7)
     except (ValueError, TypeError, AssertionError):  # shapes or dtypes that do not go together
         return None
 
@@ -178,33 +182,33 @@ def random_rows(seed: int) -> tuple[Graph, list[Any]]:
     """Values over one shape, and reductions of them that are spread over it again, as softmax and
     norms have; and operands."""
     rng = random.Random(seed)
-    made = Builder()
+    builder = Builder()
     shape = tuple(rng.sample((3, 4, 5, 7), rng.randint(2, 3)))
     over = sorted(rng.sample(range(len(shape)), rng.randint(1, len(shape) - 1)))
-    whole = [made.input(shape, rng.choice(_DTYPES[:3]))]
-    whole += [made.input(shape[-1:]) for _ in range(rng.randint(0, 1))]
+    whole = [builder.input(shape, rng.choice(_DTYPES[:3]))]
+    whole += [builder.input(shape[-1:]) for _ in range(rng.randint(0, 1))]
     for _ in range(rng.randint(3, 10)):
         arg, roll = rng.choice(whole[-3:]), rng.random()
         if roll < 0.3:
-            whole.append(made.op(rng.choice(("tanh", "sigmoid", "square", "exp")), arg))
+            whole.append(builder.op(rng.choice(("tanh", "sigmoid", "square", "exp")), arg))
         elif roll < 0.5:
-            whole.append(made.op(rng.choice(_BINARY), arg, rng.choice(whole)))
-        elif roll < 0.55 and len(made.nodes[arg].shape) == len(shape):
+            whole.append(builder.op(rng.choice(_BINARY), arg, rng.choice(whole)))
+        elif roll < 0.55 and len(builder.nodes[arg].shape) == len(shape):
             axes = [*range(len(shape))]
             i, j = rng.sample(axes, 2)
             axes[i], axes[j] = j, i
-            if made.nodes[arg].shape[i] == made.nodes[arg].shape[j]:
-                whole.append(made.view(arg, axes))
-        elif made.nodes[arg].shape == shape:
+            if builder.nodes[arg].shape[i] == builder.nodes[arg].shape[j]:
+                whole.append(builder.view(arg, axes))
+        elif builder.nodes[arg].shape == shape:
             folded = over if rng.random() < 0.85 else rng.sample(range(len(shape)), 1)
-            stat = made.reduce(rng.choice(("sum", "min", "max")), arg, folded, keepdims=True)
+            stat = builder.reduce(rng.choice(("sum", "min", "max")), arg, folded, keepdims=True)
             if rng.random() < 0.3:
-                stat = made.op("sigmoid", made.op("add", stat, made.number(0.5)))
-            whole.append(made.op(rng.choice(_BINARY), rng.choice(whole), stat))
+                stat = builder.op("sigmoid", builder.op("add", stat, builder.number(0.5)))
+            whole.append(builder.op(rng.choice(_BINARY), rng.choice(whole), stat))
     outputs = [whole[-1], *rng.choices(whole, k=rng.choice((0, 0, 1)))]
     if rng.random() < 0.2:
-        outputs.append(made.reduce("sum", whole[-1], range(len(made.nodes[whole[-1]].shape))))
-    graph = made.graph(*outputs)
+        outputs.append(builder.reduce("sum", whole[-1], range(len(builder.nodes[whole[-1]].shape))))
+    graph = builder.graph(*outputs)
     data = np.random.default_rng(seed)
-    inputs = [node for node in made.nodes if isinstance(node, Input)]
+    inputs = [node for node in builder.nodes if isinstance(node, Input)]
     return graph, [_operand(data, node) for node in inputs]

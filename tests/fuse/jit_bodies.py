@@ -152,16 +152,16 @@ def loads(*dtypes: str) -> tuple[Load, ...]:
     return tuple(Load(k, (0,), name) for k, name in enumerate(dtypes))
 
 
-def beside_a_row(made: Phase) -> Phase:
+def beside_a_row(loop: Phase) -> Phase:
     """With one more operand, which comes last, and one more step, on it: were all operands splats,
     the interpreter would be left to fill rows."""
-    first = len(made.loads)
+    first = len(loop.loads)
     steps = [
         Step(step.op, tuple(arg + (arg >= first) for arg in step.args), step.dtypes)
-        for step in made.steps
+        for step in loop.steps
     ]
     steps.append(Step("logical_not", (first,), ("bool", "bool")))
-    return phase([*(load.dtype for load in made.loads), "bool"], made.literals, steps)
+    return phase([*(load.dtype for load in loop.loads), "bool"], loop.literals, steps)
 
 
 def phase(operands: Sequence[str], literals: Sequence[Literal], steps: Sequence[Step]) -> Phase:

@@ -24,10 +24,10 @@ X = np.array([0.5, 1.5, 2.5], np.float64)
     ],
 )
 def test_bools_are_numbers_in_arithmetic(function, dtype):
-    found = zs.fuse(function, dtype=dtype)(B)
+    result = zs.fuse(function, dtype=dtype)(B)
     wanted = np.asarray(function(B.astype(dtype)))
-    assert found.dtype == wanted.dtype
-    np.testing.assert_array_equal(found, wanted)
+    assert result.dtype == wanted.dtype
+    np.testing.assert_array_equal(result, wanted)
 
 
 def test_bools_stay_bools_in_logic_choices_and_comparisons():
@@ -42,9 +42,9 @@ def test_bools_stay_bools_in_logic_choices_and_comparisons():
             zs.clip(m, m, m),
         )
 
-    found = zs.fuse(function, dtype="float32")(X, B)
-    assert [one.dtype.name for one in found] == ["bool", "bool", "float32", *["bool"] * 4]
-    assert found[0].tolist() == [False, True, False]
+    result = zs.fuse(function, dtype="float32")(X, B)
+    assert [one.dtype.name for one in result] == ["bool", "bool", "float32", *["bool"] * 4]
+    assert result[0].tolist() == [False, True, False]
     assert np.count_nonzero(B) == zs.fuse(np.count_nonzero, dtype="float16")(B) == 2
 
 

@@ -156,8 +156,12 @@ class Held:
 
 
 def test_array_like_objects_are_captured():
-    made, held = Made(), Held()
-    for function in (lambda x: x * made, lambda x: made * x, lambda x: np.add(x, made)):
+    array_like, held = Made(), Held()
+    for function in (
+        lambda x: x * array_like,
+        lambda x: array_like * x,
+        lambda x: np.add(x, array_like),
+    ):
         with pytest.raises(zs.TraceError, match=r"made \(Made of .*no array in memory"):
             zs.fuse(function)(np.ones(2))
     fused = zs.fuse(lambda x: x * held)
@@ -179,7 +183,7 @@ class Rows(np.ndarray):
 
 def test_arrays_with_their_own_arithmetic_are_refused():
     x, length = np.ones(2), np.ones(2).view(Metres)
-    said = "is a Metres, whose arithmetic is its own"
+    message = "is a Metres, whose arithmetic is its own"
     for call in (
         lambda: zs.add(length, length),
         lambda: zs.add(x, length),
@@ -189,7 +193,7 @@ def test_arrays_with_their_own_arithmetic_are_refused():
         lambda: zs.fuse(lambda x: x * 2)(x, out=length),
         lambda: zs.add(x, x, out=length),
     ):
-        with pytest.raises(TypeError, match=said):
+        with pytest.raises(TypeError, match=message):
             call()
     for function in (lambda x: x * length, lambda x: length * x, lambda x: zs.add(x, length)):
         with pytest.raises(zs.TraceError, match=r"length \(Metres of .*its arithmetic"):

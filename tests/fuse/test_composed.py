@@ -18,10 +18,10 @@ def same(function, *operands):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # NumPy's of means of nothing
         wanted = function(*operands)
-    found = zs.fuse(function)(*operands)
-    assert (np.shape(found), found.dtype) == (np.shape(wanted), wanted.dtype)
+    result = zs.fuse(function)(*operands)
+    assert (np.shape(result), result.dtype) == (np.shape(wanted), wanted.dtype)
     rtol = 2e-6 if wanted.dtype == np.float32 else 1e-12
-    np.testing.assert_allclose(found, wanted, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(result, wanted, rtol=rtol, atol=rtol)
 
 
 FUNCTIONS = {

@@ -277,10 +277,10 @@ def test_16_bit_floats_are_rounded_once(dtype):
     a, b = x.astype("f4"), y.astype("f4")
     same(zs.fuse(lambda x, y: (x * y + x) * x)(x, y), ((a * b + a) * a).astype(dtype))
     mean = (a * a).astype("f8").mean(-1, keepdims=True).astype("f4")
-    found = zs.fuse(lambda x: x / np.sqrt((x * x).mean(-1, keepdims=True)))(x)
-    assert found.dtype == x.dtype
+    result = zs.fuse(lambda x: x / np.sqrt((x * x).mean(-1, keepdims=True)))(x)
+    assert result.dtype == x.dtype
     np.testing.assert_allclose(
-        found.astype("f8"), a / np.sqrt(mean), rtol=float(ml_dtypes.finfo(dtype).eps)
+        result.astype("f8"), a / np.sqrt(mean), rtol=float(ml_dtypes.finfo(dtype).eps)
     )
 
 
@@ -330,16 +330,16 @@ def test_results_keep_their_structure():
     def function(x):
         return {"a": x + 1, "b": [x, 2.5, (x.sum(0),)], "c": Pair(x - 1, np.float32(3))}
 
-    found = function(X)
-    assert list(found) == ["a", "b", "c"]
-    assert type(found["b"]) is list
-    assert type(found["c"]) is Pair
-    same(found["a"], X + 1)
-    same(found["b"][0], X)
-    same(found["b"][1], np.float64(2.5))
-    np.testing.assert_allclose(found["b"][2][0], X.sum(0), rtol=1e-6)
-    same(found["c"].low, X - 1)
-    same(found["c"].high, np.float32(3))
+    result = function(X)
+    assert list(result) == ["a", "b", "c"]
+    assert type(result["b"]) is list
+    assert type(result["c"]) is Pair
+    same(result["a"], X + 1)
+    same(result["b"][0], X)
+    same(result["b"][1], np.float64(2.5))
+    np.testing.assert_allclose(result["b"][2][0], X.sum(0), rtol=1e-6)
+    same(result["c"].low, X - 1)
+    same(result["c"].high, np.float32(3))
 
 
 def test_result_is_never_an_operand_or_another_result():

@@ -33,9 +33,9 @@ def test_known_calls_never_enter_python(monkeypatch):
     out = np.empty_like(X)
     assert one(X, 4.0, out=out) is out
     same(out, X * weights + 4)
-    found = two(X)
-    assert type(found) is tuple
-    same(found[0], X + 1)
+    result = two(X)
+    assert type(result) is tuple
+    same(result[0], X + 1)
 
 
 @pytest.mark.parametrize(

@@ -30,16 +30,16 @@ def test_out_receives_the_result():
 def test_out_takes_several_results():
     function = zs.fuse(lambda x: (x + 1, x.sum(-1)))
     first, second = np.empty_like(X), np.empty(6, np.float32)
-    found = function(X, out=(first, second))
-    assert found[0] is first
-    assert found[1] is second
-    found = function(X, out=(None, second))
-    same(found[0], X + 1)
-    assert found[1] is second
+    result = function(X, out=(first, second))
+    assert result[0] is first
+    assert result[1] is second
+    result = function(X, out=(None, second))
+    same(result[0], X + 1)
+    assert result[1] is second
     names = zs.fuse(lambda x: {"a": x + 1, "b": x + 2})
-    found = names(X, out={"b": first})
-    assert found["b"] is first
-    same(found["a"], X + 1)
+    result = names(X, out={"b": first})
+    assert result["b"] is first
+    same(result["a"], X + 1)
 
 
 @pytest.mark.parametrize(

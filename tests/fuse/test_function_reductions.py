@@ -13,9 +13,9 @@ import zerostride as zs
 
 
 def test_softmax_and_layer_norm_match_numpy():
-    found = softmax(X)
+    result = softmax(X)
     wide = np.exp(X.astype("f8") - X.max(-1, keepdims=True))
-    np.testing.assert_allclose(found, wide / wide.sum(-1, keepdims=True), rtol=1e-6)
+    np.testing.assert_allclose(result, wide / wide.sum(-1, keepdims=True), rtol=1e-6)
 
     @zs.fuse
     def norm(x, gamma, beta):
@@ -39,9 +39,9 @@ def test_public_reductions_match_numpy(name, dtype):
     for axis in axes:
         for keepdims in (False, True):
             wanted = np.asarray(getattr(np, name)(x, axis=axis, keepdims=keepdims))
-            found = np.asarray(getattr(zs, name)(x, axis=axis, keepdims=keepdims))
-            assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
-            np.testing.assert_allclose(found, wanted, rtol=1e-6)
+            result = np.asarray(getattr(zs, name)(x, axis=axis, keepdims=keepdims))
+            assert (result.shape, result.dtype) == (wanted.shape, wanted.dtype)
+            np.testing.assert_allclose(result, wanted, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["min", "max", "argmin", "argmax", "sum", "any", "all"])
@@ -103,10 +103,10 @@ def test_reductions_take_dtype_and_out():
 
 def test_variances_match_numpy():
     wide = RNG.standard_normal((5, 7)) + 1e6
-    found = zs.fuse(lambda x: (x.var(0), x.std(1, ddof=1), np.var(x)))(wide)
-    np.testing.assert_allclose(found[0], wide.var(0), rtol=1e-9)
-    np.testing.assert_allclose(found[1], wide.std(1, ddof=1), rtol=1e-9)
-    np.testing.assert_allclose(found[2], wide.var(), rtol=1e-9)
+    result = zs.fuse(lambda x: (x.var(0), x.std(1, ddof=1), np.var(x)))(wide)
+    np.testing.assert_allclose(result[0], wide.var(0), rtol=1e-9)
+    np.testing.assert_allclose(result[1], wide.std(1, ddof=1), rtol=1e-9)
+    np.testing.assert_allclose(result[2], wide.var(), rtol=1e-9)
 
 
 def test_a_sum_over_no_axes_does_not_round():

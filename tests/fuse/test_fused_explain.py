@@ -26,16 +26,20 @@ def told(graph: Graph, *names: str) -> Explanation:
 
 
 def softmax(rows: int = 256, columns: int = 1024) -> Graph:
-    made = Builder()
-    x = made.input((rows, columns))
-    parts = made.op("exp", made.op("subtract", x, made.reduce("max", x, (1,), keepdims=True)))
-    return made.graph(made.op("divide", parts, made.reduce("sum", parts, (1,), keepdims=True)))
+    builder = Builder()
+    x = builder.input((rows, columns))
+    parts = builder.op(
+        "exp", builder.op("subtract", x, builder.reduce("max", x, (1,), keepdims=True))
+    )
+    return builder.graph(
+        builder.op("divide", parts, builder.reduce("sum", parts, (1,), keepdims=True))
+    )
 
 
 def test_elementwise_function_is_drawn() -> None:
-    made = Builder()
-    x, y, z = made.input((2, 3), "uint8"), made.input((3,)), made.input((2, 1))
-    graph = made.graph(made.op("multiply", made.op("subtract", x, y), z))
+    builder = Builder()
+    x, y, z = builder.input((2, 3), "uint8"), builder.input((3,)), builder.input((2, 1))
+    graph = builder.graph(builder.op("multiply", builder.op("subtract", x, y), z))
     assert str(told(graph, "x", "mean", "scale")).splitlines() == [
         "f(x, mean, scale) is computed by the native engine (avx2)",
         "  1 phase, interpreted",
@@ -66,35 +70,35 @@ def test_phases_in_pieces_are_described() -> None:
 
 
 def test_numbers_are_as_short_as_their_dtype_allows() -> None:
-    made = Builder()
-    graph = made.graph(made.op("add", made.input((2,)), made.number(0.1)))
+    builder = Builder()
+    graph = builder.graph(builder.op("add", builder.input((2,)), builder.number(0.1)))
     assert "r0 = add(x, 0.1)" in str(told(graph, "x"))
 
 
 def test_two_passes_are_counted() -> None:
-    made = Builder()
-    x = made.input((1 << 16,))
-    graph = made.graph(made.op("subtract", x, made.reduce("max", x, (0,))))
+    builder = Builder()
+    x = builder.input((1 << 16,))
+    graph = builder.graph(builder.op("subtract", x, builder.reduce("max", x, (0,))))
     program = lower(graph)
     bytes_ = 4 << 16
     assert program.batch == 0
-    found = traffic(program)
+    moved = traffic(program)
     # The largest is stored by the first pass, and read by the second.
-    assert (found.moved, found.necessary) == (3 * bytes_ + 8, 2 * bytes_)
-    assert (found.temporaries, found.pieces) == (4, 0)
+    assert (moved.moved, moved.necessary) == (3 * bytes_ + 8, 2 * bytes_)
+    assert (moved.temporaries, moved.pieces) == (4, 0)
 
 
 def test_transposed_reading_is_described() -> None:
-    made = Builder()
-    x = made.input((2, 3))
-    text = str(told(made.graph(made.op("square", made.view(x, (1, 0)))), "x"))
+    builder = Builder()
+    x = builder.input((2, 3))
+    text = str(told(builder.graph(builder.op("square", builder.view(x, (1, 0)))), "x"))
     assert "x is read along its axes 1 and 0, in this order" in text
 
 
 def test_array_in_two_alignments_has_two_names() -> None:
-    made = Builder()
-    x = made.input((3, 3))
-    text = str(told(made.graph(made.op("add", x, made.view(x, (1, 0)))), "x"))
+    builder = Builder()
+    x = builder.input((3, 3))
+    text = str(told(builder.graph(builder.op("add", x, builder.view(x, (1, 0)))), "x"))
     assert "r0 = add(x, x')" in text
 
 
@@ -122,8 +126,8 @@ def test_pieces_do_not_count_as_memory() -> None:
     loads = Load(0, (0, 1), "float32"), Load(1, (0, -1), "float32")
     step = Step("divide", (0, 1), ("float32",) * 3)
     second = Phase((8, 4), loads, (), (step,), (Store(2, 2, (0, 1)),))
-    found = traffic(Program(slots, (first, second), 1, 0, 2))
-    assert (found.moved, found.necessary, found.pieces) == (128 + 64, 128 + 64, 4)
+    moved = traffic(Program(slots, (first, second), 1, 0, 2))
+    assert (moved.moved, moved.necessary, moved.pieces) == (128 + 64, 128 + 64, 4)
 
 
 def test_explanation_is_available_as_json() -> None:
@@ -138,9 +142,9 @@ def test_explanation_is_available_as_json() -> None:
 
 
 def test_html_is_escaped() -> None:
-    made = Builder()
-    x = made.input((2, 3))
-    graph = made.graph(made.op("add", x, made.input((3,))))
+    builder = Builder()
+    x = builder.input((2, 3))
+    graph = builder.graph(builder.op("add", x, builder.input((3,))))
     page = html(told(graph, "<b>", "y"))
     assert "<b>(" not in page
     assert "&lt;b&gt; float32" in page

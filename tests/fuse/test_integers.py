@@ -38,23 +38,23 @@ def outcome(function, *operands):
             return type(error)
 
 
-def same(found, wanted):
+def same(result, wanted):
     if isinstance(wanted, type):
-        assert found is wanted
+        assert result is wanted
     else:
-        assert isinstance(found, np.ndarray), (found, wanted)
-        assert found.dtype == wanted.dtype
-        np.testing.assert_array_equal(found, wanted)
+        assert isinstance(result, np.ndarray), (result, wanted)
+        assert result.dtype == wanted.dtype
+        np.testing.assert_array_equal(result, wanted)
 
 
 def test_comparison_fails_on_other_values():
-    for found, wanted in (
+    for result, wanted in (
         (np.ones(1), np.zeros(1)),
         (np.ones(1), ValueError),
         (ValueError, TypeError),
     ):
         with pytest.raises(AssertionError):
-            same(found, wanted)
+            same(result, wanted)
 
 
 def is_hopeless(apply, a, b):
@@ -130,8 +130,8 @@ def test_bools_are_integers_among_numbers_and_bools_among_arrays():
     )
     for flag in (True, False):
         wanted = (x * (flag * 3), x * flag, np.where(flag, x, -x), (x > 0) & flag)
-        for found, one in zip(kept(x, flag), wanted, strict=True):
-            same(found, one)
+        for result, one in zip(kept(x, flag), wanted, strict=True):
+            same(result, one)
 
 
 def test_integers_and_bools_combine_as_in_python():
@@ -168,15 +168,15 @@ def test_arrays_beside_them_have_gradients():
 
 
 def test_functions_without_python_integers_cost_nothing_more():
-    made = trace(lambda x, s: x * s + 2, [np.ones(2), 1.5])
-    assert not made.integers
-    assert made.integers.beyond([np.ones(2), 1.5]) == ()
-    assert integers_of(made.graph, frozenset()) == made.integers
+    graph = trace(lambda x, s: x * s + 2, [np.ones(2), 1.5])
+    assert not graph.integers
+    assert graph.integers.beyond([np.ones(2), 1.5]) == ()
+    assert integers_of(graph.graph, frozenset()) == graph.integers
 
 
 def test_every_operator_is_in_the_table():
     x = np.ones(1)
     for name, function in PYTHON.items():
         unary = name in ("negative", "positive", "abs", "bitwise_invert")
-        made = trace(lambda x, k, f=function, u=unary: (x, f(k) if u else f(k, 5)), [x, 3])
-        assert name in [getattr(node, "op", "") for node in made.graph.nodes]
+        graph = trace(lambda x, k, f=function, u=unary: (x, f(k) if u else f(k, 5)), [x, 3])
+        assert name in [getattr(node, "op", "") for node in graph.graph.nodes]

@@ -47,10 +47,10 @@ def chain() -> Phase:
 
 
 def test_loops_and_kernels_alternate() -> None:
-    made = jit_pieces.pieces(jit_pieces.Body(chain(), (9,), 0))
+    parts = jit_pieces.pieces(jit_pieces.Body(chain(), (9,), 0))
     loop, call = jit_pieces.Loop, jit_pieces.KernelCall
     # The subtraction waits for the multiplication: it is needed nowhere else.
-    assert made == [loop((3,), (3,)), call(4), call(6), loop((5, 7, 9), (9,))]
+    assert parts == [loop((3,), (3,)), call(4), call(6), loop((5, 7, 9), (9,))]
 
 
 def test_interdependent_functions_get_their_own_loops() -> None:
@@ -121,18 +121,18 @@ def random_phase(random: np.random.Generator) -> Phase:
 @pytest.mark.parametrize("seed", range(40))
 def test_random_chains_match_the_interpreter(seed: int) -> None:
     random = np.random.default_rng(seed)
-    made = random_phase(random)
-    first = len(made.loads) + len(made.literals)
-    last = first + len(made.steps) - 1
+    loop = random_phase(random)
+    first = len(loop.loads) + len(loop.literals)
+    last = first + len(loop.steps) - 1
     results = (last, *(int(random.integers(0, last + 1)) for _ in range(random.integers(0, 3))))
     n = int(random.choice([2, 17, 128, 1023, 3000]))
-    rows = [drawn(load.dtype, n, random) for load in made.loads]
+    rows = [drawn(load.dtype, n, random) for load in loop.loads]
     splats = int(random.integers(0, 1 << len(rows)))
     operands = tuple(row[:1] if splats >> k & 1 else row for k, row in enumerate(rows))
-    case = Case(made, results, operands, n)
+    case = Case(loop, results, operands, n)
     if case.function() is None:
         written = jit_vmath.emitters(jit_ir.TARGETS[_native.isa()].functions)
-        body = jit_pieces.Body(made, results, splats, written)
+        body = jit_pieces.Body(loop, results, splats, written)
         assert not any(map(body.is_written, body.rows()))
     else:
         case.check()
@@ -161,8 +161,8 @@ def test_written_code_is_of_the_instruction_set_and_uncontracted(isa: str) -> No
     assert ("zmm" in code) == (isa == "avx512")
     assert ("ymm" in code) == (isa == "avx2")
     # x * y + z is there to be contracted.
-    made = phase(("float32",) * 3, (), [Step("multiply", (0, 1), F32), Step("add", (3, 2), F32)])
-    function = jit_ir.write(made, (4,), 0, target, forms)
+    loop = phase(("float32",) * 3, (), [Step("multiply", (0, 1), F32), Step("add", (3, 2), F32)])
+    function = jit_ir.write(loop, (4,), 0, target, forms)
     assert function is not None
     code = jit._machine(target).emit_assembly(llvm.parse_assembly(function.text))
     assert "mulps" in code
@@ -210,8 +210,8 @@ def arrays(n: int = 20000, columns: int = 1) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-def check(made: Any, operands: tuple[np.ndarray, ...], expected: tuple[Any, ...]) -> None:
-    for got, wanted in zip(made.run(operands), expected, strict=True):
+def check(compiled: Any, operands: tuple[np.ndarray, ...], expected: tuple[Any, ...]) -> None:
+    for got, wanted in zip(compiled.run(operands), expected, strict=True):
         assert_same_bits(got, wanted)
 
 
@@ -221,42 +221,42 @@ def test_first_calls_are_interpreted_by_default(mode: Mode) -> None:
     assert plain.watcher() is None
     assert jit.describe(plain) == "interpreted"
     mode("1")
-    made = engine.make(program())
-    made.run(arrays())
-    assert jit.describe(made) == "interpreted"
-    assert not jit.is_compiled(made)
+    compiled = engine.make(program())
+    compiled.run(arrays())
+    assert jit.describe(compiled) == "interpreted"
+    assert not jit.is_compiled(compiled)
 
 
 def test_eager_mode_compiles_at_the_first_call(mode: Mode) -> None:
     mode("0")
     expected = engine.make(program()).run(arrays())
     mode("eager")
-    made = engine.make(program())
-    check(made, arrays(), expected)
-    assert jit.is_compiled(made)
-    assert jit.describe(made).startswith("compiled: ")
-    assert any(one[-1] for one in made.machines())
-    check(made, arrays(), expected)
+    compiled = engine.make(program())
+    check(compiled, arrays(), expected)
+    assert jit.is_compiled(compiled)
+    assert jit.describe(compiled).startswith("compiled: ")
+    assert any(one[-1] for one in compiled.machines())
+    check(compiled, arrays(), expected)
 
 
 def test_operands_of_another_layout_are_compiled_too(mode: Mode) -> None:
     mode("0")
     plain = engine.make(program(300, 200))
     mode("eager")
-    made = engine.make(program(300, 200))
+    compiled = engine.make(program(300, 200))
     x, y = arrays(300, 200)
     for one, other in itertools.product(
         (x, x[::-1], x.T.copy().T), (y, y[::-1], y[:1].repeat(200))
     ):
         expected = plain.run((one, other))
         for _ in range(2):
-            check(made, (one, other), expected)
+            check(compiled, (one, other), expected)
     out = x.copy()
     expected = plain.run((x, y))
-    got = made.run((out, y), (out, None))
+    got = compiled.run((out, y), (out, None))
     assert got[0] is out
     assert_same_bits(out, expected[0])
-    assert all(one[-1] for one in made.machines())
+    assert all(one[-1] for one in compiled.machines())
 
 
 def test_hot_programs_compile_in_the_background(
@@ -264,27 +264,27 @@ def test_hot_programs_compile_in_the_background(
 ) -> None:
     mode("1")
     monkeypatch.setattr(jit, "HOT", 1e6)
-    made = engine.make(program())
-    expected = made.run(arrays())
+    compiled = engine.make(program())
+    expected = compiled.run(arrays())
     calls = 1
-    while not made.watcher().compiled:
-        assert calls < 1000, jit.describe(made)
-        check(made, arrays(), expected)
+    while not compiled.watcher().compiled:
+        assert calls < 1000, jit.describe(compiled)
+        check(compiled, arrays(), expected)
         jit.WORKER.wait()
         calls += 1
     # 20000 elements; steps and loads of both phases are nine.
     assert calls >= 5
-    check(made, arrays(), expected)
+    check(compiled, arrays(), expected)
 
 
 def test_small_calls_count_towards_compilation(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
     mode("1")
     monkeypatch.setattr(jit, "HOT", 1e5)
-    made = engine.make(program(2))
+    compiled = engine.make(program(2))
     for _ in range(40):
-        made.run(arrays(2))
+        compiled.run(arrays(2))
     jit.WORKER.wait()
-    assert not made.watcher()._error
+    assert not compiled.watcher()._error
 
 
 def test_equal_bodies_are_compiled_once(mode: Mode) -> None:
@@ -292,20 +292,20 @@ def test_equal_bodies_are_compiled_once(mode: Mode) -> None:
     first, second = engine.make(program(3000)), engine.make(program(4000))
     first.run(arrays(3000))
     second.run(arrays(4000))
-    one, other = (made.watcher()._made for made in (first, second))
+    one, other = (compiled.watcher()._made for compiled in (first, second))
     assert one
     assert [id(code) for code in one] == [id(code) for code in other]
 
 
 def test_code_lives_as_long_as_its_program(mode: Mode) -> None:
     mode("eager")
-    made = engine.make(program(3001))
-    expected = made.run(arrays(3001))
+    compiled = engine.make(program(3001))
+    expected = compiled.run(arrays(3001))
     texts = len(jit._known)
     assert texts
-    made.watcher()._made.clear()  # the program keeps what it runs
-    check(made, arrays(3001), expected)
-    del made
+    compiled.watcher()._made.clear()  # the program keeps what it runs
+    check(compiled, arrays(3001), expected)
+    del compiled
     assert len(jit._known) < texts
 
 
@@ -324,17 +324,17 @@ def test_program_that_fails_to_compile_stays_interpreted(
     right = jit_ir.write
 
     def wrong(*args: Any) -> jit_ir.Function | None:
-        made = right(*args)
-        assert made is not None
-        text = "declare void @zs_nowhere()\n" + made.text.replace(old, new)
-        return jit_ir.Function(text, made.scratch)
+        compiled = right(*args)
+        assert compiled is not None
+        text = "declare void @zs_nowhere()\n" + compiled.text.replace(old, new)
+        return jit_ir.Function(text, compiled.scratch)
 
     monkeypatch.setattr(jit_ir, "write", wrong)
-    made = engine.make(program())
-    expected = made.run(arrays())
-    check(made, arrays(), expected)
-    assert "compiling it failed: RuntimeError: " in jit.describe(made)
-    assert not jit.is_compiled(made)
+    compiled = engine.make(program())
+    expected = compiled.run(arrays())
+    check(compiled, arrays(), expected)
+    assert "compiling it failed: RuntimeError: " in jit.describe(compiled)
+    assert not jit.is_compiled(compiled)
 
 
 def test_kernels_alone_stay_interpreted(mode: Mode) -> None:
@@ -343,22 +343,22 @@ def test_kernels_alone_stay_interpreted(mode: Mode) -> None:
     only = Phase(
         (9,), (Load(0, (0,), "float32"),), (), (Step("sin", (0,), F),), (Store(1, 1, (0,)),)
     )
-    made = engine.make(Program(slots, (only,)))
+    compiled = engine.make(Program(slots, (only,)))
     for _ in range(3):
-        made.run((np.ones(9, np.float32),))
-    assert jit.describe(made) == "interpreted, by kernels alone"
+        compiled.run((np.ones(9, np.float32),))
+    assert jit.describe(compiled) == "interpreted, by kernels alone"
 
 
 def test_machine_code_for_another_phase_is_refused() -> None:
-    made = engine.make(program())
+    compiled = engine.make(program())
     code = (4096, 0, False, None)
-    assert not made.install(_native.isa(), 0, 0, (5,), False, *code)
+    assert not compiled.install(_native.isa(), 0, 0, (5,), False, *code)
     with pytest.raises(ValueError, match="no phase"):
-        made.install(_native.isa(), 7, 0, (5,), False, *code)
+        compiled.install(_native.isa(), 7, 0, (5,), False, *code)
     with pytest.raises(ValueError, match="instruction set"):
-        made.install("risc", 0, 0, (5,), False, *code)
+        compiled.install("risc", 0, 0, (5,), False, *code)
     with pytest.raises(TypeError, match="nine"):
-        made.install()
+        compiled.install()
     with pytest.raises(ValueError, match="no kernel"):
         _native.kernel_forms(_native.isa(), "add", "complex64")
 
@@ -380,7 +380,7 @@ def test_many_threads_compile_and_run(mode: Mode, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(jit, "HOT", 1e5)
     programs = [engine.make(program(1000 + k)) for k in range(6)]
     operands = [arrays(1000 + k) for k in range(6)]
-    expected = [made.run(given) for made, given in zip(programs, operands, strict=True)]
+    expected = [compiled.run(given) for compiled, given in zip(programs, operands, strict=True)]
     failures: list[BaseException] = []
 
     def work() -> None:
@@ -397,7 +397,7 @@ def test_many_threads_compile_and_run(mode: Mode, monkeypatch: pytest.MonkeyPatc
         thread.join()
     jit.WORKER.wait()
     assert not failures
-    assert all(jit.is_compiled(made) for made in programs)
+    assert all(jit.is_compiled(compiled) for compiled in programs)
 
 
 # Processes

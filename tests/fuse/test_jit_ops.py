@@ -113,14 +113,14 @@ def test_functions_match_the_kernels(of: str, isa: str) -> None:
     known = [op for op, kind in functions(isa) if kind == of]
     assert len(known) > 20
     for op in known:
-        made = phase((of,) * arity(op, of), (), [step(op, of)])
+        loop = phase((of,) * arity(op, of), (), [step(op, of)])
         rows = []
-        for _ in made.loads:
+        for _ in loop.loads:
             row = np.concatenate([specials(of), drawn(of, 1000, random)])
             rows.append(random.permutation(np.append(row, random.uniform(-30, 30, 700).astype(of))))
-        Case(made, (len(rows),), tuple(rows), len(rows[0])).check()
+        Case(loop, (len(rows),), tuple(rows), len(rows[0])).check()
         if is_best(isa):
-            check_splats(made, tuple(row[5:6] for row in rows), 33)
+            check_splats(loop, tuple(row[5:6] for row in rows), 33)
 
 
 def test_file_of_functions_is_read_completely() -> None:
@@ -141,11 +141,11 @@ def test_file_of_functions_is_clangs_output() -> None:
     subprocess.run([sys.executable, script, "--check", "--clang", clang], check=True)
 
 
-def check_splats(made: Phase, operands: tuple[np.ndarray, ...], n: int) -> None:
+def check_splats(loop: Phase, operands: tuple[np.ndarray, ...], n: int) -> None:
     """All results, where every operand is one element."""
-    first = len(operands) + len(made.literals)
-    assert Case(made, (first,), operands, n).function() is None
-    more = beside_a_row(made)
+    first = len(operands) + len(loop.literals)
+    assert Case(loop, (first,), operands, n).function() is None
+    more = beside_a_row(loop)
     results = tuple(range(first + 1, first + 1 + len(more.steps)))
     Case(more, results, (*operands, np.arange(n) % 3 == 0), n).check()
 
@@ -165,21 +165,21 @@ def pairs(of: str) -> tuple[np.ndarray, np.ndarray]:
 def test_unary_and_binary_ops_match_the_kernels(of: str, isa: str) -> None:
     steps = [step(op, of) for op in ops(of, {1, 2})]
     a, b = pairs(of)
-    made = phase((of, of), (), steps)
+    loop = phase((of, of), (), steps)
     results = tuple(range(2, 2 + len(steps)))
-    Case(made, results, (a, b), len(a)).check()
+    Case(loop, results, (a, b), len(a)).check()
     for one in specials(of)[:: 1 if is_best(isa) else 7]:
         splat = np.array([one])
-        Case(made, results, (a, splat), len(a)).check()
+        Case(loop, results, (a, splat), len(a)).check()
         if is_best(isa):
-            Case(made, results, (splat, b), len(b)).check()
-            check_splats(made, (splat, splat), 37)
+            Case(loop, results, (splat, b), len(b)).check()
+            check_splats(loop, (splat, splat), 37)
 
 
 @pytest.mark.parametrize("of", DTYPES)
 def test_ternary_ops_match_the_kernels(of: str, isa: str) -> None:
     steps = [step(op, of, 0 if op == "where" else 1) for op in ops(of, {3})]
-    made = phase(("bool", of, of, of), (), steps)
+    loop = phase(("bool", of, of, of), (), steps)
     results = tuple(range(4, 4 + len(steps)))
     random = np.random.default_rng(18)
     n = 1500
@@ -188,22 +188,22 @@ def test_ternary_ops_match_the_kernels(of: str, isa: str) -> None:
         rows = [drawn("bool", n, random), *(drawn(of, n, random) for _ in range(3))]
         operands = tuple(row[:1] if splats >> k & 1 else row for k, row in enumerate(rows))
         if splats == 15:
-            check_splats(made, operands, n)
+            check_splats(loop, operands, n)
         else:
-            Case(made, results, operands, n).check()
+            Case(loop, results, operands, n).check()
 
 
 @pytest.mark.parametrize("of", [*DTYPES, *STORED])
 def test_conversions_match_the_kernels(of: str, isa: str) -> None:
     to = [*DTYPES, *STORED]
-    made = phase((of,), (), [Step("convert", (0,), (of, one)) for one in to])
+    loop = phase((of,), (), [Step("convert", (0,), (of, one)) for one in to])
     values = np.concatenate([specials(of), drawn(of, 700, np.random.default_rng(19))])
     if of in STORED:
         values = np.arange(65536, dtype=np.uint16).view(dtype(of))
     results = tuple(range(1, 1 + len(to)))
-    Case(made, results, (values,), len(values)).check()
+    Case(loop, results, (values,), len(values)).check()
     for one in range(0, len(values) if is_best(isa) else 0, len(values) // 5):
-        check_splats(made, (values[one : one + 1],), 40)
+        check_splats(loop, (values[one : one + 1],), 40)
 
 
 @pytest.mark.parametrize("of", [*FLOATS, "int32", "uint8", "int16"])
@@ -213,8 +213,8 @@ def test_literals_match_the_kernels(of: str) -> None:
     for number in numbers:
         literal = Literal(number.item(), of)
         steps = [step(op, of) for op in ops(of, {2})]
-        made = phase((of,), (literal,), steps)
-        Case(made, tuple(range(2, 2 + len(steps))), (drawn(of, 200, random),), 200).check()
+        loop = phase((of,), (literal,), steps)
+        Case(loop, tuple(range(2, 2 + len(steps))), (drawn(of, 200, random),), 200).check()
 
 
 @pytest.mark.parametrize("of", [of for of in INTEGERS if not of.endswith("64")])
@@ -230,10 +230,10 @@ def test_integer_divisions_match_the_kernels(of: str) -> None:
         b = drawn(of, 20000, random)
         a = (b * drawn(of, 20000, random) + random.integers(0, 3, 20000).astype(kind)).astype(kind)
     names = ("floor_divide", "remainder", "fmod", "truncated_divide")
-    made = phase((of, of), (), [step(op, of) for op in names])
-    Case(made, (2, 3, 4, 5), (a, b), len(a)).check()
+    loop = phase((of, of), (), [step(op, of) for op in names])
+    Case(loop, (2, 3, 4, 5), (a, b), len(a)).check()
     for one in specials(of):
-        Case(made, (2, 3, 4, 5), (a, np.array([one])), len(a)).check()
+        Case(loop, (2, 3, 4, 5), (a, np.array([one])), len(a)).check()
 
 
 def mixed() -> tuple[Phase, tuple[int, ...]]:
@@ -252,14 +252,14 @@ def mixed() -> tuple[Phase, tuple[int, ...]]:
 
 
 def test_every_row_length_matches_the_kernels(isa: str) -> None:
-    made, results = mixed()
+    loop, results = mixed()
     random = np.random.default_rng(22)
     for n, splats in itertools.product((*range(131), 1000, 4097), range(3)):
         rows = (drawn("uint8", max(n, 1), random), drawn("float32", max(n, 1), random))
         operands = tuple(row[:1] if splats >> k & 1 else row[:n] for k, row in enumerate(rows))
         if n == 1:  # a row of one element, that is no splat
             operands = rows
-        Case(made, results, operands, n).check()
+        Case(loop, results, operands, n).check()
 
 
 def test_in_place_rows_match_the_kernels() -> None:
@@ -267,7 +267,7 @@ def test_in_place_rows_match_the_kernels() -> None:
     steps = [Step("add", (0, 1), ("float32",) * 3), Step("exp", (2,), ("float32",) * 2)]
     steps += [Step("multiply", (3, 0), ("float32",) * 3), Step("negative", (4,), ("float32",) * 2)]
     for results in ((2,), (3,), (5,)):
-        made = phase(("float32", "float32"), (), steps)
+        loop = phase(("float32", "float32"), (), steps)
         operands = (drawn("float32", 3333, random), drawn("float32", 3333, random))
         if results != (3,):  # kernels alone: but for the sum before
-            Case(made, results, operands, 3333).check(in_place=True)
+            Case(loop, results, operands, 3333).check(in_place=True)

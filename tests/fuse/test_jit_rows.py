@@ -32,21 +32,21 @@ def affine() -> Phase:
 
 def with_kernels() -> Phase:
     """The same, but for kernels that are called on blocks of a row, and on one element of each."""
-    made = affine()
-    steps = [*made.steps, Step("sin", (9,), F), Step("cos", (3,), F), Step("add", (10, 11), F32)]
-    return phase(("float32",) * 4, made.literals, steps)
+    loop = affine()
+    steps = [*loop.steps, Step("sin", (9,), F), Step("cos", (3,), F), Step("add", (10, 11), F32)]
+    return phase(("float32",) * 4, loop.literals, steps)
 
 
-@pytest.mark.parametrize("made", [affine(), with_kernels()], ids=["one loop", "kernels"])
+@pytest.mark.parametrize("loop", [affine(), with_kernels()], ids=["one loop", "kernels"])
 @pytest.mark.parametrize("n", [1, 15, 64, 1500])
-def test_many_rows_match_the_kernels(made: Phase, n: int) -> None:
+def test_many_rows_match_the_kernels(loop: Phase, n: int) -> None:
     random, rows, gap = np.random.default_rng(n), 5, 3
     x = drawn("float32", 2 * rows * (n + gap), random).reshape(2 * rows, n + gap)[::2, :n]
     mean, gamma = drawn("float32", rows, random), drawn("float32", n, random)
     gain = drawn("float32", rows, random)[::-1]
     out = np.full((rows, n + gap), 77, np.float32)
-    result = len(made.loads) + len(made.literals) + len(made.steps) - 1
-    case = Case(made, (result,), (x[0], mean[:1], gamma, gain[:1]), n)
+    result = len(loop.loads) + len(loop.literals) + len(loop.steps) - 1
+    case = Case(loop, (result,), (x[0], mean[:1], gamma, gain[:1]), n)
     function = case.function()
     assert function is not None or n == 1
     if function is None:
@@ -55,7 +55,7 @@ def test_many_rows_match_the_kernels(made: Phase, n: int) -> None:
     call(function, (x, mean, gamma, gain), (out,), n, rows, steps)
     for r in range(rows):
         operands = (x[r], mean[r : r + 1], gamma, gain[r : r + 1])
-        (wanted,) = Case(made, (result,), operands, n).expected()
+        (wanted,) = Case(loop, (result,), operands, n).expected()
         assert_same_bits(np.ascontiguousarray(out[r, :n]), wanted, f"row {r}")
     assert (out[:, n:] == 77).all()
 
@@ -82,18 +82,18 @@ def test_streamed_rows_match_the_kernels(name: str, n: int) -> None:
 
 
 def test_streamed_functions_match_the_kernels() -> None:
-    made = phase(("float32",), (), [Step("exp", (0,), F), Step("add", (1, 0), F32)])
+    loop = phase(("float32",), (), [Step("exp", (0,), F), Step("add", (1, 0), F32)])
     x = drawn("float32", 777, np.random.default_rng(1))
     for at in (0, 1, 15, 16, 17):
-        Case(made, (2,), (x,), len(x)).check(past=True, at=at)
+        Case(loop, (2,), (x,), len(x)).check(past=True, at=at)
 
 
 def test_only_one_loop_of_one_result_is_streamed() -> None:
     x = np.ones(99, np.float32)
-    made = with_kernels()
+    loop = with_kernels()
     operands = (x, x[:1], x, x[:1])
     for case in (
-        Case(made, (12,), operands, 99),  # kernels between
+        Case(loop, (12,), operands, 99),  # kernels between
         Case(affine(), (6, 9), operands, 99),  # two results
         Case(affine(), (0,), operands, 99),  # an operand as it is
     ):

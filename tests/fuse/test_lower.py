@@ -66,8 +66,8 @@ def check_many(draw: Draw, seeds: range) -> None:
 
 
 def test_comparison_finds_a_wrong_program() -> None:
-    made = Builder()
-    graph = made.graph(made.op("subtract", made.input((3,)), made.input((3,))))
+    builder = Builder()
+    graph = builder.graph(builder.op("subtract", builder.input((3,)), builder.input((3,))))
     program = lower(graph)
     (phase,) = program.phases
     swapped = replace(phase, steps=(replace(phase.steps[0], args=(1, 0)),))
@@ -81,23 +81,23 @@ def test_comparison_finds_a_wrong_program() -> None:
 # Which phases there are
 
 
-def rows(made: Builder, *shape: int) -> int:
-    return made.input(shape or (256, 1024))
+def rows(builder: Builder, *shape: int) -> int:
+    return builder.input(shape or (256, 1024))
 
 
-def softmax(made: Builder, x: int, over: tuple[int, ...] = (1,)) -> int:
-    top = made.reduce("max", x, over, keepdims=True)
-    parts = made.op("exp", made.op("subtract", x, top))
-    return made.op("divide", parts, made.reduce("sum", parts, over, keepdims=True))
+def softmax(builder: Builder, x: int, over: tuple[int, ...] = (1,)) -> int:
+    top = builder.reduce("max", x, over, keepdims=True)
+    parts = builder.op("exp", builder.op("subtract", x, top))
+    return builder.op("divide", parts, builder.reduce("sum", parts, over, keepdims=True))
 
 
-def layer_norm(made: Builder, x: int) -> int:
-    count = made.number(float(made.nodes[x].shape[-1]))
-    mean = made.op("divide", made.reduce("sum", x, (1,), keepdims=True), count)
-    centred = made.op("subtract", x, mean)
-    squares = made.reduce("sum", made.op("square", centred), (1,), keepdims=True)
-    scale = made.op("rsqrt", made.op("divide", squares, count))
-    return made.op("multiply", centred, scale)
+def layer_norm(builder: Builder, x: int) -> int:
+    count = builder.number(float(builder.nodes[x].shape[-1]))
+    mean = builder.op("divide", builder.reduce("sum", x, (1,), keepdims=True), count)
+    centred = builder.op("subtract", x, mean)
+    squares = builder.reduce("sum", builder.op("square", centred), (1,), keepdims=True)
+    scale = builder.op("rsqrt", builder.op("divide", squares, count))
+    return builder.op("multiply", centred, scale)
 
 
 def kinds(program: Program) -> list[str]:
@@ -111,10 +111,10 @@ def operands(graph: Graph) -> list[Any]:
 
 
 def test_elementwise_is_one_phase() -> None:
-    made = Builder()
-    x, mean, scale = rows(made), made.input((1024,)), made.input((256, 1))
-    total = made.op("multiply", made.op("subtract", x, mean), scale)
-    graph = made.graph(made.op("relu", total), made.op("add", total, x))
+    builder = Builder()
+    x, mean, scale = rows(builder), builder.input((1024,)), builder.input((256, 1))
+    total = builder.op("multiply", builder.op("subtract", x, mean), scale)
+    graph = builder.graph(builder.op("relu", total), builder.op("add", total, x))
     program = check(graph, operands(graph))
     (phase,) = program.phases
     assert phase.shape == (256, 1024)
@@ -124,23 +124,23 @@ def test_elementwise_is_one_phase() -> None:
 
 
 def test_input_aligned_twice_is_two_loads() -> None:
-    made = Builder()
-    x = made.input((8, 8))
-    graph = made.graph(made.op("add", made.op("add", x, made.view(x, (1, 0))), x))
+    builder = Builder()
+    x = builder.input((8, 8))
+    graph = builder.graph(builder.op("add", builder.op("add", x, builder.view(x, (1, 0))), x))
     (phase,) = check(graph, operands(graph)).phases
     assert [load.walk for load in phase.loads] == [(0, 1), (1, 0)]
 
 
 def test_outputs_of_two_shapes_are_two_phases() -> None:
-    made = Builder()
-    x, y = made.input((4, 5)), made.input((5,))
-    graph = made.graph(made.op("add", x, y), made.op("square", y))
+    builder = Builder()
+    x, y = builder.input((4, 5)), builder.input((5,))
+    graph = builder.graph(builder.op("add", x, y), builder.op("square", y))
     assert [phase.shape for phase in check(graph, operands(graph)).phases] == [(4, 5), (5,)]
 
 
 def test_softmax_keeps_its_numerators() -> None:
-    made = Builder()
-    graph = made.graph(softmax(made, rows(made)))
+    builder = Builder()
+    graph = builder.graph(softmax(builder, rows(builder)))
     program = check(graph, operands(graph))
     assert (program.batch, program.first, program.last) == (1, 0, 3)
     assert kinds(program) == ["piece"] * 3
@@ -152,8 +152,8 @@ def test_softmax_keeps_its_numerators() -> None:
 
 
 def test_softmax_of_one_row_stores_nothing_large() -> None:
-    made = Builder()
-    graph = made.graph(softmax(made, made.input((1 << 16,)), (0,)))
+    builder = Builder()
+    graph = builder.graph(softmax(builder, builder.input((1 << 16,)), (0,)))
     program = check(graph, operands(graph))
     assert program.batch == 0
     assert kinds(program) == ["temp", "temp"]
@@ -162,39 +162,39 @@ def test_softmax_of_one_row_stores_nothing_large() -> None:
 
 
 def test_softmax_of_a_short_row_keeps_its_numerators() -> None:
-    made = Builder()
-    graph = made.graph(softmax(made, made.input((1 << 12,)), (0,)))
+    builder = Builder()
+    graph = builder.graph(softmax(builder, builder.input((1 << 12,)), (0,)))
     program = check(graph, operands(graph))
     assert program.batch == 0
     assert [step.op for step in program.phases[2].steps] == ["divide"]
 
 
 def test_softmax_over_the_first_axis_moves_the_other_to_the_front() -> None:
-    made = Builder()
-    graph = made.graph(softmax(made, made.input((16, 8192)), (0,)))
+    builder = Builder()
+    graph = builder.graph(softmax(builder, builder.input((16, 8192)), (0,)))
     program = check(graph, operands(graph))
     assert program.batch == 1
     assert {phase.shape for phase in program.phases} == {(8192, 16)}
 
 
 def test_columns_of_a_transposed_array_are_read_as_rows() -> None:
-    made = Builder()
-    x = made.view(made.input((1024, 256)), (1, 0))
-    graph = made.graph(softmax(made, x, (0,)))
+    builder = Builder()
+    x = builder.view(builder.input((1024, 256)), (1, 0))
+    graph = builder.graph(softmax(builder, x, (0,)))
     program = check(graph, operands(graph))
     assert program.batch == 1
     assert {phase.shape for phase in program.phases} == {(1024, 256)}
 
 
 def test_long_columns_are_not_batched() -> None:
-    made = Builder()
-    graph = made.graph(softmax(made, made.input((1 << 16, 16)), (0,)))
+    builder = Builder()
+    graph = builder.graph(softmax(builder, builder.input((1 << 16, 16)), (0,)))
     assert check(graph, operands(graph)).batch == 0
 
 
 def test_layer_norm_computes_its_row_values_once() -> None:
-    made = Builder()
-    graph = made.graph(layer_norm(made, rows(made)))
+    builder = Builder()
+    graph = builder.graph(layer_norm(builder, rows(builder)))
     program = check(graph, operands(graph))
     assert (program.batch, program.first, program.last) == (1, 0, 5)
     assert [phase.shape[1] for phase in program.phases] == [1024, 1, 1024, 1, 1024]
@@ -202,20 +202,20 @@ def test_layer_norm_computes_its_row_values_once() -> None:
 
 
 def test_large_temporary_is_cut_into_pieces() -> None:
-    made = Builder()
-    x, y = made.input((300, 1, 16)), made.input((1, 300, 16))
-    total = made.reduce("sum", made.op("squared_difference", x, y), (2,))
-    graph = made.graph(made.op("sqrt", total))
+    builder = Builder()
+    x, y = builder.input((300, 1, 16)), builder.input((1, 300, 16))
+    total = builder.reduce("sum", builder.op("squared_difference", x, y), (2,))
+    graph = builder.graph(builder.op("sqrt", total))
     program = check(graph, operands(graph))
     assert program.batch == 1
     assert kinds(program) == ["piece"]
 
 
 def test_loss_ends_after_the_batch() -> None:
-    made = Builder()
-    x = rows(made)
-    best = made.reduce("max", softmax(made, x), (1,))
-    graph = made.graph(made.reduce("sum", made.op("log", best), (0,)))
+    builder = Builder()
+    x = rows(builder)
+    best = builder.reduce("max", softmax(builder, x), (1,))
+    graph = builder.graph(builder.reduce("sum", builder.op("log", best), (0,)))
     program = check(graph, operands(graph))
     assert (program.first, program.last) == (0, 3)
     assert [phase.shape for phase in program.phases[3:]] == [(256,)]
@@ -223,9 +223,9 @@ def test_loss_ends_after_the_batch() -> None:
 
 
 def test_loss_over_all_axes_is_first_reduced_by_rows() -> None:
-    made = Builder()
-    x = made.input((256, 1024), "float16")
-    graph = made.graph(made.reduce("sum", softmax(made, x), (0, 1)))
+    builder = Builder()
+    x = builder.input((256, 1024), "float16")
+    graph = builder.graph(builder.reduce("sum", softmax(builder, x), (0, 1)))
     program = check(graph, operands(graph))
     assert (program.first, program.last) == (0, 3)
     assert [phase.shape for phase in program.phases] == [(256, 1024)] * 3 + [(256, 1)]
@@ -233,45 +233,45 @@ def test_loss_over_all_axes_is_first_reduced_by_rows() -> None:
 
 
 def test_fold_over_the_batch_has_its_own_phase() -> None:
-    made = Builder()
-    x = rows(made)
-    graph = made.graph(softmax(made, x), made.reduce("sum", x, (0,)))
+    builder = Builder()
+    x = rows(builder)
+    graph = builder.graph(softmax(builder, x), builder.reduce("sum", x, (0,)))
     program = check(graph, operands(graph))
     assert (program.first, program.last) == (0, 3)
     assert [store.fold for store in program.phases[3].stores] == ["sum"]
 
 
 def test_folds_over_the_batch_share_a_phase() -> None:
-    made = Builder()
-    x, y = rows(made), made.input((256, 1024))
-    scaled = made.op("multiply", y, softmax(made, x))
-    sums = [made.reduce("sum", one, (0,)) for one in (x, y, scaled)]
-    program = check(made.graph(scaled, *sums), operands(made.graph(scaled)))
+    builder = Builder()
+    x, y = rows(builder), builder.input((256, 1024))
+    scaled = builder.op("multiply", y, softmax(builder, x))
+    sums = [builder.reduce("sum", one, (0,)) for one in (x, y, scaled)]
+    program = check(builder.graph(scaled, *sums), operands(builder.graph(scaled)))
     assert (program.first, program.last) == (0, 3)
     assert [len(phase.stores) for phase in program.phases[3:]] == [3]
 
 
 def test_expensive_row_is_hoisted() -> None:
-    made = Builder()
-    x, row = rows(made), made.input((1024,))
-    graph = made.graph(made.op("multiply", x, made.op("exp", row)))
+    builder = Builder()
+    x, row = rows(builder), builder.input((1024,))
+    graph = builder.graph(builder.op("multiply", x, builder.op("exp", row)))
     program = check(graph, operands(graph))
     assert [phase.shape for phase in program.phases] == [(1024,), (256, 1024)]
     assert program.batch == 0
 
 
 def test_hoisted_rows_come_before_the_batch() -> None:
-    made = Builder()
-    x, row = rows(made), made.input((1024,))
-    graph = made.graph(made.op("multiply", softmax(made, x), made.op("exp", row)))
+    builder = Builder()
+    x, row = rows(builder), builder.input((1024,))
+    graph = builder.graph(builder.op("multiply", softmax(builder, x), builder.op("exp", row)))
     program = check(graph, operands(graph))
     assert (program.first, program.last) == (1, 4)
 
 
 def test_reduction_is_folded_into_its_result() -> None:
-    made = Builder()
-    total = made.reduce("sum", made.input((4, 5, 6)), (1,))
-    graph = made.graph(made.view(total, (1, None, 0)))
+    builder = Builder()
+    total = builder.reduce("sum", builder.input((4, 5, 6)), (1,))
+    graph = builder.graph(builder.view(total, (1, None, 0)))
     program = check(graph, operands(graph))
     (phase,) = program.phases
     assert phase.stores[0].walk == (2, -1, 0)
@@ -279,16 +279,16 @@ def test_reduction_is_folded_into_its_result() -> None:
 
 
 def test_positions_count_in_the_order_of_the_argument() -> None:
-    made = Builder()
-    x = made.view(made.input((3, 4, 5)), (2, 0, 1))
-    graph = made.graph(made.reduce("argmax", x, (0, 2)), made.reduce("argmin", x, (0, 1)))
+    builder = Builder()
+    x = builder.view(builder.input((3, 4, 5)), (2, 0, 1))
+    graph = builder.graph(builder.reduce("argmax", x, (0, 2)), builder.reduce("argmin", x, (0, 1)))
     check(graph, operands(graph))
 
 
 def test_empty_axes_are_lowered() -> None:
-    made = Builder()
-    x = made.input((0, 5))
-    graph = made.graph(made.reduce("sum", x, (0,)), made.op("add", x, x))
+    builder = Builder()
+    x = builder.input((0, 5))
+    graph = builder.graph(builder.reduce("sum", x, (0,)), builder.op("add", x, x))
     check(graph, operands(graph))
 
 
@@ -296,10 +296,12 @@ def test_empty_axes_are_lowered() -> None:
 
 
 def test_16_bit_floats_are_rounded_only_at_casts() -> None:
-    made = Builder()
-    x = made.input((40,), "float16")
-    third = made.op("divide", x, made.number(3.0))
-    graph = made.graph(made.op("multiply", made.cast(third, "float16"), made.number(1.5)), third)
+    builder = Builder()
+    x = builder.input((40,), "float16")
+    third = builder.op("divide", x, builder.number(3.0))
+    graph = builder.graph(
+        builder.op("multiply", builder.cast(third, "float16"), builder.number(1.5)), third
+    )
     (phase,) = check(graph, operands(graph)).phases
     assert [step.dtypes[-1] for step in phase.steps if step.op == "convert"] == [
         "float32",  # as loaded
@@ -312,57 +314,61 @@ def test_16_bit_floats_are_rounded_only_at_casts() -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_cast_before_a_result_is_its_rounding(dtype: str) -> None:
-    made = Builder()
-    graph = made.graph(made.cast(made.op("exp", made.input((40,), dtype)), "float16"))
+    builder = Builder()
+    graph = builder.graph(builder.cast(builder.op("exp", builder.input((40,), dtype)), "float16"))
     (phase,) = check(graph, operands(graph)).phases
     assert [step.op for step in phase.steps] == ["exp", "convert"]
     assert value_dtype(phase, phase.stores[0].value) == "float16"
 
 
 def test_cheaper_steps_give_the_same() -> None:
-    made = Builder()
-    x = made.input((40,))
-    parts = [made.op("divide", x, made.number(value)) for value in (8.0, -0.25, 3.0, 2.0**-130)]
-    graph = made.graph(*parts, made.op("pow", x, made.number(2.0)))
+    builder = Builder()
+    x = builder.input((40,))
+    parts = [
+        builder.op("divide", x, builder.number(value)) for value in (8.0, -0.25, 3.0, 2.0**-130)
+    ]
+    graph = builder.graph(*parts, builder.op("pow", x, builder.number(2.0)))
     given = operands(graph)
     (phase,) = check(graph, given).phases
     assert [step.op for step in phase.steps] == ["multiply"] * 2 + ["divide"] * 2 + ["square"]
     results = evaluate_program(lower(graph), given)
-    for found, wanted in zip(results, evaluate(graph, given), strict=True):
-        np.testing.assert_array_equal(found, wanted)
+    for result, wanted in zip(results, evaluate(graph, given), strict=True):
+        np.testing.assert_array_equal(result, wanted)
 
 
 def test_numbers_are_rounded_to_the_dtype_beside_them() -> None:
-    made = Builder()
-    x = made.input((4,), "float16")
-    (phase,) = lower(made.graph(made.op("multiply", x, made.number(0.1)))).phases
+    builder = Builder()
+    x = builder.input((4,), "float16")
+    (phase,) = lower(builder.graph(builder.op("multiply", x, builder.number(0.1)))).phases
     assert phase.literals == (Literal(float(np.float16(0.1)), "float32"),)
 
 
 def test_zeros_of_both_signs_are_two_numbers() -> None:
-    made = Builder()
-    x = made.input((4,))
-    both = [made.op("copysign", x, made.add(Constant(zero, "float64"))) for zero in (0.0, 1.0)]
-    (phase,) = lower(made.graph(*both)).phases
+    builder = Builder()
+    x = builder.input((4,))
+    both = [
+        builder.op("copysign", x, builder.add(Constant(zero, "float64"))) for zero in (0.0, 1.0)
+    ]
+    (phase,) = lower(builder.graph(*both)).phases
     assert len(phase.literals) == 2
-    negative = Graph((*made.nodes[:1], Constant(-0.0, "float64")), (1,), 1)
+    negative = Graph((*builder.nodes[:1], Constant(-0.0, "float64")), (1,), 1)
     assert str(lower(negative).phases[0].literals[0].value) == "-0.0"
 
 
 def test_stretched_operand_is_converted_when_loaded() -> None:
-    made = Builder()
-    x, row = made.input((2, 4), "uint8"), made.input((4,), "uint8")
-    given = made.cast(x, "float32"), made.cast(row, "float32")
-    (phase,) = lower(made.graph(made.op("add", *given))).phases
+    builder = Builder()
+    x, row = builder.input((2, 4), "uint8"), builder.input((4,), "uint8")
+    given = builder.cast(x, "float32"), builder.cast(row, "float32")
+    (phase,) = lower(builder.graph(builder.op("add", *given))).phases
     assert [load.dtype for load in phase.loads] == ["uint8", "float32"]
     assert [step.op for step in phase.steps] == ["convert", "add"]
 
 
 def test_load_with_two_dtypes_is_converted_after_loading() -> None:
-    made = Builder()
-    x, row = made.input((2, 4)), made.input((4,), "uint8")
-    both = made.op("add", x, made.cast(row, "float32")), made.op("add", row, row)
-    graph = made.graph(made.op("add", both[0], made.cast(both[1], "float32")))
+    builder = Builder()
+    x, row = builder.input((2, 4)), builder.input((4,), "uint8")
+    both = builder.op("add", x, builder.cast(row, "float32")), builder.op("add", row, row)
+    graph = builder.graph(builder.op("add", both[0], builder.cast(both[1], "float32")))
     (phase,) = check(graph, operands(graph)).phases
     assert [load.dtype for load in phase.loads] == ["float32", "uint8"]
 
@@ -371,29 +377,29 @@ def test_load_with_two_dtypes_is_converted_after_loading() -> None:
 
 
 def test_many_results_are_several_phases() -> None:
-    made = Builder()
-    pairs = [(made.input((4,)), made.input((4,))) for _ in range(20)]
-    graph = made.graph(*(made.op("add", *pair) for pair in pairs))
+    builder = Builder()
+    pairs = [(builder.input((4,)), builder.input((4,))) for _ in range(20)]
+    graph = builder.graph(*(builder.op("add", *pair) for pair in pairs))
     program = check(graph, operands(graph))
     assert [len(phase.stores) for phase in program.phases] == [10, 10]
 
 
 def test_too_many_operands_are_refused() -> None:
-    made = Builder()
-    total = made.input((4,))
+    builder = Builder()
+    total = builder.input((4,))
     for _ in range(40):
-        total = made.op("add", total, made.input((4,)))
+        total = builder.op("add", total, builder.input((4,)))
     with pytest.raises(LoweringError, match="42 arrays meet in one pass; the engine takes 32"):
-        lower(made.graph(total))
+        lower(builder.graph(total))
 
 
 def test_many_norms_keep_values_needed_by_all_of_them() -> None:
-    made = Builder()
-    x = rows(made, 64, 64)
+    builder = Builder()
+    x = rows(builder, 64, 64)
     for _ in range(40):
-        total = made.reduce("max", x, (1,), keepdims=True)
-        x = made.op("tanh", made.op("subtract", x, total))
-    graph = made.graph(x)
+        total = builder.reduce("max", x, (1,), keepdims=True)
+        x = builder.op("tanh", builder.op("subtract", x, total))
+    graph = builder.graph(x)
     assert len(check(graph, operands(graph)).phases) == 41
 
 
@@ -416,18 +422,18 @@ def test_unsupported_ops_and_dtypes_are_refused(
 
 
 def test_number_that_does_not_fit_is_refused() -> None:
-    made = Builder()
-    x = made.input((2,), "uint8")
+    builder = Builder()
+    x = builder.input((2,), "uint8")
     node = Apply(
-        "less", (x, made.number(300)), ((0,), ()), ("uint8", "uint8", "bool"), (2,), "bool"
+        "less", (x, builder.number(300)), ((0,), ()), ("uint8", "uint8", "bool"), (2,), "bool"
     )
     with pytest.raises(LoweringError, match="the number 300 is no uint8"):
-        lower(made.graph(made.add(node)))
+        lower(builder.graph(builder.add(node)))
 
 
 def test_natural_powers_of_integers_are_accepted() -> None:
-    made = Builder()
-    x = made.input((4,), "int32")
-    node = Apply("pow", (x, made.number(3)), ((0,), ()), ("int32",) * 3, (4,), "int32")
-    graph = made.graph(made.add(node))
+    builder = Builder()
+    x = builder.input((4,), "int32")
+    node = Apply("pow", (x, builder.number(3)), ((0,), ()), ("int32",) * 3, (4,), "int32")
+    graph = builder.graph(builder.add(node))
     check(graph, operands(graph))

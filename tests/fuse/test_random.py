@@ -350,9 +350,9 @@ def interval(function: Callable[..., Any], *operands: Any) -> tuple[Any, Any, bo
     """The one element of a function's result: lowest, highest, whether anything is right."""
     arrays = [np.asarray(operand, "float32") for operand in operands]
     graph = zs.fuse(function).graph(*arrays)
-    (found,) = bounds(graph, arrays)
-    opened = found.open is not None and bool(found.open.all())
-    return found.low.item(), found.high.item(), opened
+    (bound,) = bounds(graph, arrays)
+    opened = bound.open is not None and bool(bound.open.all())
+    return bound.low.item(), bound.high.item(), opened
 
 
 def test_functions_that_jump_at_zero_have_both_results():

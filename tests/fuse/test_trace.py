@@ -108,11 +108,11 @@ def test_every_op_gives_the_unfused_result(op, dtype):
         with pytest.raises(TypeError, match=r"test_trace\.py:\d+ in"):
             trace(lambda *given: function(*given, *more), operands)
         return
-    found = computed(lambda *given: function(*given, *more), *operands)
-    assert found.dtype == wanted.dtype
-    limit = {"float16": 2e-3, "float64": 1e-14}.get(found.dtype.name, 2e-6)
+    result = computed(lambda *given: function(*given, *more), *operands)
+    assert result.dtype == wanted.dtype
+    limit = {"float16": 2e-3, "float64": 1e-14}.get(result.dtype.name, 2e-6)
     np.testing.assert_allclose(
-        found.astype(np.float64), wanted.astype(np.float64), rtol=limit, atol=limit
+        result.astype(np.float64), wanted.astype(np.float64), rtol=limit, atol=limit
     )
 
 
@@ -342,8 +342,8 @@ def test_complex_numbers_are_true_unless_0():
 def test_16_bit_floats_are_rounded_once():
     x = RNG.standard_normal(64).astype(np.float16)
     wide = x.astype(np.float32)
-    found = computed(lambda x: x * x + x, x)
-    np.testing.assert_array_equal(found, (wide * wide + wide).astype(np.float16))
+    result = computed(lambda x: x * x + x, x)
+    np.testing.assert_array_equal(result, (wide * wide + wide).astype(np.float16))
     big = np.full(1000, 60000, np.float16)
     assert computed(lambda x: x.mean(), big) == 60000
     many = np.ones(70000, np.float16)

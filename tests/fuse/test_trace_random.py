@@ -105,8 +105,8 @@ def test_random_functions_match_numpy(seed):
             continue
         singles = any(np.asarray(one).dtype == np.float32 for one in (*operands, *wanted))
         fused = zs.fuse(function)
-        for found in (fused(*operands), fused(*operands)):  # as traced, and as known
-            for one, other in zip(found, wanted, strict=True):
+        for result in (fused(*operands), fused(*operands)):  # as traced, and as known
+            for one, other in zip(result, wanted, strict=True):
                 assert (one.shape, one.dtype) == (np.shape(other), np.asarray(other).dtype), k
                 limit = 1e-4 if singles else 1e-9
                 np.testing.assert_allclose(
@@ -150,8 +150,8 @@ def test_random_rules_match_unfused_ops(seed):
             with pytest.raises(TypeError):
                 zs.fuse(function)(*operands)
             continue
-        found = zs.fuse(function)(*operands)
-        assert (np.shape(found), found.dtype) == (np.shape(wanted), wanted.dtype)
-        np.testing.assert_allclose(wide(found), wide(wanted), rtol=1e-6)
+        result = zs.fuse(function)(*operands)
+        assert (np.shape(result), result.dtype) == (np.shape(wanted), wanted.dtype)
+        np.testing.assert_allclose(wide(result), wide(wanted), rtol=1e-6)
         done += 1
     assert min(done, refused) > PROGRAMS / 10

@@ -31,8 +31,8 @@ def test_equal_folds_are_shared(function, count, dtype):
     x = (X * 5).astype(dtype)
     if dtype == "float64":  # sums of integers are not those that their means are made of
         assert folds(function, x) == count
-    found, wanted = zs.fuse(function)(x), function(x)
-    pairs = zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]
+    result, wanted = zs.fuse(function)(x), function(x)
+    pairs = zip(result, wanted, strict=True) if isinstance(wanted, tuple) else [(result, wanted)]
     for one, other in pairs:
         assert (one.shape, one.dtype) == (np.shape(other), other.dtype)
         np.testing.assert_allclose(one, other, rtol=1e-5)
@@ -46,15 +46,15 @@ def test_shared_value_may_be_changed_in_place():
         row *= 2
         return row, again
 
-    for found, wanted in zip(zs.fuse(function)(X), function(X), strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    for result, wanted in zip(zs.fuse(function)(X), function(X), strict=True):
+        np.testing.assert_allclose(result, wanted, rtol=1e-12)
 
 
 def test_powers_of_ml_dtypes_floats_have_numpys_dtype():
     bfloat16 = pytest.importorskip("ml_dtypes").bfloat16
     x = np.array([0.5, 3, 7], bfloat16)
     for power in (2.0, 2, 3, 0.5, 1.0, -1.0, 4, np.float32(2)):
-        found = zs.fuse(lambda x, p=power: x**p)(x)
+        result = zs.fuse(lambda x, p=power: x**p)(x)
         wanted = np.power(x, power)  # as `**` from NumPy 2.3 on; before, it squares x as it is
-        assert found.dtype == wanted.dtype
-        np.testing.assert_allclose(found.astype("f8"), wanted.astype("f8"), rtol=1e-2)
+        assert result.dtype == wanted.dtype
+        np.testing.assert_allclose(result.astype("f8"), wanted.astype("f8"), rtol=1e-2)

@@ -53,8 +53,8 @@ def test_ops_and_reductions_match_finite_differences():
 
 def test_comparison_with_finite_differences_can_fail():
     def wrong(program, cotangents):
-        results, found = ours(program, cotangents)
-        return results, [None if one is None else one * 1.001 for one in found]
+        results, gradients = ours(program, cotangents)
+        return results, [None if one is None else one * 1.001 for one in gradients]
 
     result = Result()
     check_ops(0, result, wrong)

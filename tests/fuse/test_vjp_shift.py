@@ -61,13 +61,13 @@ def moves(graph, k, rng):
 
 
 def test_shift_invariance_is_never_claimed_wrongly():
-    said = 0
+    claims = 0
     for case in range(3000):
         graph = drawn(random.Random(case))
         for k in unmoved(graph):
             assert not moves(graph, k, np.random.default_rng(case)), (case, k, graph)
-            said += 1
-    assert said > 30
+            claims += 1
+    assert claims > 30
 
 
 def test_check_of_shift_invariance_can_fail():

@@ -21,10 +21,10 @@ def computed(function, *operands, **static):
 
 def check(function, *operands, exact=True, **static):
     """A function's graph gives what the function gives."""
-    found = computed(function, *operands, **static)
+    result = computed(function, *operands, **static)
     with np.errstate(all="ignore"):
         wanted = function(*operands, **static)
-    pairs = zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]
+    pairs = zip(result, wanted, strict=True) if isinstance(wanted, tuple) else [(result, wanted)]
     for one, other in pairs:
         other = np.asarray(other)
         assert (one.shape, one.dtype) == (other.shape, other.dtype)

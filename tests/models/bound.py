@@ -69,13 +69,13 @@ def judge(case: Case) -> None:
         kinds=case.kinds,
         outputs=outputs,
     )
-    found = flowing(content)
-    assert not found.failures
-    assert not found.notes
-    assert (shapes(found)[case.node.output[0]], tuple(needs(found))) == (case.shape, case.needs)
+    flow = flowing(content)
+    assert not flow.failures
+    assert not flow.notes
+    assert (shapes(flow)[case.node.output[0]], tuple(needs(flow))) == (case.shape, case.needs)
     if case.run:
         sizes = [size for size in (0, 1, 2, 3, 4, 6, 8) if size >= case.least]
-        assert check(content, found, strict=case.strict, sizes=sizes) > 0
+        assert check(content, flow, strict=case.strict, sizes=sizes) > 0
 
 
 def node(op: str, inputs: str, outputs: str = "y", **attributes: Any) -> Any:
@@ -96,7 +96,7 @@ def model(
 ) -> onnx.ModelProto:
     """A model; inputs are float unless `kinds` says otherwise, `claims` are shapes it declares."""
     kinds, claims = kinds or {}, claims or {}
-    made = [
+    values = [
         helper.make_tensor_value_info(name, KINDS[kinds.get(name, "float")][0], shape)
         for name, shape in inputs.items()
     ]
@@ -110,7 +110,7 @@ def model(
         for name, shape in claims.items()
         if name not in outputs.split()
     ]
-    graph = helper.make_graph(nodes, "g", made, results, constants, value_info=inner)
+    graph = helper.make_graph(nodes, "g", values, results, constants, value_info=inner)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
 
 
@@ -127,29 +127,29 @@ def flowing(content: onnx.ModelProto, sizes: Any = None, **more: Any) -> Flow:
     return flow(sized(read(content), sizes), **more)
 
 
-def shapes(found: Flow) -> dict[str, str | None]:
+def shapes(flow: Flow) -> dict[str, str | None]:
     """The shapes of a flow by the tensors' names, as text."""
     return {
         value.name: None if shape is None else ", ".join(map(str, shape))
-        for value in found.graph.values()
-        for shape in [found.shape_of(value)]
+        for value in flow.graph.values()
+        for shape in [flow.shape_of(value)]
     }
 
 
-def needs(found: Flow) -> list[str]:
+def needs(flow: Flow) -> list[str]:
     """What a flow needs, as text."""
-    return [str(need.condition) for need in found.conditions]
+    return [str(need.condition) for need in flow.conditions]
 
 
 def evaluate(
-    content: onnx.ModelProto, found: Flow, values: Mapping[str, int], seed: int = 0
+    content: onnx.ModelProto, flow: Flow, values: Mapping[str, int], seed: int = 0
 ) -> list[Any] | None:
     """The outputs' shapes for these sizes; None where the evaluator refuses."""
     random_ = np.random.default_rng(seed)
     feeds = {}
     for entry in content.graph.input:
-        value = next(v for v in found.graph.inputs if v.name == entry.name)
-        shape = tuple(_number(size, values) for size in found.shape_of(value) or ())
+        value = next(v for v in flow.graph.inputs if v.name == entry.name)
+        shape = tuple(_number(size, values) for size in flow.shape_of(value) or ())
         kind = next(k for t, k in KINDS.values() if t == entry.type.tensor_type.elem_type)
         feeds[entry.name] = random_.integers(0, 2, shape).astype(kind)
     try:
@@ -166,10 +166,10 @@ def _number(size: Any, values: Mapping[str, int]) -> int:
     return dim(size).evaluate({symbol: values[symbol.name] for symbol in symbols})
 
 
-def holds(found: Flow, values: Mapping[str, int]) -> bool | None:
+def holds(flow: Flow, values: Mapping[str, int]) -> bool | None:
     """Whether these sizes meet all needs; None where that depends on sizes without a name."""
     answers = []
-    for need in found.conditions:
+    for need in flow.conditions:
         if all(symbol.name in values for symbol in need.condition.symbols):
             answers.append(need.condition(values))
         else:
@@ -181,7 +181,7 @@ def holds(found: Flow, values: Mapping[str, int]) -> bool | None:
 
 def check(
     content: onnx.ModelProto,
-    found: Flow,
+    flow: Flow,
     *,
     sizes: Sequence[int] = (0, 1, 2, 3, 4, 6, 8),
     tries: int = 24,
@@ -201,24 +201,24 @@ def check(
 
     Returns how often shapes were compared.
     """
-    names = [symbol.name for symbol in found.symbols]
+    names = [symbol.name for symbol in flow.symbols]
     every = list(itertools.islice(itertools.product(sizes, repeat=len(names)), 4000))
     random.Random(seed).shuffle(every)
     rows = [dict(zip(names, numbers, strict=True)) for numbers in every]
-    judged = [(values, holds(found, values)) for values in rows]
+    judged = [(values, holds(flow, values)) for values in rows]
     fitting = [row for row in judged if row[1] is not False][: tries // 2]
     compared = 0
     for values, fits in [*fitting, *(row for row in judged if row not in fitting)][:tries]:
-        given = evaluate(content, found, values, seed)
-        if fits is False or found.failures:
-            assert not strict or given is None, f"{values}: computed {given}, needs {needs(found)}"
+        given = evaluate(content, flow, values, seed)
+        if fits is False or flow.failures:
+            assert not strict or given is None, f"{values}: computed {given}, needs {needs(flow)}"
             continue
         if given is None:
-            assert fits is None or refusals, f"{values}: refused, though {needs(found)} hold"
+            assert fits is None or refusals, f"{values}: refused, though {needs(flow)} hold"
             continue
         for entry, actual in zip(content.graph.output, given, strict=True):
-            value = next(v for v in found.graph.outputs if v.name == entry.name)
-            compared += _compare(found.shape_of(value), actual, values, entry.name)
+            value = next(v for v in flow.graph.outputs if v.name == entry.name)
+            compared += _compare(flow.shape_of(value), actual, values, entry.name)
     return compared
 
 
@@ -229,8 +229,8 @@ def _compare(shape: Any, actual: Any, values: Mapping[str, int], name: str) -> i
     for size, number in zip(shape, actual, strict=True):
         symbols = dim(size).symbols
         if all(symbol.name in values for symbol in symbols):
-            said = _number(size, values)
-            assert said == number, f"{name}: {shape} at {values} is not {actual}"
+            value = _number(size, values)
+            assert value == number, f"{name}: {shape} at {values} is not {actual}"
         elif len(symbols) == 1 and dim(size).const == 0:
             low, high = dim(size).interval
             assert (low or 0) <= number <= (number if high is None else high), (name, actual)

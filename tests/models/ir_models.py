@@ -36,17 +36,17 @@ class Ir:
 
     def parameter(self, name: str, shape: Sizes, kind: str = "f32") -> int:
         """An input; sizes are numbers or text such as "?" and "1..10"."""
-        said = ",".join(map(str, shape))
-        data = f'<data shape="{said}" element_type="{kind}" />'
+        sizes = ",".join(map(str, shape))
+        data = f'<data shape="{sizes}" element_type="{kind}" />'
         return self._add(name, "Parameter", data, (), shape, kind)
 
     def constant(self, name: str, values: Any) -> int:
         """A constant of an array's numbers."""
         array = np.asarray(values)
         kind = _TYPES[str(array.dtype)]
-        said = ", ".join(map(str, array.shape))
+        sizes = ", ".join(map(str, array.shape))
         data = (
-            f'<data element_type="{kind}" shape="{said}" offset="{len(self.weights)}" '
+            f'<data element_type="{kind}" shape="{sizes}" offset="{len(self.weights)}" '
             f'size="{array.nbytes}" />'
         )
         self.weights += array.tobytes()
@@ -123,10 +123,10 @@ def binary(
     op: str, a: Sizes, b: Sizes, data: str = "", version: int = 11, result: Sizes = ()
 ) -> Ir:
     """A model of one op of two inputs."""
-    made = Ir(version)
-    inputs = made.parameter("a", a), made.parameter("b", b)
-    made.result(made.layer("op", op, inputs, result, data))
-    return made
+    ir = Ir(version)
+    inputs = ir.parameter("a", a), ir.parameter("b", b)
+    ir.result(ir.layer("op", op, inputs, result, data))
+    return ir
 
 
 def broadcast(
@@ -138,10 +138,10 @@ def broadcast(
     result: Sizes = (),
 ) -> Ir:
     """A model of one Broadcast."""
-    made = Ir()
-    inputs = [made.parameter("a", data), made.constant("target", np.array(target, np.int64))]
+    ir = Ir()
+    inputs = [ir.parameter("a", data), ir.constant("target", np.array(target, np.int64))]
     if axes is not None:
-        inputs.append(made.constant("axes", np.array(axes, np.int64)))
-    said = "" if mode is None else f'mode="{mode}"'
-    made.result(made.layer("op", "Broadcast", inputs, result, said, version))
-    return made
+        inputs.append(ir.constant("axes", np.array(axes, np.int64)))
+    attribute = "" if mode is None else f'mode="{mode}"'
+    ir.result(ir.layer("op", "Broadcast", inputs, result, attribute, version))
+    return ir

@@ -37,8 +37,8 @@ _RANKS = {"": 3, "1D": 2, "3D": 4}
 
 
 def _number(text: str, key: int, default: int) -> int:
-    found = dict(pair.split("=") for pair in text.split())
-    return int(found.get(str(key), default))
+    numbers = dict(pair.split("=") for pair in text.split())
+    return int(numbers.get(str(key), default))
 
 
 def _unpadded(text: str) -> str:

@@ -24,14 +24,14 @@ def model_of(
     weights: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> onnx.ModelProto:
-    made = small.model(nodes, inputs, weights, **more)
-    made.ir_version = 10 if more.get("opset", 21) > 8 else 3
-    if made.ir_version < 4:
-        for tensor in made.graph.initializer:
-            made.graph.input.append(
+    content = small.model(nodes, inputs, weights, **more)
+    content.ir_version = 10 if more.get("opset", 21) > 8 else 3
+    if content.ir_version < 4:
+        for tensor in content.graph.initializer:
+            content.graph.input.append(
                 helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
             )
-    return made
+    return content
 
 
 def ported(

@@ -24,9 +24,9 @@ def random_model(seed: int) -> ModelProto:
     nodes: list[Any] = []
     there = [*inputs]
     for k in range(draw.randint(2, 6)):
-        made = f"t{k}"
-        nodes.append(_node(draw, there, made, f"n{k}", weights))
-        there.append(made)
+        name = f"t{k}"
+        nodes.append(_node(draw, there, name, f"n{k}", weights))
+        there.append(name)
     nodes.append(small.node("Relu", there[-1], name="last"))
     return small.model(nodes, inputs, weights)
 
@@ -36,28 +36,28 @@ def _shape(draw: random.Random, rank: int) -> tuple[int | str, ...]:
 
 
 def _node(
-    draw: random.Random, there: list[str], made: str, name: str, weights: dict[str, Any]
+    draw: random.Random, there: list[str], words: str, name: str, weights: dict[str, Any]
 ) -> Any:
     some = draw.choice(there)
     match draw.randrange(8):
         case 0:
-            return small.node("Concat", f"{some} {some}", made, name=name, axis=0)
+            return small.node("Concat", f"{some} {some}", words, name=name, axis=0)
         case 1:
             target = draw.choice(((-1,), (0, -1), (1, -1), (-1, 1), (2, -1)))
-            weights[f"{made}s"] = np.array(target)
-            return small.node("Reshape", f"{some} {made}s", made, name=name)
+            weights[f"{words}s"] = np.array(target)
+            return small.node("Reshape", f"{some} {words}s", words, name=name)
         case 2:
             for key, value in (("b", [0]), ("e", [9999]), ("a", [0]), ("p", [2])):
-                weights[f"{made}{key}"] = np.array(value)
-            halved = f"{some} {made}b {made}e {made}a {made}p"
-            return small.node("Slice", halved, made, name=name)
+                weights[f"{words}{key}"] = np.array(value)
+            halved = f"{some} {words}b {words}e {words}a {words}p"
+            return small.node("Slice", halved, words, name=name)
         case 3:
-            return small.node("MatMul", f"{some} {draw.choice(there)}", made, name=name)
+            return small.node("MatMul", f"{some} {draw.choice(there)}", words, name=name)
         case 4:
             parts = " ".join([some, draw.choice(there), draw.choice(there)])
-            return small.node(draw.choice(("Max", "Sum")), parts, made, name=name)
+            return small.node(draw.choice(("Max", "Sum")), parts, words, name=name)
         case _:
             other = draw.choice([*there, "one"])
             return small.node(
-                draw.choice(("Add", "Mul", "Sub")), f"{some} {other}", made, name=name
+                draw.choice(("Add", "Mul", "Sub")), f"{some} {other}", words, name=name
             )

@@ -28,7 +28,7 @@ def model(
     domains: Sequence[str] = (),
 ) -> ModelProto:
     """A model of float tensors; weights are arrays, or shapes of ones."""
-    made = [
+    values = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
         for name, shape in inputs.items()
     ]
@@ -40,7 +40,7 @@ def model(
     ]
     results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
     return helper.make_model(
-        helper.make_graph(nodes, "g", made, results, constants),
+        helper.make_graph(nodes, "g", values, results, constants),
         opset_imports=[
             helper.make_opsetid("", opset),
             *(helper.make_opsetid(d, 1) for d in domains),

@@ -360,17 +360,17 @@ def test_kernels_of_onnx_runtime_depend_on_the_opset(op: str, opset: int, verdic
 
 def everything() -> list[tuple[str, Finding, Any]]:
     """All findings of the examples on all engines, with the site they are of."""
-    found = []
+    entries = []
     for target in ENGINES:
         for path in sorted(EXAMPLES.rglob("*.onnx")):
             graph = read_onnx(path)
             report = audit_graph(graph, find_engine(target))
             sites = [site for site in map(find_site, graph.nodes) if site is not None]
-            found += [
+            entries += [
                 (target, finding, site)
                 for finding, site in zip(report.findings, sites, strict=True)
             ]
-    return found
+    return entries
 
 
 FOUND = everything()
@@ -399,15 +399,15 @@ def test_every_applied_fix_gives_the_models_result() -> None:
             continue
         side = _side(target, site, finding)
         shapes = fix.shapes
-        made = side.plan(shapes[:2])
+        plan = side.plan(shapes[:2])
         for shape in shapes[2:] if side.rule.operands[1] == 2 else ():
-            made = side.plan((made.shape, shape))
+            plan = side.plan((plan.shape, shape))
         if side.rule.operands[1] > 2:
-            made = side.plan(shapes)
-        assert isinstance(made, Plan), (target, finding.node, fix)
-        assert made.shape == fix.result_shape
+            plan = side.plan(shapes)
+        assert isinstance(plan, Plan), (target, finding.node, fix)
+        assert plan.shape == fix.result_shape
         # The same numbers: of operands counted, laid out by the fix and by the model.
-        wanted, got = _numbers(source, source.operands), _numbers(made, made.operands)
+        wanted, got = _numbers(source, source.operands), _numbers(plan, plan.operands)
         if len(shapes) == 2:
             swapped = got[::-1] if fix.swapped else got
             for a, b in zip(wanted, swapped, strict=True):

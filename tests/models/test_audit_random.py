@@ -51,7 +51,7 @@ def test_equal_rules_are_never_unknown(target: str, first: int) -> None:
 def test_verdicts_hold_for_small_sizes(target: str, seed: int) -> None:
     content = random_model(1000 + seed)
     options = {"batch_axis": -1} if target == "ncnn" else {}
-    said = small.audit(content, target, **options).findings
+    findings = small.audit(content, target, **options).findings
     axes = [axis for value in content.graph.input for axis in value.type.tensor_type.shape.dim]
     names = sorted({axis.dim_param for axis in axes} - {""})
     for numbers in itertools.product(SIZES, repeat=len(names)):
@@ -59,8 +59,8 @@ def test_verdicts_hold_for_small_sizes(target: str, seed: int) -> None:
         there = small.audit(content, target, sizes=sizes, **options)
         if any(map(broken, there.findings)) or any(map(fails, there.notes)):
             continue  # the model does not work at these sizes
-        assert len(said) == len(there.findings)
-        for symbolic, real in zip(said, there.findings, strict=True):
+        assert len(findings) == len(there.findings)
+        for symbolic, real in zip(findings, there.findings, strict=True):
             where = (seed, sizes, str(symbolic.message), str(real.message))
             bad = real.verdict in BAD
             if symbolic.verdict is Verdict.SAME:
@@ -94,20 +94,20 @@ TARGETS = ["onnxruntime", "ncnn", "mnn", "tensorrt"]
 def models(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Generated models, one with more questions than its allowance has steps for, and examples."""
     folder = tmp_path_factory.mktemp("models")
-    made = []
+    entries = []
     for seed in range(6):
-        made.append(folder / f"random{seed}.onnx")
-        made[-1].write_bytes(random_model(seed).SerializeToString())
+        entries.append(folder / f"random{seed}.onnx")
+        entries[-1].write_bytes(random_model(seed).SerializeToString())
     chain = [
         small.node("Add", f"t{k} x{k}" if k else "x0 x1", f"t{k + 1}", name=f"add{k}")
         for k in range(24)
     ]
     sizes = {f"x{k}": (f"N{k}", f"M{k % 5}") for k in range(24)}
-    made.append(folder / "chain.onnx")
+    entries.append(folder / "chain.onnx")
     chained = small.model([*chain, small.node("Relu", "t24")], sizes)
-    made[-1].write_bytes(chained.SerializeToString())
+    entries[-1].write_bytes(chained.SerializeToString())
     examples = [*EXAMPLES.glob("*dynamic.onnx"), *EXAMPLES.glob("*.xml")]
-    return [*map(str, made), *sorted(map(str, examples))]
+    return [*map(str, entries), *sorted(map(str, examples))]
 
 
 def audited(seed: int, models: list[str], targets: list[str], times: int) -> dict[str, list[str]]:

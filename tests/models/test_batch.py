@@ -21,8 +21,8 @@ def operands(report: Any, name: str = "site") -> tuple[Any, ...]:
     """The shapes in which ncnn gets the operands of a node."""
     finding = next(f for f in report.findings if f.node == name)
     assert finding.target is not None, finding.message
-    made = finding.target
-    return made.operands if isinstance(made, Plan) else made.shapes
+    target = finding.target
+    return target.operands if isinstance(target, Plan) else target.shapes
 
 
 def added(x: Any, c: tuple[int, ...], **more: Any) -> Any:
@@ -43,8 +43,8 @@ def test_input_with_another_extent_keeps_its_axis() -> None:
 
 def after(*nodes: Any, x: Any = (1, 3, 4, 5), c: Any = (5,), **weights: Any) -> Any:
     """x through some nodes, then added to a constant of lower rank."""
-    made = [*nodes, small.node("Add", "h c")]
-    return operands(small.audit(small.model(made, {"x": x}, {"c": c, **weights}), "ncnn"))[0]
+    all_nodes = [*nodes, small.node("Add", "h c")]
+    return operands(small.audit(small.model(all_nodes, {"x": x}, {"c": c, **weights}), "ncnn"))[0]
 
 
 KEEP: list[tuple[str, Any, tuple[int, ...]]] = [
@@ -193,11 +193,11 @@ def test_sum_over_the_batch_axis_has_no_batch() -> None:
 
 def test_embedding_indices_carry_the_batch() -> None:
     gather = small.node("Gather", "table x", "h", name="n")
-    made = small.model(
+    content = small.model(
         [gather, small.node("Add", "h c")], {"x": (1, 6)}, {"table": (9, 4), "c": (4,)}
     )
-    made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
-    assert operands(small.audit(made, "ncnn"))[0] == (6, 4)
+    content.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    assert operands(small.audit(content, "ncnn"))[0] == (6, 4)
 
 
 # "... and loses it; a constant of the same rank with a leading 1 loses it too, one of lower rank
@@ -299,8 +299,8 @@ def test_names_decide_which_open_sizes_count_samples(
     if "z" in str([list(node.input) for node in nodes]):
         inputs["z"] = ("M", 3, 4, 5)
     weights = {"k": (3, 3, 1, 1), "w": (7, 2), "a0": np.array([0]), "c": (5,)}
-    made = [*nodes, small.node("Add", "x c")]
-    report = small.audit(small.model(made, inputs, weights, opset=13), "ncnn")
+    all_nodes = [*nodes, small.node("Add", "x c")]
+    report = small.audit(small.model(all_nodes, inputs, weights, opset=13), "ncnn")
     dropped = operands(report)[0] == (3, 4, 5)
     assert dropped is counts
 
@@ -356,11 +356,11 @@ def test_option_batch_axis_overrides_the_choice() -> None:
     assert across.reason == "batch_broadcast"
 
 
-@pytest.mark.parametrize(("axis", "said"), [(-1, False), (0, False), (2, False), (3, True)])
-def test_batch_axis_that_no_input_has_gives_a_note(axis: int, said: bool) -> None:
+@pytest.mark.parametrize(("axis", "expected"), [(-1, False), (0, False), (2, False), (3, True)])
+def test_batch_axis_that_no_input_has_gives_a_note(axis: int, expected: bool) -> None:
     notes = added((1, 3, 4), (3, 4), batch_axis=axis).notes
     words = f"no input of the model has an axis {axis}: nothing is a batch"
-    assert (words in notes) is said
+    assert (words in notes) is expected
 
 
 def test_engines_with_a_batch_axis_keep_it() -> None:

@@ -35,8 +35,8 @@ def test_comparison_finds_the_bug(bug: dict[str, Any]) -> None:
     assert wrong_today or names(row.notes, bug)
     assert wrong_today == (bug["today"] != "same")
     assert all(note in str(comparison) for note in row.notes)
-    said = comparison.as_dict()["rows"][comparison.rows.index(row)]
-    assert (said["name"], said["notes"]) == ("ncnn", list(row.notes))
+    written = comparison.as_dict()["rows"][comparison.rows.index(row)]
+    assert (written["name"], written["notes"]) == ("ncnn", list(row.notes))
 
 
 @pytest.mark.parametrize("bug", NCNN, ids=lambda bug: bug["id"])
@@ -64,7 +64,7 @@ DATA = json.loads((Path(__file__).parents[1] / "data" / "ncnn_history.json").rea
 
 
 def patterns() -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    found = []
+    entries = []
     for rank in (1, 2, 3, 4):
         full = (2, 3, 4, 5)[:rank]
         for code in range(3**rank):
@@ -72,8 +72,8 @@ def patterns() -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
             a = tuple(1 if w == 1 else n for w, n in zip(who, full, strict=True))
             b = tuple(1 if w == 2 else n for w, n in zip(who, full, strict=True))
             if a != b:
-                found.append((a, b))
-    return found
+                entries.append((a, b))
+    return entries
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,8 @@ def test_default_converter_is_judged_unless_another_is_named() -> None:
         report = small.audit(ADD, target)
         assert report.via == usual
         assert small.audit(ADD, target, NONE).via is None
-        said = [note for note in report.notes if "--via none" in note]
-        assert len(said) == (usual is not None)
+        listed = [note for note in report.notes if "--via none" in note]
+        assert len(listed) == (usual is not None)
     assert small.audit(ADD, "ncnn", "pnnx").via == "pnnx"
 
 
@@ -156,9 +156,9 @@ def test_integer_constant_is_laid_out_from_the_batch_axis() -> None:
 def test_mnnconvert_crashes_on_one_operand(op: str, tmp_path: Path) -> None:
     """Run in tests/conformance/test_mnnconvert.py; two operands are no such matter."""
     alone = small.model([small.node(op, "a")], {"a": (2, 3)})
-    found = finding("mnn", None, alone)
-    assert (found.verdict, found.reason, found.op) == ("different", "crash", op)
-    assert "one operand" in found.message
+    judged = finding("mnn", None, alone)
+    assert (judged.verdict, judged.reason, judged.op) == ("different", "crash", op)
+    assert "one operand" in judged.message
     for target, via in (("mnn", NONE), ("ncnn", None), ("openvino", None)):
         assert not small.audit(alone, target, via).findings
     (tmp_path / "m.onnx").write_bytes(alone.SerializeToString())

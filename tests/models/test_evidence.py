@@ -229,10 +229,10 @@ def test_constants_layout_change_is_in_its_plan(bug: str) -> None:
     left = [turned[k] if k == whole else shapes[k] for k in range(2)]
     for engine in ("tensorflow", "coreml", "litert"):
         try:
-            made = zs.plan(*left, engine=engine)
+            result = zs.plan(*left, engine=engine)
         except zs.BroadcastError:
             continue
-        assert made != wanted
+        assert result != wanted
 
 
 @pytest.mark.parametrize(

@@ -291,8 +291,8 @@ def _ncnn_agrees(ncnn: Any, op: str, shapes: list[list[int]]) -> bool:
     extractor.input("b", ncnn.Mat(b).clone())
     status, result = extractor.extract("y")
     assert status == 0
-    wanted, found = function(a, b), np.array(result)
-    return found.shape == wanted.shape and bool(np.allclose(found, wanted, rtol=1e-5))
+    wanted, array = function(a, b), np.array(result)
+    return array.shape == wanted.shape and bool(np.allclose(array, wanted, rtol=1e-5))
 
 
 # --- the independent count -------------------------------------------------------------------
@@ -300,14 +300,14 @@ def _ncnn_agrees(ncnn: Any, op: str, shapes: list[list[int]]) -> bool:
 
 @pytest.mark.parametrize("name", BY_HAND)
 def test_count_matches_the_manual_count(name: str) -> None:
-    found = counter.count_file(EXAMPLES / name)
-    assert found.by_op() == dict(sorted(BY_HAND[name].items()))
-    assert [site.op for site in found.custom] == (["SoftWindow"] if "functions" in name else [])
+    counts = counter.count_file(EXAMPLES / name)
+    assert counts.by_op() == dict(sorted(BY_HAND[name].items()))
+    assert [site.op for site in counts.custom] == (["SoftWindow"] if "functions" in name else [])
 
 
 def test_each_bug_has_one_site() -> None:
     counts = {b["id"]: counter.count_file(EXAMPLES / f"bugs/{b['id']}.onnx") for b in BUGS}
-    assert {key: len(found.sites) for key, found in counts.items()} == dict.fromkeys(counts, 1)
+    assert {key: len(count.sites) for key, count in counts.items()} == dict.fromkeys(counts, 1)
 
 
 def test_every_operator_is_classified() -> None:
@@ -391,15 +391,15 @@ A, B, C = (2, 3), (2, 3), (3,)
 def test_site_is_counted_by_the_convention(
     op: str, shapes: dict[str, Any], inputs: list[str], attributes: dict[str, Any], sites: int
 ) -> None:
-    found = _one(op, shapes, inputs, **attributes)
-    assert (len(found.sites), len(found.custom)) == (sites, 0)
+    count = _one(op, shapes, inputs, **attributes)
+    assert (len(count.sites), len(count.custom)) == (sites, 0)
 
 
 def test_other_domains_and_unknown_ops_are_custom() -> None:
     for op, domain in (("Add", "com.example"), ("Scaler", "ai.onnx.ml"), ("NoSuchOp", "")):
-        found = _one(op, {"a": A, "b": B}, ["a", "b"], domain=domain)
-        assert [site.op for site in found.custom] == [op]
-        assert found.sites == ()
+        count = _one(op, {"a": A, "b": B}, ["a", "b"], domain=domain)
+        assert [site.op for site in count.custom] == [op]
+        assert count.sites == ()
     assert len(_one("Add", {"a": A, "b": B}, ["a", "b"], domain="ai.onnx").sites) == 1
 
 
@@ -418,9 +418,9 @@ def test_function_counts_at_each_call() -> None:
             opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("f", 1)],
             functions=[function],
         )
-        found = counter.count(model)
-        assert [site.op for site in found.sites] == ["Add", "Add"]
-        assert found.custom == ()
+        counts = counter.count(model)
+        assert [site.op for site in counts.sites] == ["Add", "Add"]
+        assert counts.custom == ()
 
 
 def test_command_prints_text_and_json(capsys: pytest.CaptureFixture[str]) -> None:

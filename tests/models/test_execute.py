@@ -41,10 +41,10 @@ def test_chain_of_nodes_is_executed(read: Any) -> None:
         small.node("Mul", "t t", name="square"),
     ]
     graph = read(small.model(nodes, {"x": (2, 3)}, {"c": np.array([1, 2, 3], np.float32)}))
-    made = execute(graph, {"x": count(2, 3)})
+    outputs = execute(graph, {"x": count(2, 3)})
     expected = (count(2, 3) + np.array([1, 2, 3], np.float32)).T ** 2
-    assert list(made) == ["y"]
-    np.testing.assert_array_equal(made["y"], expected)
+    assert list(outputs) == ["y"]
+    np.testing.assert_array_equal(outputs["y"], expected)
     # What lies between is to be had by its name, and nothing else is computed.
     np.testing.assert_array_equal(execute(graph, {"x": count(2, 3)}, ["t"])["t"], (
         count(2, 3) + np.array([1, 2, 3], np.float32)).T)  # fmt: skip
@@ -53,8 +53,8 @@ def test_chain_of_nodes_is_executed(read: Any) -> None:
 def test_old_op_sets_use_their_own_rule(read: Any) -> None:
     node = small.node("Add", "x b", broadcast=1, axis=0)
     graph = read(small.model([node], {"x": (3, 3), "b": (3,)}, opset=6))
-    made = execute(graph, {"x": np.zeros((3, 3), np.float32), "b": count(3)})
-    np.testing.assert_array_equal(made["y"], np.repeat(count(3)[:, None], 3, 1))
+    outputs = execute(graph, {"x": np.zeros((3, 3), np.float32), "b": count(3)})
+    np.testing.assert_array_equal(outputs["y"], np.repeat(count(3)[:, None], 3, 1))
 
 
 def test_axes_may_be_an_attribute_or_an_operand(read: Any) -> None:
@@ -71,8 +71,8 @@ def test_axes_may_be_an_attribute_or_an_operand(read: Any) -> None:
 def test_softmax_of_old_op_sets_covers_all_later_axes(read: Any) -> None:
     x = count(2, 3, 4)
     graph = read(small.model([small.node("Softmax", "x", axis=1)], {"x": (2, 3, 4)}, opset=12))
-    made = execute(graph, {"x": x})["y"]
-    np.testing.assert_allclose(made.sum((1, 2)), 1, rtol=1e-6)
+    output = execute(graph, {"x": x})["y"]
+    np.testing.assert_allclose(output.sum((1, 2)), 1, rtol=1e-6)
 
 
 def test_integers_divide_towards_zero(read: Any) -> None:
@@ -119,8 +119,8 @@ def test_wrong_inputs_are_refused(read: Any, given: Any, words: str) -> None:
 
 def test_numbers_are_converted_to_the_models_type(read: Any) -> None:
     graph = read(small.model([small.node("Add", "x x")], {"x": (2,)}))
-    made = execute(graph, {"x": [1, 2]})["y"]
-    assert (made.dtype, made.tolist()) == (np.float32, [2.0, 4.0])
+    output = execute(graph, {"x": [1, 2]})["y"]
+    assert (output.dtype, output.tolist()) == (np.float32, [2.0, 4.0])
     integers = helper.make_graph(
         [helper.make_node("Neg", ["x"], ["y"])],
         "g",
@@ -210,9 +210,9 @@ def _loop(turns: Any) -> Any:
 
 
 def test_loops_are_executed(read: Any) -> None:
-    made = execute(read(_loop(3)), {"x": count(2)})
-    np.testing.assert_array_equal(made["last"], count(2) * 3)
-    np.testing.assert_array_equal(made["y"], [count(2), count(2) * 2, count(2) * 3])
+    outputs = execute(read(_loop(3)), {"x": count(2)})
+    np.testing.assert_array_equal(outputs["last"], count(2) * 3)
+    np.testing.assert_array_equal(outputs["y"], [count(2), count(2) * 2, count(2) * 3])
 
 
 def test_endless_loop_reaches_the_limit(read: Any, monkeypatch: Any) -> None:
@@ -310,13 +310,13 @@ def test_values_are_freed_after_their_last_reader(read: Any) -> None:
 def test_results_belong_to_the_caller(read: Any) -> None:
     graph = read(small.model([small.node("Identity", "x")], {"x": (2,)}))
     x = count(2)
-    made = execute(graph, {"x": x})["y"]
-    made[0] = 9
+    output = execute(graph, {"x": x})["y"]
+    output[0] = 9
     assert x[0] == 0
     expand = small.model([small.node("Expand", "x s")], {"x": (1,)}, {"s": np.array([3, 4])})
-    made = execute(read(expand), {"x": count(1)})["y"]
-    assert made.shape == (3, 4)
-    assert made.flags.writeable
+    output = execute(read(expand), {"x": count(1)})["y"]
+    assert output.shape == (3, 4)
+    assert output.flags.writeable
 
 
 def test_missing_constants_are_named(read: Any, tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ def test_documents_broadcast_layers_are_executed(
     graph = read_model(file)
     (name,) = [value.name for value in graph.inputs if not value.constant]
     (value,) = random_inputs(graph, 0).values()
-    (made,) = execute(graph, {name: value}).values()
-    np.testing.assert_array_equal(made, np.broadcast_to(value.reshape(aligned), result))
+    (output,) = execute(graph, {name: value}).values()
+    np.testing.assert_array_equal(output, np.broadcast_to(value.reshape(aligned), result))
 
 
 @pytest.mark.parametrize(("axis", "aligned"), [(1, (1, 3, 1)), (0, None), (-1, (1, 1, 3))])
@@ -74,8 +74,8 @@ def test_pdpd_axis_of_an_ir_is_read_from_its_attribute(
         with pytest.raises(ModelError, match="Add"):
             execute(graph, {a: x, b: y})
         return
-    (made,) = execute(graph, {a: x, b: y}).values()
-    np.testing.assert_array_equal(made, x + y.reshape(aligned))
+    (output,) = execute(graph, {a: x, b: y}).values()
+    np.testing.assert_array_equal(output, x + y.reshape(aligned))
 
 
 def test_squeeze_without_axes_removes_all_ones(tmp_path: Path) -> None:
@@ -84,8 +84,8 @@ def test_squeeze_without_axes_removes_all_ones(tmp_path: Path) -> None:
     none = model.constant("none", np.array([], np.int64))
     model.result(model.layer("out", "Squeeze", (x, none), (2, 3)))
     value = np.arange(6, dtype=np.float32).reshape(2, 1, 3, 1)
-    (made,) = execute(read_model(model.save(tmp_path / "m.xml")), {"x": value}).values()
-    np.testing.assert_array_equal(made, value.reshape(2, 3))
+    (output,) = execute(read_model(model.save(tmp_path / "m.xml")), {"x": value}).values()
+    np.testing.assert_array_equal(output, value.reshape(2, 3))
 
 
 def test_broadcast_of_an_unknown_mode_is_refused(tmp_path: Path) -> None:
@@ -105,8 +105,8 @@ def test_ncnn_add_aligns_a_vector_with_the_rows(tmp_path: Path) -> None:
     (tmp_path / "m.param").write_text(text)
     graph = read_model(tmp_path / "m.param")
     x, y = np.zeros((5, 5), np.float32), np.arange(5, dtype=np.float32)
-    made = execute(graph, {"a": x, "b": y})["y"]
-    np.testing.assert_array_equal(made, np.repeat(y[:, None], 5, 1))
+    output = execute(graph, {"a": x, "b": y})["y"]
+    np.testing.assert_array_equal(output, np.repeat(y[:, None], 5, 1))
 
 
 #: Layers of ncnn on a = 1, 2, 3 and b = 10, 20, 30, with what the release computes (run).

@@ -52,8 +52,8 @@ def test_chain_of_tiles_is_charged_for_all_elements(tmp_path: Path) -> None:
     content = small.model(
         [*tiles, small.node("Neg", "t18", "y")], {"x": (1,)}, {"r": np.array([2])}
     )
-    made = [OPS["Tile"].making * 2 ** (k + 1) // UNIT for k in range(18)]
-    units = sum(made) + 3 * 2**18 // UNIT
+    listed = [OPS["Tile"].making * 2 ** (k + 1) // UNIT for k in range(18)]
+    units = sum(listed) + 3 * 2**18 // UNIT
     assert _runs(content, tmp_path, units, np.ones(1, np.float32))
     assert not _runs(content, tmp_path, units - 1, np.ones(1, np.float32))
 

@@ -38,11 +38,11 @@ def test_split_and_joined_heads_keep_their_sizes() -> None:
         node("Reshape", "back whole", "y"),
     ]
     content = model(nodes, {"x": ("B", "T", 24)}, {**SCALARS, "h": ints(12, 2), "m": ints(-1)})
-    found = flowing(content)
-    assert shapes(found)["turned"] == "B, 12, T, 2"
-    assert shapes(found)["y"] == "B, T, 24"
-    assert needs(found) == ["B*T >= 1"]  # the second Reshape's -1
-    assert check(content, found) > 4
+    flow = flowing(content)
+    assert shapes(flow)["turned"] == "B, 12, T, 2"
+    assert shapes(flow)["y"] == "B, T, 24"
+    assert needs(flow) == ["B*T >= 1"]  # the second Reshape's -1
+    assert check(content, flow) > 4
 
 
 def test_expand_with_minus_one_keeps_the_size() -> None:
@@ -57,10 +57,10 @@ def test_expand_with_minus_one_keeps_the_size() -> None:
     ]
     weights = {"three": ints(3), "minus": ints(-1)}
     content = model(nodes, {"x": ("N", 1, 4), "z": ("M", "C", 4)}, weights)
-    found = flowing(content)
-    assert shapes(found)["y"] == "bcast(M, N), C, 4"
-    assert needs(found) == ["M == N or N == 1 or M == 1"]
-    assert check(content, found) > 4
+    flow = flowing(content)
+    assert shapes(flow)["y"] == "bcast(M, N), C, 4"
+    assert needs(flow) == ["M == N or N == 1 or M == 1"]
+    assert check(content, flow) > 4
     written = model(
         [
             *nodes[1:3],
@@ -89,12 +89,12 @@ def test_mask_of_past_and_present_has_the_sum() -> None:
     inputs = {"x": ("B", "T", 8), "k": ("B", "past", 8), "m": ("past + T", "past + T")}
     weights = {"zero": ints(0), "last": ints(1), "first": ints(0)}
     content = model(nodes, inputs, weights)
-    found = flowing(content)
-    assert shapes(found)["keys"] == "B, T + past, 8"
-    assert shapes(found)["rows"] == "T, T + past"
-    assert shapes(found)["y"] == "B, T, 8"
-    assert needs(found) == []
-    assert check(content, found) > 4
+    flow = flowing(content)
+    assert shapes(flow)["keys"] == "B, T + past, 8"
+    assert shapes(flow)["rows"] == "T, T + past"
+    assert shapes(flow)["y"] == "B, T, 8"
+    assert needs(flow) == []
+    assert check(content, flow) > 4
 
 
 def test_upsample_to_the_size_of_a_skip_has_its_size() -> None:
@@ -109,14 +109,14 @@ def test_upsample_to_the_size_of_a_skip_has_its_size() -> None:
         node("Concat", "x large", "y", axis=1),
     ]
     weights = {"zero": ints(0), "two": ints(2), "far": ints(far)}
-    found = flowing(model(nodes, {"x": ("N", 3, "H", "W")}, weights))
-    assert shapes(found)["y"] == "N, 6, H, W"
-    assert needs(found) == ["H >= 2", "W >= 2"]
+    flow = flowing(model(nodes, {"x": ("N", 3, "H", "W")}, weights))
+    assert shapes(flow)["y"] == "N, 6, H, W"
+    assert needs(flow) == ["H >= 2", "W >= 2"]
     scaled = [nodes[0], node("Resize", "small - s", "large", mode="nearest"), nodes[-1]]
-    found = flowing(
+    flow = flowing(
         model(scaled, {"x": ("N", 3, "H", "W")}, {"s": np.array([1, 1, 2, 2], np.float32)})
     )
-    assert needs(found)[2:] == ["H % 2 == 0", "W % 2 == 0"]
+    assert needs(flow)[2:] == ["H % 2 == 0", "W % 2 == 0"]
 
 
 def test_size_computed_in_floats_is_followed() -> None:
@@ -131,9 +131,9 @@ def test_size_computed_in_floats_is_followed() -> None:
             node("ConstantOfShape", "n", "y"),
         ]
         content = model(nodes, {"x": ("N",)}, {"two": np.array([2], np.float32)})
-        found = flowing(content)
-        assert shapes(found)["y"] == shape
-        assert check(content, found) > 4
+        flow = flowing(content)
+        assert shapes(flow)["y"] == shape
+        assert check(content, flow) > 4
 
 
 def test_integer_division_of_sizes_rounds_to_zero() -> None:
@@ -144,9 +144,9 @@ def test_integer_division_of_sizes_rounds_to_zero() -> None:
         node("Add", "half five", "n"),
         node("ConstantOfShape", "n", "y"),
     ]
-    found = flowing(model(nodes, {"x": ("N",)}, {"five": ints(5), "two": ints(2)}))
+    flow = flowing(model(nodes, {"x": ("N",)}, {"five": ints(5), "two": ints(2)}))
     # (N - 5) / 2 is not known to be 0 or more; (N - 5) // 2 would be wrong of N = 2.
-    assert shapes(found)["y"] == "?"
+    assert shapes(flow)["y"] == "?"
 
 
 def test_positions_from_a_range_have_their_size() -> None:
@@ -167,18 +167,18 @@ def test_positions_from_a_range_have_their_size() -> None:
 
 def test_names_in_a_file_are_read_as_sizes() -> None:
     shape = ("past + 1", "batch-size", None, "?", "-1", "unk__7", "2*N", "a b", 3)
-    found = flowing(model([node("Relu", "x")], {"x": shape}))
+    flow = flowing(model([node("Relu", "x")], {"x": shape}))
     # A hyphen between words is no difference; what says nothing is a size without a name.
-    assert shapes(found)["y"] == "past + 1, batch-size, ?, ?, ?, ?, 2*N, a b, 3"
-    assert [s.name for s in found.symbols] == ["past", "batch-size", "N", "a b"]
-    names = [str(size.words) for size in found.shape_of(found.graph.inputs[0]) or () if size != 3]
+    assert shapes(flow)["y"] == "past + 1, batch-size, ?, ?, ?, ?, 2*N, a b, 3"
+    assert [s.name for s in flow.symbols] == ["past", "batch-size", "N", "a b"]
+    names = [str(size.words) for size in flow.shape_of(flow.graph.inputs[0]) or () if size != 3]
     assert names[2:6] == ["x[2]", "x[3]", "x[4]", "x[5]"]
 
 
 def test_given_sizes_replace_names() -> None:
     content = model([node("Add", "x z")], {"x": ("N", 3), "z": ("M", 3)})
-    found = flowing(content, sizes={"N": 4})
-    assert (shapes(found)["y"], needs(found)) == ("4, 3", ["M == 4 or M == 1"])
+    flow = flowing(content, sizes={"N": 4})
+    assert (shapes(flow)["y"], needs(flow)) == ("4, 3", ["M == 4 or M == 1"])
     assert flowing(content, sizes={"N": 4, "M": 3}).failures
     with pytest.raises(zs.ZerostrideError, match="no size is called 'K'"):
         flowing(content, sizes={"K": 4})
@@ -189,8 +189,8 @@ def test_given_sizes_replace_names() -> None:
 def test_given_facts_are_not_needs() -> None:
     content = model([node("Add", "x z")], {"x": ("N", 3), "z": ("M", 3)})
     assert needs(flowing(content, given=Condition.parse("N == M"))) == []
-    found = flowing(content, given=Condition.parse("N == M + 1 and M >= 2"))
-    assert [str(failure.node_path) for failure in found.failures] == ["Add_0"]
+    flow = flowing(content, given=Condition.parse("N == M + 1 and M >= 2"))
+    assert [str(failure.node_path) for failure in flow.failures] == ["Add_0"]
 
 
 def test_equal_needs_are_listed_once() -> None:
@@ -200,11 +200,11 @@ def test_equal_needs_are_listed_once() -> None:
         node("Concat", "x z", "c", axis=1),
         node("Sub", "x z", "y"),
     ]
-    found = flowing(model(nodes, {"x": ("N", 3), "z": ("M", 3)}))
-    assert needs(found) == ["M == N or N == 1 or M == 1", "M == N"]
-    assert [need.node_path for need in found.conditions] == ["Add_0", "Concat_2"]
-    assert all(need.certain for need in found.conditions)
-    assert str(found.condition) == "(M == N or N == 1 or M == 1) and M == N"
+    flow = flowing(model(nodes, {"x": ("N", 3), "z": ("M", 3)}))
+    assert needs(flow) == ["M == N or N == 1 or M == 1", "M == N"]
+    assert [need.node_path for need in flow.conditions] == ["Add_0", "Concat_2"]
+    assert all(need.certain for need in flow.conditions)
+    assert str(flow.condition) == "(M == N or N == 1 or M == 1) and M == N"
 
 
 def test_contradicting_needs_are_an_error() -> None:
@@ -212,14 +212,14 @@ def test_contradicting_needs_are_an_error() -> None:
         node("Reshape", "x four", "a"),
         node("Reshape", "x five", "y"),
     ]
-    found = flowing(model(nodes, {"x": ("N",)}, {"four": ints(2, 2), "five": ints(5)}))
-    (failure,) = found.failures
+    flow = flowing(model(nodes, {"x": ("N",)}, {"four": ints(2, 2), "five": ints(5)}))
+    (failure,) = flow.failures
     assert failure.node_path == "Reshape_1"
     assert "contradicts" in failure.words
 
 
 @pytest.mark.parametrize(
-    "made",
+    "content",
     [
         model([node("Add", "x z")], {"x": (2, "N"), "z": (3, "N")}),
         model([node("Reshape", "x t")], {"x": (2, 3)}, {"t": ints(4, -1)}),
@@ -231,12 +231,12 @@ def test_contradicting_needs_are_an_error() -> None:
         model([node("Softmax", "x", axis=5)], {"x": ("N", 3)}),
     ],
 )
-def test_nodes_that_fail_for_all_sizes_are_errors(made: Any) -> None:
-    found = flowing(made)
-    assert len(found.failures) == 1
-    assert not found.ok
+def test_nodes_that_fail_for_all_sizes_are_errors(content: Any) -> None:
+    flow = flowing(content)
+    assert len(flow.failures) == 1
+    assert not flow.ok
     # It asserts that the evaluator refuses, too; NumPy computes nothing of empty tensors.
-    assert check(made, found, sizes=(1, 2, 3)) == 0
+    assert check(content, flow, sizes=(1, 2, 3)) == 0
 
 
 # What the file says of its own tensors.
@@ -245,27 +245,27 @@ def test_nodes_that_fail_for_all_sizes_are_errors(made: Any) -> None:
 def test_declared_shapes_become_needs() -> None:
     nodes = [node("Concat", "x x", "c", axis=0), node("Relu", "c")]
     inputs = {"x": ("N", 3)}
-    found = flowing(model(nodes, inputs, claims={"y": (8, 3)}))
-    assert needs(found) == ["N == 4"]
-    assert "the file says" in found.conditions[0].words
-    assert shapes(found)["y"] == "8, 3"
-    found = flowing(model(nodes, inputs, claims={"y": (7, 3)}))
-    assert [failure.op for failure in found.failures] == ["Relu"]
-    found = flowing(model(nodes, inputs, claims={"y": ("N", 3)}))
-    assert needs(found) == ["N == 0"]
-    found = flowing(model(nodes, inputs, claims={"y": (3,)}))
-    assert "rank 1" in found.failures[0].words
+    flow = flowing(model(nodes, inputs, claims={"y": (8, 3)}))
+    assert needs(flow) == ["N == 4"]
+    assert "the file says" in flow.conditions[0].words
+    assert shapes(flow)["y"] == "8, 3"
+    flow = flowing(model(nodes, inputs, claims={"y": (7, 3)}))
+    assert [failure.op for failure in flow.failures] == ["Relu"]
+    flow = flowing(model(nodes, inputs, claims={"y": ("N", 3)}))
+    assert needs(flow) == ["N == 0"]
+    flow = flowing(model(nodes, inputs, claims={"y": (3,)}))
+    assert "rank 1" in flow.failures[0].words
 
 
 def test_derived_sizes_keep_the_files_names() -> None:
     nodes = [node("Concat", "x x", "c", axis=0), node("Relu", "c", "d"), node("Neg", "z")]
     inputs = {"x": ("N", 3), "z": ("M", 3)}
-    found = flowing(model(nodes, inputs, claims={"c": ("twice", 3), "y": ("twice", 3)}))
-    assert {name: str(size) for name, size in found.names.items()} == {"twice": "2*N"}
-    assert needs(found) == ["M == 2*N"]
+    flow = flowing(model(nodes, inputs, claims={"c": ("twice", 3), "y": ("twice", 3)}))
+    assert {name: str(size) for name, size in flow.names.items()} == {"twice": "2*N"}
+    assert needs(flow) == ["M == 2*N"]
     # A tool's own names for what it does not know say nothing.
-    found = flowing(model(nodes, inputs, claims={"c": ("unk__0", 3), "y": ("unk__0", 3)}))
-    assert needs(found) == []
+    flow = flowing(model(nodes, inputs, claims={"c": ("unk__0", 3), "y": ("unk__0", 3)}))
+    assert needs(flow) == []
 
 
 def test_declared_shape_is_used_where_nothing_is_inferred() -> None:
@@ -278,14 +278,14 @@ def test_declared_shape_is_used_where_nothing_is_inferred() -> None:
             helper.make_tensor_value_info("z", 7, (3, "found")),
         ]
     )
-    found = flowing(content)
-    assert shapes(found)["y"] == "N, K, ?"
-    assert shapes(found)["z"] == "3, found"
-    assert needs(found) == []
+    flow = flowing(content)
+    assert shapes(flow)["y"] == "N, K, ?"
+    assert shapes(flow)["z"] == "3, found"
+    assert needs(flow) == []
 
 
 def test_counts_cover_tensors_ranks_axes_and_sizes() -> None:
     nodes = [node("NonZero", "x", "z"), node("Transpose", "z")]
-    found = flowing(model(nodes, {"x": ("N", 3)}))
-    counts = found.counts()
+    flow = flowing(model(nodes, {"x": ("N", 3)}))
+    counts = flow.counts()
     assert (counts.tensors, counts.ranks, counts.axes, counts.sizes) == (3, 3, 6, 4)

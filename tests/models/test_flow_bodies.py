@@ -18,7 +18,7 @@ def body(
 ) -> Any:
     """A body whose inputs and outputs the file says nothing of."""
     kinds = {"i": TensorProto.INT64, "go": TensorProto.BOOL, "on": TensorProto.BOOL}
-    made = [
+    listed = [
         [
             helper.make_tensor_value_info(name, kinds.get(name, TensorProto.FLOAT), None)
             for name in names.split()
@@ -26,7 +26,7 @@ def body(
         for names in (inputs, outputs)
     ]
     constants = [helper.make_tensor(k, 7, np.shape(v), v) for k, v in (weights or {}).items()]
-    return helper.make_graph(nodes, "body", *made, constants)
+    return helper.make_graph(nodes, "body", *listed, constants)
 
 
 def branch(*nodes: Any) -> Any:
@@ -40,13 +40,13 @@ def test_partly_agreeing_branches_keep_the_common_sizes() -> None:
     }
     inputs = {"c": (), "x": ("N", 3), "z": ("M", 3)}
     content = model([node("If", "c", **both)], inputs, kinds={"c": "bool"})
-    found = flowing(content)
-    assert shapes(found)["y"] == "?, 3..6"
+    flow = flowing(content)
+    assert shapes(flow)["y"] == "?, 3..6"
     # What a branch needs is needed where that branch is taken.
-    (need,) = found.conditions
+    (need,) = flow.conditions
     assert (need.node_path, need.certain) == ("If_0/then_branch/Add_0", False)
-    assert str(found.condition) == "always"
-    assert check(content, found, strict=False) > 4
+    assert str(flow.condition) == "always"
+    assert check(content, flow, strict=False) > 4
 
 
 def test_branches_of_equal_shape_have_that_shape() -> None:
@@ -71,13 +71,13 @@ def test_known_branch_decides_the_shape() -> None:
         node("If", "c", **both),
     ]
     weights = {"a": ints(1), "one": np.array(1)}
-    found = flowing(model(nodes, {"x": ("N", 1)}, weights))
-    assert (shapes(found)["y"], needs(found), found.failures) == ("N", [], ())
-    found = flowing(model(nodes, {"x": ("N", 3)}, weights))
+    flow = flowing(model(nodes, {"x": ("N", 1)}, weights))
+    assert (shapes(flow)["y"], needs(flow), flow.failures) == ("N", [], ())
+    flow = flowing(model(nodes, {"x": ("N", 3)}, weights))
     # The dead branch could not be run; nothing is said of it.
-    assert (shapes(found)["y"], needs(found), found.failures) == ("N, 3", [], ())
-    found = flowing(model(nodes, {"x": ("N", "C")}, weights))
-    assert shapes(found)["y"] is None
+    assert (shapes(flow)["y"], needs(flow), flow.failures) == ("N, 3", [], ())
+    flow = flowing(model(nodes, {"x": ("N", "C")}, weights))
+    assert shapes(flow)["y"] is None
 
 
 def test_unnamed_sizes_of_a_branch_stay_inside() -> None:
@@ -86,9 +86,9 @@ def test_unnamed_sizes_of_a_branch_stay_inside() -> None:
         "else_branch": branch(node("NonZero", "x", "b")),
     }
     content = model([node("If", "c", **both)], {"c": (), "x": ("N", 3)}, kinds={"c": "bool"})
-    found = flowing(content)
-    value = found.graph.outputs[0]
-    assert [str(getattr(size, "words", size)) for size in found.shape_of(value) or ()] == [
+    flow = flowing(content)
+    value = flow.graph.outputs[0]
+    assert [str(getattr(size, "words", size)) for size in flow.shape_of(value) or ()] == [
         "2",
         "y[1]",
     ]
@@ -99,84 +99,84 @@ def loop(nodes: Sequence[Any], inputs: str, outputs: str, **weights: Any) -> Any
 
 
 def test_loop_invariant_sizes_are_kept() -> None:
-    made = loop([node("Add", "v x", "w"), node("Relu", "w", "u")], "i go v", "on w u")
+    inner = loop([node("Add", "v x", "w"), node("Relu", "w", "u")], "i go v", "on w u")
     content = model(
-        [node("Loop", "trips first x", "y z", body=made)],
+        [node("Loop", "trips first x", "y z", body=inner)],
         {"x": ("N", 3)},
         {"trips": np.array(4), "first": np.array(True)},
     )
-    found = flowing(content)
-    assert shapes(found)["y"] == "N, 3"
-    assert shapes(found)["z"] == "4, N, 3"
-    assert check(content, found) > 4
+    flow = flowing(content)
+    assert shapes(flow)["y"] == "N, 3"
+    assert shapes(flow)["z"] == "4, N, 3"
+    assert check(content, flow) > 4
 
 
 def test_sizes_changed_by_a_loop_are_unknown() -> None:
-    made = loop([node("Concat", "v x", "w", axis=0), node("Relu", "w", "u")], "i go v", "on w u")
+    inner = loop([node("Concat", "v x", "w", axis=0), node("Relu", "w", "u")], "i go v", "on w u")
     content = model(
-        [node("Loop", "trips first x", "y z", body=made)],
+        [node("Loop", "trips first x", "y z", body=inner)],
         {"x": ("N", 3)},
         {"trips": np.array(1), "first": np.array(True)},
     )
-    found = flowing(content)
-    assert shapes(found)["y"] == "?, 3"
-    assert shapes(found)["z"] == "1, ?, 3"
-    assert check(content, found) > 4
+    flow = flowing(content)
+    assert shapes(flow)["y"] == "?, 3"
+    assert shapes(flow)["z"] == "1, ?, 3"
+    assert check(content, flow) > 4
 
 
 def test_loop_of_unknown_trips_has_an_open_size() -> None:
-    made = loop([node("Relu", "v", "u"), node("Identity", "v", "w")], "i go v", "on w u")
+    inner = loop([node("Relu", "v", "u"), node("Identity", "v", "w")], "i go v", "on w u")
     content = model(
-        [node("Loop", "trips first x", "y z", body=made)],
+        [node("Loop", "trips first x", "y z", body=inner)],
         {"x": ("N", 3), "trips": ()},
         {"first": np.array(True)},
         kinds={"trips": "int"},
     )
-    found = flowing(content)
-    assert shapes(found)["y"] == "N, 3"
+    flow = flowing(content)
+    assert shapes(flow)["y"] == "N, 3"
     # Without a pass nobody knows N.
-    assert shapes(found)["z"] == "?, ?, 3"
+    assert shapes(flow)["z"] == "?, ?, 3"
 
 
 def test_loop_that_changes_the_rank_has_unknown_shape() -> None:
-    made = loop([node("Unsqueeze", "v a", "w")], "i go v", "on w", a=[0])
-    content = model([node("Loop", "trips - x", body=made)], {"x": ("N",)}, {"trips": np.array(2)})
+    inner = loop([node("Unsqueeze", "v a", "w")], "i go v", "on w", a=[0])
+    content = model([node("Loop", "trips - x", body=inner)], {"x": ("N",)}, {"trips": np.array(2)})
     assert shapes(flowing(content))["y"] is None
 
 
 def test_scan_stacks_its_results() -> None:
-    made = body([node("Add", "s e", "t"), node("Mul", "t f", "o")], "s e f", "t o")
+    inner = body([node("Add", "s e", "t"), node("Mul", "t f", "o")], "s e f", "t o")
     inputs = {"s": ("N",), "x": ("T", "N"), "z": ("U", 1)}
-    content = model([node("Scan", "s x z", "y all", body=made, num_scan_inputs=2)], inputs)
-    found = flowing(content)
-    assert shapes(found)["y"] == "N"
+    content = model([node("Scan", "s x z", "y all", body=inner, num_scan_inputs=2)], inputs)
+    flow = flowing(content)
+    assert shapes(flow)["y"] == "N"
     # Without a step there is nothing whose size could be asked.
-    assert shapes(found)["all"] == "T, ?"
-    assert needs(found) == ["T == U"]
+    assert shapes(flow)["all"] == "T, ?"
+    assert needs(flow) == ["T == U"]
     known = flowing(content, given=Condition.parse("T >= 1"))
     assert shapes(known)["all"] == "T, N"
 
 
 def test_shadowed_names_are_kept_apart() -> None:
     # The body's h is another tensor than the graph's.
-    made = branch(node("NonZero", "x", "h"), node("Transpose", "h", "b"))
-    both = {"then_branch": made, "else_branch": made}
+    inner = branch(node("NonZero", "x", "h"), node("Transpose", "h", "b"))
+    both = {"then_branch": inner, "else_branch": inner}
     nodes = [node("Relu", "x", "h"), node("If", "c", "z", **both), node("Neg", "h")]
     content = model(nodes, {"c": (), "x": ("N", 3)}, kinds={"c": "bool"})
-    found = flowing(content)
-    assert shapes(found)["y"] == "N, 3"
-    assert shapes(found)["z"] == "?, 2"
+    flow = flowing(content)
+    assert shapes(flow)["y"] == "N, 3"
+    assert shapes(flow)["z"] == "?, 2"
 
 
 @pytest.mark.parametrize("depth", [3, 12])
 def test_nested_loops_are_followed(depth: int) -> None:
-    made = loop([node("Relu", "v", "w")], "i go v", "on w")
+    inner = loop([node("Relu", "v", "w")], "i go v", "on w")
     for _ in range(depth):
-        made = loop([node("Loop", "trips - v", "w", body=made)], "i go v", "on w")
-    content = model([node("Loop", "trips - x", body=made)], {"x": ("N",)}, {"trips": np.array(2)})
-    found = flowing(content)
+        inner = loop([node("Loop", "trips - v", "w", body=inner)], "i go v", "on w")
+    content = model([node("Loop", "trips - x", body=inner)], {"x": ("N",)}, {"trips": np.array(2)})
+    flow = flowing(content)
     # Passes double with each depth, so there is an end to them.
-    assert shapes(found)["y"] == ("N" if depth == 3 else shapes(found)["y"])
+    assert shapes(flow)["y"] == ("N" if depth == 3 else shapes(flow)["y"])
 
 
 # Ops without a row.
@@ -193,6 +193,6 @@ def test_unknown_op_has_unknown_shape() -> None:
     strange = helper.make_node("Strange", ["x"], ["y"], domain="some.where")
     content = model([strange], {"x": ("N",)})
     content.opset_import.append(helper.make_opsetid("some.where", 1))
-    found = flowing(content)
-    assert shapes(found)["y"] is None
-    assert found.failures == ()
+    flow = flowing(content)
+    assert shapes(flow)["y"] is None
+    assert flow.failures == ()

@@ -248,5 +248,5 @@ def test_no_row_raises(op: str) -> None:
 
 @pytest.mark.parametrize("op", SAME.split())
 def test_unary_ops_keep_the_shape(op: str) -> None:
-    found = flowing(model([node(op, "x")], {"x": ("N", None)}))
-    assert (shapes(found)["y"], needs(found)) == ("N, ?", [])
+    flow = flowing(model([node(op, "x")], {"x": ("N", None)}))
+    assert (shapes(flow)["y"], needs(flow)) == ("N, ?", [])

@@ -28,8 +28,8 @@ class Maker:
             self.step()
 
     def pick(self, least: int = 0) -> str:
-        found = [name for name, rank in self.ranks.items() if rank >= least]
-        return self.random.choice(found or list(self.inputs))
+        listed = [name for name, rank in self.ranks.items() if rank >= least]
+        return self.random.choice(listed or list(self.inputs))
 
     def constant(self, value: Any) -> str:
         name = f"w{len(self.weights)}"
@@ -144,14 +144,14 @@ class Maker:
 
 @pytest.mark.parametrize("seed", range(150))
 def test_random_graphs_have_the_computed_shapes(seed: int) -> None:
-    made = Maker(seed)
-    if not made.nodes:
+    maker = Maker(seed)
+    if not maker.nodes:
         return
-    last = made.nodes[-1].output[0]
-    content = model(made.nodes, made.inputs, made.weights, outputs=last)
-    found = flowing(content)
-    assert not found.notes
+    last = maker.nodes[-1].output[0]
+    content = model(maker.nodes, maker.inputs, maker.weights, outputs=last)
+    flow = flowing(content)
+    assert not flow.notes
     # Where a target's number is 0 a Reshape may still work, and mean another shape.
-    exact = not any("0 means" in need.words for need in found.conditions)
-    check(content, found, sizes=(1, 2, 3, 4, 6), seed=seed, tries=16, strict=exact)
-    check(content, found, sizes=(0, 1, 2, 3), seed=seed, tries=12, strict=False, refusals=True)
+    exact = not any("0 means" in need.words for need in flow.conditions)
+    check(content, flow, sizes=(1, 2, 3, 4, 6), seed=seed, tries=16, strict=exact)
+    check(content, flow, sizes=(0, 1, 2, 3), seed=seed, tries=12, strict=False, refusals=True)

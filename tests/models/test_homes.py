@@ -28,8 +28,8 @@ COMMANDS = {
 
 @pytest.fixture
 def model(tmp_path):
-    made = small.model([small.node("Add", "a b")], {"a": (2, 3), "b": (3,)})
-    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    content = small.model([small.node("Add", "a b")], {"a": (2, 3), "b": (3,)})
+    (tmp_path / "m.onnx").write_bytes(content.SerializeToString())
     return tmp_path / "m.onnx"
 
 

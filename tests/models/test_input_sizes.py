@@ -79,23 +79,23 @@ def an_onnx(rng: random.Random, folder: Path) -> Drawn:
 
 def an_ir(rng: random.Random, folder: Path) -> Drawn:
     files = shapes(rng, (3, 1, "?", "1..8", "2.."))
-    made = Ir()
+    ir = Ir()
     for k, shape in enumerate(files):
-        given = made.parameter(f"x{k}", ["..."] if rng.random() < 0.2 else shape)
-        made.result(made.layer(f"mul{k}", "Multiply", (given, given), shape))
+        given = ir.parameter(f"x{k}", ["..."] if rng.random() < 0.2 else shape)
+        ir.result(ir.layer(f"mul{k}", "Multiply", (given, given), shape))
     real = {f"x{k}": tuple(map(number, shape)) for k, shape in enumerate(files)}
-    return Drawn(made.save(folder / "m.xml"), real)
+    return Drawn(ir.save(folder / "m.xml"), real)
 
 
 def an_mnn(rng: random.Random, folder: Path) -> Drawn:
     files = shapes(rng, (3, 1, -1))
-    made = Mnn()
+    mnn = Mnn()
     called = rng.sample(["x", "y", "z[0]", "in:0"], len(files))
     for k, (name, shape) in enumerate(zip(called, files, strict=True)):
-        made.input(name, *shape)
-        made.binary("MUL", f"{name} {name}", f"out{k}")
+        mnn.input(name, *shape)
+        mnn.binary("MUL", f"{name} {name}", f"out{k}")
     file = folder / "m.mnn"
-    file.write_bytes(made.data(*(f"out{k}" for k in range(len(files)))))
+    file.write_bytes(mnn.data(*(f"out{k}" for k in range(len(files)))))
     real = [tuple(2 if size < 0 else size for size in shape) for shape in files]
     return Drawn(file, dict(zip(called, real, strict=True)), frozenset({"port"}))
 
@@ -134,19 +134,19 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 _OPTION = re.compile(r"--(?:set|input-shape) ((?:'[^']*'|\"[^\"]*\"|[^\s'\"();,])+)")
 
 
-def texts(said: Any) -> Iterator[str]:
+def texts(document: Any) -> Iterator[str]:
     """Every text in JSON."""
-    if isinstance(said, str):
-        yield said
-    elif isinstance(said, dict | list):
-        for part in said.values() if isinstance(said, dict) else said:
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, dict | list):
+        for part in document.values() if isinstance(document, dict) else document:
             yield from texts(part)
 
 
-def pasted(drawn: Drawn, said: Any) -> list[str]:
+def pasted(drawn: Drawn, document: Any) -> list[str]:
     """The options that a command advises, with numbers in them, as a shell reads them."""
-    made: dict[tuple[str, str], None] = {}
-    for text in texts(said):
+    table: dict[tuple[str, str], None] = {}
+    for text in texts(document):
         for found in _OPTION.finditer(text):
             option, words = shlex.split(found[0])
             name = words.rpartition("=")[0]
@@ -155,8 +155,8 @@ def pasted(drawn: Drawn, said: Any) -> list[str]:
             else:
                 assert words.endswith("=NUMBER"), text
                 words = f"{name}={NUMBERS.get(name, 2)}"
-            made[option, words] = None
-    return list(itertools.chain.from_iterable(made))
+            table[option, words] = None
+    return list(itertools.chain.from_iterable(table))
 
 
 @pytest.fixture
@@ -179,8 +179,8 @@ def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, Any]]:
 def test_advice_can_be_pasted_as_options(format_: str, seed: int, run: Any, tmp_path: Path) -> None:
     drawn = FORMATS[format_](random.Random(seed), tmp_path)
     for name in COMMANDS.keys() - drawn.without:
-        _, said = run(name, drawn.file)
-        given = pasted(drawn, said)
+        _, document = run(name, drawn.file)
+        given = pasted(drawn, document)
         status, again = run(name, drawn.file, *given)
         assert status in (0, 1), (name, given, again)
         assert not pasted(drawn, again), (name, given, again)
@@ -216,8 +216,8 @@ def a_fork() -> Any:
 def test_shape_decided_by_a_branch_names_the_size(run: Any, tmp_path: Path) -> None:
     file = tmp_path / "fork.onnx"
     file.write_bytes(a_fork().SerializeToString())
-    _, said = run("audit", file)
-    (finding,) = (found for found in said["findings"] if found["verdict"] == "unknown")
+    _, document = run("audit", file)
+    (finding,) = (found for found in document["findings"] if found["verdict"] == "unknown")
     assert "If 'fork_1' on, whose branches give other shapes" in finding["message"]
     assert pasted(Drawn(file, {}), finding) == ["--set", "C=2"]
     _, again = run("audit", file, "--set", "C=2")
@@ -239,10 +239,10 @@ def test_shapes_are_given_by_name_and_in_order(
         ]
         assert answers[0] == answers[1]
         assert answers[0][0] in (0, 1), answers[0]
-    found = zs.shapes(drawn.file, input_shapes=drawn.shapes)
-    assert found == zs.shapes(drawn.file, input_shapes=list(drawn.shapes.values()))
+    shapes = zs.shapes(drawn.file, input_shapes=drawn.shapes)
+    assert shapes == zs.shapes(drawn.file, input_shapes=list(drawn.shapes.values()))
     for name, shape in drawn.shapes.items():
-        assert found.shapes[name] == shape
+        assert shapes.shapes[name] == shape
 
 
 def one(*shape: Any, **more: Any) -> Any:
@@ -252,8 +252,8 @@ def one(*shape: Any, **more: Any) -> Any:
 
 def test_given_sizes_set_names_and_axes() -> None:
     graph = one("N", "N + 1", None, "unk__3", 2)
-    made = sized(graph, {"x[1]": 5, "unk__3": 7}, {"x": (None, None, 6, None, 2)})
-    assert made.inputs[0].shape == (4, 5, 6, 7, 2)
+    sized_graph = sized(graph, {"x[1]": 5, "unk__3": 7}, {"x": (None, None, 6, None, 2)})
+    assert sized_graph.inputs[0].shape == (4, 5, 6, 7, 2)
     assert sized(graph, {"N": np.int64(4), "x[-2]": 7}).inputs[0].shape[:2] == (4, 5)
     assert [str(size) for size in sized(graph, {"x[2]": 6}).inputs[0].shape] == [
         *("N", "N + 1", "6", "?", "2")
@@ -269,7 +269,7 @@ def test_given_sizes_set_names_and_axes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sizes", "input_shapes", "said"),
+    ("sizes", "input_shapes", "words"),
     [
         ({"n": 3}, None, "no size is called 'n'; did you mean 'N'"),
         ({"y[0]": 3}, None, r"no size is called 'y\[0\]'"),
@@ -291,8 +291,8 @@ def test_given_sizes_set_names_and_axes() -> None:
         (None, {"x": (None, None, None, "K")}, "its axis 3 is 2, not K"),
     ],
 )
-def test_contradicting_sizes_are_refused(sizes: Any, input_shapes: Any, said: str) -> None:
-    with pytest.raises(zs.ZerostrideError, match=said):
+def test_contradicting_sizes_are_refused(sizes: Any, input_shapes: Any, words: str) -> None:
+    with pytest.raises(zs.ZerostrideError, match=words):
         sized(one("N", "N + 1", None, 2), sizes, input_shapes)
 
 
@@ -307,10 +307,10 @@ def test_expression_in_the_file_binds_its_size() -> None:
 
 
 def test_bounds_of_a_file_are_kept(tmp_path: Path) -> None:
-    made = Ir()
-    given = made.parameter("x", ["1..8", 3])
-    made.result(made.layer("relu", "ReLU", (given,), ["1..8", 3]))
-    file = made.save(tmp_path / "m.xml")
+    ir = Ir()
+    given = ir.parameter("x", ["1..8", 3])
+    ir.result(ir.layer("relu", "ReLU", (given,), ["1..8", 3]))
+    file = ir.save(tmp_path / "m.xml")
     assert zs.shapes(file, sizes={"x[0]": 8}).shapes["relu"] == (8, 3)
     with pytest.raises(zs.ZerostrideError, match=r"bounds x\[0\] by 1\.\.8"):
         zs.shapes(file, sizes={"x[0]": 9})
@@ -321,9 +321,9 @@ def test_given_sizes_are_checked_against_inner_shapes() -> None:
     content = model([node("Relu", "x", "h"), node("Relu", "h")], {"x": ("N", 3)},
                     claims={"h": (1, 3), "y": (1, 3)})  # fmt: skip
     graph = sized(read(content), {"N": 4})
-    found = resolved(graph)[2]
-    assert found is not None
-    assert [failure.node_path for failure in found.failures]
+    flow = resolved(graph)[2]
+    assert flow is not None
+    assert [failure.node_path for failure in flow.failures]
 
 
 def test_name_inside_the_model_can_be_set() -> None:
@@ -337,11 +337,11 @@ def test_many_models_share_options(tmp_path: Path, run: Any) -> None:
     for name, shape in (("a", ("N", 3)), ("b", ("M", 3))):
         content = model([node("Add", "x w")], {"x": shape}, {"w": np.ones(3, np.float32)})
         (tmp_path / f"{name}.onnx").write_bytes(content.SerializeToString())
-    status, said = run("audit", tmp_path, "--set", "N=4", "--jobs", "1")
+    status, document = run("audit", tmp_path, "--set", "N=4", "--jobs", "1")
     assert status in (0, 1)
-    assert ["'N'" in str(one["notes"]) for one in said] == [False, True]
-    status, said = run("audit", tmp_path, "--set", "K=4", "--jobs", "1")
-    assert (status, "'K'" in said["detail"]) == (2, True)
+    assert ["'N'" in str(one["notes"]) for one in document] == [False, True]
+    status, document = run("audit", tmp_path, "--set", "K=4", "--jobs", "1")
+    assert (status, "'K'" in document["detail"]) == (2, True)
 
 
 def test_error_can_be_pickled() -> None:

@@ -35,11 +35,11 @@ def small() -> Ir:
 def refusal(path: Path) -> str:
     with pytest.raises(ModelError) as caught:
         read_model(path)
-    said = str(caught.value)
-    assert str(path) in said
-    assert "\n" not in said
-    assert said.isprintable()
-    return said
+    message = str(caught.value)
+    assert str(path) in message
+    assert "\n" not in message
+    assert message.isprintable()
+    return message
 
 
 def test_values_nodes_and_places_are_read(tmp_path: Path) -> None:
@@ -164,9 +164,9 @@ def test_bodies_are_read(tmp_path: Path) -> None:
     assert outer.attributes["then_body_outputs"] == (0,)
     assert outer.bodies[0].outputs == (then.outputs[0],)
     # What the body is handed has the size that the outer tensor has, and so has the result.
-    whole, _, found = resolved(graph)
-    assert found is not None
-    assert found.ok
+    whole, _, flow = resolved(graph)
+    assert flow is not None
+    assert flow.ok
     assert (
         whole.nodes[1].outputs[0].shape == whole.inputs[1].shape == whole.nodes[0].outputs[0].shape
     )
@@ -315,12 +315,12 @@ def fragment(mode: str, data: tuple[int, ...], comment: str = TARGET, third: str
 def plans(path: Path) -> list[Any]:
     from zerostride.models.formats.openvino import find_site
 
-    made = []
+    entries = []
     for node in read_model(path).nodes:
         site = find_site(node)
         assert site is not None
-        made.append(site.plan(tuple(part.shape for part in site.operands)))  # type: ignore[arg-type,misc]
-    return made
+        entries.append(site.plan(tuple(part.shape for part in site.operands)))  # type: ignore[arg-type,misc]
+    return entries
 
 
 def test_fragments_of_the_documents_are_read(tmp_path: Path) -> None:

@@ -83,8 +83,8 @@ BOTH: list[tuple[Sizes, tuple[int, ...], Sizes]] = [
 def test_documents_numpy_examples_are_planned(
     tmp_path: Path, a: Sizes, b: Sizes, result: Sizes | None, data: str
 ) -> None:
-    found = shape_of(binary("Add", a, b, data), tmp_path)
-    assert found == result if result is not None else found == "extent_mismatch"
+    shape = shape_of(binary("Add", a, b, data), tmp_path)
+    assert shape == result if result is not None else shape == "extent_mismatch"
 
 
 @pytest.mark.parametrize(("a", "b", "axis", "result"), PDPD)
@@ -94,8 +94,8 @@ def test_documents_pdpd_examples_are_planned(
 ) -> None:
     data = 'auto_broadcast="pdpd"' + ("" if axis is None else f' {AXIS}="{axis}"')
     # What is called axis is ignored.
-    found = shape_of(binary("Subtract", a, b, f'{data} axis="3"', version), tmp_path)
-    assert found == result if result is not None else isinstance(found, str)
+    shape = shape_of(binary("Subtract", a, b, f'{data} axis="3"', version), tmp_path)
+    assert shape == result if result is not None else isinstance(shape, str)
 
 
 @pytest.mark.parametrize(("data", "target", "result"), BOTH)
@@ -147,8 +147,8 @@ def test_broadcast_is_read_by_version_and_mode(
 ) -> None:
     site = site_of(broadcast(data, target, mode, axes, version), tmp_path)
     assert (site.kind, site.stands_for) == (Kind.EXPAND, "Expand")
-    found = shape_of(broadcast(data, target, mode, axes, version), tmp_path)
-    assert found == result if isinstance(result, tuple) else isinstance(found, str), found
+    shape = shape_of(broadcast(data, target, mode, axes, version), tmp_path)
+    assert shape == result if isinstance(result, tuple) else isinstance(shape, str), shape
 
 
 @pytest.mark.parametrize(
@@ -273,14 +273,14 @@ def test_pdpd_of_open_sizes_keeps_them(tmp_path: Path) -> None:
     model.result(model.layer("twice", "Add", (total, total), ("?", "?", 4)))
     graph = read_model(model.save(tmp_path / "m.xml"))
     assert [one.domain for one in lowered(graph).nodes] == ["openvino", ""]
-    whole, _, found = resolved(graph)
-    assert found is not None
+    whole, _, flow = resolved(graph)
+    assert flow is not None
     shape, given = whole.nodes[1].outputs[0].shape, whole.inputs[0].shape
     assert shape is not None
     assert given is not None
     assert shape[0] == given[0]  # the very size of the input, not another unknown one
     assert shape[2] == 4
-    assert any("x[1]" in str(need.condition) for need in found.conditions)
+    assert any("x[1]" in str(need.condition) for need in flow.conditions)
 
 
 def test_no_axis_of_another_extent_than_1_is_dropped(tmp_path: Path) -> None:
@@ -323,9 +323,9 @@ def test_sizes_at_ports_are_not_trusted(tmp_path: Path, size: Any) -> None:
     a = model.layer("a", "ReLU", (x,), (1, 3))
     b = model.layer("b", "Add", (a, y), (1, 3))
     model.result(model.layer("c", "MyOp", (b,), (7,), version="extension"))
-    whole, _, found = resolved(read_model(model.save(tmp_path / "m.xml")))
-    assert found is not None
-    assert found.ok
+    whole, _, flow = resolved(read_model(model.save(tmp_path / "m.xml")))
+    assert flow is not None
+    assert flow.ok
     given = whole.inputs[0].shape
     assert given is not None
     assert [node.outputs[0].shape for node in whole.nodes] == [given, given, (7,)]
@@ -361,8 +361,8 @@ def test_layers_are_lowered_to_onnx_ops(tmp_path: Path) -> None:
     model.result(f)
     graph = read_model(model.save(tmp_path / "m.xml"))
     words = lowered(graph).nodes
-    said = [(one.op, one.domain) for one in words]
-    assert said == [
+    rows = [(one.op, one.domain) for one in words]
+    assert rows == [
         ("ReduceMean", ""),
         ("Transpose", ""),
         ("Sub", ""),
@@ -373,8 +373,8 @@ def test_layers_are_lowered_to_onnx_ops(tmp_path: Path) -> None:
         ("Selu", "openvino"),
     ]
     own = [value for one in graph.nodes for value in one.outputs]
-    made = [value for one in words for value in one.outputs]
-    assert all(any(value is other for other in made) for value in own)
+    listed = [value for one in words for value in one.outputs]
+    assert all(any(value is other for other in listed) for value in own)
 
 
 def test_ir_is_audited_for_other_engines(tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ def moves(finding: Finding) -> dict[str, Move]:
 
 def one(op: str, x: Any, b: Any, *, swapped: bool = False) -> Finding:
     operands = "b x" if swapped else "x b"
-    made = findings([node(op, operands)], {"x": x}, {"b": np.ones(b, np.float32)})
-    return made["site"]
+    verdicts = findings([node(op, operands)], {"x": x}, {"b": np.ones(b, np.float32)})
+    return verdicts["site"]
 
 
 # What users ran into.
@@ -133,12 +133,12 @@ def test_constants_of_every_form_change(shape: Any, after: Any, how: str) -> Non
 
 def test_images_of_other_ranks_are_followed() -> None:
     conv = node("Conv", "x w", "c", name="conv")
-    made = findings([conv, node("Add", "c b")], {"x": (1, 3, 9)}, {"w": (8, 3, 3), "b": (8, 1)})
-    assert moves(made["site"])["b"].after == (1, 8)
+    verdicts = findings([conv, node("Add", "c b")], {"x": (1, 3, 9)}, {"w": (8, 3, 3), "b": (8, 1)})
+    assert moves(verdicts["site"])["b"].after == (1, 8)
     finding = one("Add", (1, 4, 2, 3, 5), (4, 1, 1, 1))
     assert moves(finding)["b"].after == (1, 1, 1, 4)
-    said = findings([node("Add", "x b")], {"x": (1, 7, 9)}, {"b": (7, 1)})
-    assert said["site"].verdict is Verdict.SAME  # tokens, not an image
+    by_node = findings([node("Add", "x b")], {"x": (1, 7, 9)}, {"b": (7, 1)})
+    assert by_node["site"].verdict is Verdict.SAME  # tokens, not an image
 
 
 # Generated sites, with a proof of their own.
@@ -204,7 +204,7 @@ def test_generated_sites_mean_the_same_channels_last() -> None:
 
 
 def test_chain_of_ops_is_followed() -> None:
-    made = findings(
+    verdicts = findings(
         [
             node("Conv", "x w", "c", name="conv", pads=[1, 1, 1, 1]),
             node("Add", "c b", "a", name="add"),
@@ -217,13 +217,13 @@ def test_chain_of_ops_is_followed() -> None:
         {"x": (1, 3, 5, 6)},
         {"w": (8, 3, 3, 3), "b": (8, 1, 1), "s": (6,)},
     )
-    assert moves(made["add"])["b"].after == (1, 1, 8)
-    assert moves(made["mul"])["s"].after == (6, 1)
-    assert made["excite"].verdict is Verdict.SAME
+    assert moves(verdicts["add"])["b"].after == (1, 1, 8)
+    assert moves(verdicts["mul"])["s"].after == (6, 1)
+    assert verdicts["excite"].verdict is Verdict.SAME
 
 
 def test_computed_operand_needs_an_op_before_the_node() -> None:
-    made = findings(
+    verdicts = findings(
         [
             node("Conv", "x w", "c", name="conv"),
             node("Reshape", "v n", "r", name="reshape"),
@@ -232,14 +232,14 @@ def test_computed_operand_needs_an_op_before_the_node() -> None:
         {"x": (1, 3, 5, 6), "v": (8,)},
         {"w": (8, 3, 1, 1), "n": np.array([1, 8, 1, 1])},
     )
-    move = moves(made["site"])["r"]
+    move = moves(verdicts["site"])["r"]
     assert not move.constant
     assert move.after == (1, 1, 1, 8)
-    assert "put an op before the node" in made["site"].message
+    assert "put an op before the node" in verdicts["site"].message
 
 
 def test_reductions_squeezes_and_reshapes_keep_the_layout() -> None:
-    made = findings(
+    verdicts = findings(
         [
             node("ReduceMean", "x two", "r", name="rows", keepdims=0),  # (1, 8, 6)
             node("Add", "r b", "y", name="after_reduce"),
@@ -262,10 +262,10 @@ def test_reductions_squeezes_and_reshapes_keep_the_layout() -> None:
         },
         outputs=("y", "y1", "y2", "y3"),
     )
-    assert moves(made["after_reduce"])["b"].after == (1, 8)
-    assert moves(made["after_reshape"])["b1"].after == (1, 8)
-    assert made["after_transpose"].verdict is Verdict.SAME
-    assert made["after_flatten"].verdict is Verdict.SAME
+    assert moves(verdicts["after_reduce"])["b"].after == (1, 8)
+    assert moves(verdicts["after_reshape"])["b1"].after == (1, 8)
+    assert verdicts["after_transpose"].verdict is Verdict.SAME
+    assert verdicts["after_flatten"].verdict is Verdict.SAME
 
 
 def test_lost_layout_is_reported() -> None:
@@ -402,20 +402,20 @@ def test_report_without_a_layout_has_no_layout_findings() -> None:
 
 
 def test_open_sizes_are_supported() -> None:
-    made = findings([node("Add", "x b")], {"x": ("N", 8, "H", "W")}, {"b": (8, 1, 1)})
-    assert moves(made["site"])["b"].after == (1, 1, 8)
-    assert "not computed" in " ".join(made["site"].notes)
+    verdicts = findings([node("Add", "x b")], {"x": ("N", 8, "H", "W")}, {"b": (8, 1, 1)})
+    assert moves(verdicts["site"])["b"].after == (1, 1, 8)
+    assert "not computed" in " ".join(verdicts["site"].notes)
     both = findings([node("Add", "x z")], {"x": ("N", 8, "H", "W"), "z": ("M", 8, "H", "W")})
     assert both["site"].verdict is Verdict.SAME
 
 
 def test_expands_target_is_in_the_new_order() -> None:
-    made = findings(
+    verdicts = findings(
         [node("Conv", "x w", "c", name="conv"), node("Expand", "c n")],
         {"x": (1, 3, 5, 6)},
         {"w": (8, 3, 1, 1), "n": np.array([2, 8, 5, 6])},
     )
-    assert moves(made["site"])["n"].after == (2, 5, 6, 8)
+    assert moves(verdicts["site"])["n"].after == (2, 5, 6, 8)
 
 
 def test_report_with_a_layout_has_text_and_json() -> None:
@@ -435,9 +435,9 @@ def test_command_line_takes_a_layout(tmp_path: Path) -> None:
     run = CliRunner().invoke
     words = ["audit", str(file), "--target", "numpy"]
     assert run(cli, words, standalone_mode=False).return_value == 0
-    said = run(cli, [*words, "--layout", "nhwc", "--json"], standalone_mode=False)
-    assert said.return_value == 1
-    (finding,) = [f for f in json.loads(said.output)["findings"] if f["reason"] == "layout"]
+    results = run(cli, [*words, "--layout", "nhwc", "--json"], standalone_mode=False)
+    assert results.return_value == 1
+    (finding,) = [f for f in json.loads(results.output)["findings"] if f["reason"] == "layout"]
     assert finding["fix"]["moves"][1]["after"] == [1, 1, 8]
     many = ["audit", str(file), str(again), "--target", "numpy", "--layout", "nhwc", "--json"]
     assert "moves" in run(cli, many, standalone_mode=False).output

@@ -74,9 +74,9 @@ def test_unreadable_file_is_reported(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "not a readable ONNX model" in pair.missing["read"]
     assert pair.ok
     assert main(["models", str(tmp_path), "--target", "numpy", "--here"]) == 0
-    said = capsys.readouterr().out
-    assert "not read" in said
-    assert "0 wrong same, 0 wrong rewrites, 0 faults" in said
+    output = capsys.readouterr().out
+    assert "not read" in output
+    assert "0 wrong same, 0 wrong rewrites, 0 faults" in output
 
 
 def test_model_files_are_found_in_folders(
@@ -85,8 +85,8 @@ def test_model_files_are_found_in_folders(
     (tmp_path / "a").mkdir()
     for name in ("a/m.onnx", "n.xml", "n.bin", "o.txt"):
         (tmp_path / name).write_bytes(b"")
-    found = [path.relative_to(tmp_path).as_posix() for path in files_in([tmp_path])]
-    assert found == ["a/m.onnx", "n.xml"]
+    listed = [path.relative_to(tmp_path).as_posix() for path in files_in([tmp_path])]
+    assert listed == ["a/m.onnx", "n.xml"]
     assert files_in([tmp_path / "o.txt"]) == [tmp_path / "o.txt"]
     with pytest.raises(BadInput, match="no such file"):
         files_in([tmp_path / "p"])

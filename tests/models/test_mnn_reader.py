@@ -108,15 +108,15 @@ def test_sites_have_mnns_rules_and_onnx_ops(read: Read, tmp_path: Path) -> None:
 
 def test_ops_that_do_not_broadcast_in_mnn_are_invalid(read: Read, tmp_path: Path) -> None:
     read(mnn_files.mixed())
-    found = {f.node: f for f in zs.audit(tmp_path / "model.mnn", target="numpy").findings}
-    assert found["bad"].reason == "invalid_source"  # stacks (2, 4) and (4,)
-    assert found["e"].reason == "invalid_source"
-    assert found["u"].reason == "custom_op"
-    assert found["q"].reason == "custom_op"
-    assert found["g"].verdict == "same"
-    assert found["s"].reason == "invalid_source"  # MNN reads past the third operand's end
-    assert "third operand" in found["s"].message
-    assert "p" not in found  # alike, so nothing stretches
+    findings = {f.node: f for f in zs.audit(tmp_path / "model.mnn", target="numpy").findings}
+    assert findings["bad"].reason == "invalid_source"  # stacks (2, 4) and (4,)
+    assert findings["e"].reason == "invalid_source"
+    assert findings["u"].reason == "custom_op"
+    assert findings["q"].reason == "custom_op"
+    assert findings["g"].verdict == "same"
+    assert findings["s"].reason == "invalid_source"  # MNN reads past the third operand's end
+    assert "third operand" in findings["s"].message
+    assert "p" not in findings  # alike, so nothing stretches
 
 
 def test_if_has_its_graphs_and_their_inputs(read: Read) -> None:
@@ -149,10 +149,10 @@ def test_mnn_files_are_not_written(read: Read) -> None:
 def refused(read: Read, data: bytes) -> str:
     with pytest.raises(ModelError) as caught:
         read(data)
-    said = str(caught.value)
-    assert "model.mnn: " in said
-    assert "\n" not in said
-    return said
+    message = str(caught.value)
+    assert "model.mnn: " in message
+    assert "\n" not in message
+    return message
 
 
 def test_invalid_files_are_refused_in_one_line(read: Read, tmp_path: Path) -> None:
@@ -267,11 +267,11 @@ def test_binary_operations_are_lowered_except_mul_silu() -> None:
 
 
 def lowered_ops(node: Node) -> list[str]:
-    said = lower(node)
-    assert said is not None
-    assert tuple(said[-1].outputs) == node.outputs  # the very objects
-    assert all(a is b for a, b in zip(said[-1].outputs, node.outputs, strict=True))
-    return [part.op for part in said]
+    nodes = lower(node)
+    assert nodes is not None
+    assert tuple(nodes[-1].outputs) == node.outputs  # the very objects
+    assert all(a is b for a, b in zip(nodes[-1].outputs, node.outputs, strict=True))
+    return [part.op for part in nodes]
 
 
 def test_ops_are_lowered_unless_the_memory_format_matters(read: Read) -> None:
@@ -323,9 +323,9 @@ def test_computed_axis_counts_as_shape_arithmetic(tmp_path: Path) -> None:
     model.op("GatherV2", "x index wrapped", "y")
     file = tmp_path / "m.mnn"
     file.write_bytes(model.data("y"))
-    found = zs.audit(file, "tosa").findings
-    assert [finding.verdict for finding in found] == ["same", "same"]
-    assert found[1].reason == "folded"
+    findings = zs.audit(file, "tosa").findings
+    assert [finding.verdict for finding in findings] == ["same", "same"]
+    assert findings[1].reason == "folded"
     file.write_bytes(model.data("y", "wrapped"))
     assert zs.audit(file, "tosa").findings[1].verdict == "refused"
 

@@ -236,9 +236,9 @@ def test_loop_has_mnns_number_of_turns(file: Path) -> None:
     model.graphs = [graph]
     model.op("While", "limit on x", "y all", "WhileParam", {1: "main"})
     written(file, model.data("y", "all"))
-    made = execute(read_model(file), {"x": np.array([1, 10], np.int32)})
-    np.testing.assert_array_equal(made["y"], np.array([7, 16], np.int32))
-    assert made["all"].shape == (4, 2)
+    outputs = execute(read_model(file), {"x": np.array([1, 10], np.int32)})
+    np.testing.assert_array_equal(outputs["y"], np.array([7, 16], np.int32))
+    assert outputs["all"].shape == (4, 2)
 
 
 def test_bools_are_numbers_in_arithmetic(file: Path) -> None:
@@ -251,6 +251,6 @@ def test_bools_are_numbers_in_arithmetic(file: Path) -> None:
     model.binary("SUB", "same one", "other")
     model.binary("LOGICALOR", "same other", "any")
     written(file, model.data("other", "any"))
-    made = execute(read_model(file), {"x": np.array([1, 2, 3], np.int32)})
-    np.testing.assert_array_equal(made["other"], np.array([-1, 0, -1], np.int32))
-    np.testing.assert_array_equal(made["any"], np.array([1, 1, 1], np.int32))
+    outputs = execute(read_model(file), {"x": np.array([1, 2, 3], np.int32)})
+    np.testing.assert_array_equal(outputs["other"], np.array([-1, 0, -1], np.int32))
+    np.testing.assert_array_equal(outputs["any"], np.array([1, 1, 1], np.int32))

@@ -196,14 +196,14 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("said", "rewrite"), REFUSED.items(), ids=REFUSED)
+@pytest.mark.parametrize(("words", "rewrite"), REFUSED.items(), ids=REFUSED)
 def test_impossible_rewrite_is_refused_and_nothing_is_written(
-    tmp_path: Path, said: str, rewrite: Rewrite
+    tmp_path: Path, words: str, rewrite: Rewrite
 ) -> None:
     editor = edit(made.write(tmp_path, TWO))
     with pytest.raises(ModelError) as caught:
         editor.apply([rewrite])
-    assert said in str(caught.value)
+    assert words in str(caught.value)
     assert str(caught.value).startswith(str(tmp_path / "m.param"))
     with pytest.raises(ModelError, match="nothing is written"):
         editor.save(tmp_path / "new.param")
@@ -247,11 +247,11 @@ def test_sizes_are_written_into_inputs(tmp_path: Path) -> None:
     model = read(tmp_path / "new.param")
     assert [value.shape for value in model.inputs] == [(3, 4, 5), (3, 1, 1)]
     assert model.outputs[0].shape == (3, 4, 5)
-    for sizes, said in (
+    for sizes, message in (
         ({"in2": (3,)}, "no input is called 'in2'; there are 'in0', 'in1'"),
         ({"in0": ()}, "is no shape of a blob"),
         ({"in0": (1, 2, 3, 4, 5)}, "is no shape of a blob"),
         ({"in0": (0,)}, "is no shape of a blob"),
     ):
-        with pytest.raises(ModelError, match=said):
+        with pytest.raises(ModelError, match=message):
             editor.size_inputs(sizes)

@@ -21,6 +21,6 @@ def test_hostile_files_give_reports_or_errors() -> None:
         words = {number: fuzz_ncnn.run_case(17, number) for number in range(1, 181)}
     finally:
         fuzz_ncnn.engine.ask = asked
-    assert not {number: said for number, said in words.items() if said.startswith(harness.BAD)}
+    assert not {number: word for number, word in words.items() if word.startswith(harness.BAD)}
     assert len(set(words.values())) >= 4  # not by refusing everything
     assert fuzz_ncnn.case(17, 3) == fuzz_ncnn.case(17, 3)

@@ -27,9 +27,9 @@ def one(tmp_path: Path, line: str, *shapes: made.Shape, weights: bytes | None = 
 
 
 def site_of(graph: Graph) -> Site:
-    found = [site for site in map(find_site, graph.nodes) if site is not None]
-    assert len(found) == 1
-    return found[0]
+    listed = [site for site in map(find_site, graph.nodes) if site is not None]
+    assert len(listed) == 1
+    return listed[0]
 
 
 # Shapes.
@@ -114,13 +114,13 @@ def test_unstated_sizes_get_names(tmp_path: Path) -> None:
     graph = made.graph(tmp_path, text)
     assert graph.inputs[0].shape == ("in0.c", "in0.h", "in0.w")
     assert any("they are called in0.c, in0.h, in0.w" in note for note in graph.notes)
-    found = zs.shapes(tmp_path / "m.param")
-    assert str(found.shapes["x"]) == "(8, Dim('(in0.h + 1) // 2'), Dim('(in0.w + 1) // 2'))"
-    found = zs.shapes(tmp_path / "m.param", sizes={"in0.h": 32, "in0.w": 30, "in0.c": 3})
-    assert found.shapes["x"] == (8, 16, 15)
-    assert found.shapes["y"] == (3,)
-    assert found.shapes["z"] == (8 * 16 * 15,)
-    assert not found.failures
+    shapes = zs.shapes(tmp_path / "m.param")
+    assert str(shapes.shapes["x"]) == "(8, Dim('(in0.h + 1) // 2'), Dim('(in0.w + 1) // 2'))"
+    shapes = zs.shapes(tmp_path / "m.param", sizes={"in0.h": 32, "in0.w": 30, "in0.c": 3})
+    assert shapes.shapes["x"] == (8, 16, 15)
+    assert shapes.shapes["y"] == (3,)
+    assert shapes.shapes["z"] == (8 * 16 * 15,)
+    assert not shapes.failures
 
 
 RANKS: Any = [
@@ -135,12 +135,12 @@ RANKS: Any = [
 ]
 
 
-@pytest.mark.parametrize(("lines", "said"), RANKS)
-def test_rank_is_inferred_through_other_layers(tmp_path: Path, lines: Any, said: bool) -> None:
+@pytest.mark.parametrize(("lines", "expected"), RANKS)
+def test_rank_is_inferred_through_other_layers(tmp_path: Path, lines: Any, expected: bool) -> None:
     convolution = "Convolution c 1 1 x out0 0=8 1=3 6=216"
     graph = made.graph(tmp_path, made.param("Input in0 0 1 in0", *lines, convolution))
     assert graph.inputs[0].shape == ("in0.c", "in0.h", "in0.w")
-    assert any("is taken to have 3 axes" in note for note in graph.notes) is said
+    assert any("is taken to have 3 axes" in note for note in graph.notes) is expected
 
 
 def test_unfinished_layers_of_pnnx_have_open_sizes(tmp_path: Path) -> None:
@@ -416,11 +416,11 @@ def test_layer_norm_covers_as_many_axes_as_its_weights(tmp_path: Path) -> None:
 
 def words(tmp_path: Path, line: str, *shapes: made.Shape) -> Any:
     graph = one(tmp_path, line, *shapes)
-    found = lower(graph.nodes[0])
-    if found is not None:
-        assert found[-1].outputs == graph.nodes[0].outputs
-        assert all(node.domain == "" for node in found)
-    return None if found is None else [node.op for node in found]
+    nodes = lower(graph.nodes[0])
+    if nodes is not None:
+        assert nodes[-1].outputs == graph.nodes[0].outputs
+        assert all(node.domain == "" for node in nodes)
+    return None if nodes is None else [node.op for node in nodes]
 
 
 CONVOLUTION = ["Unsqueeze", "Reshape", "Conv", "Squeeze"]
@@ -452,15 +452,15 @@ def test_binary_op_is_lowered_by_ncnns_plan(tmp_path: Path) -> None:
 def test_lowered_graph_keeps_its_values(tmp_path: Path) -> None:
     text = made.param(IN, "Split s 1 2 in0 a b", "MemoryData m 0 1 m 0=3", "BinaryOp c 2 1 a m d")
     graph = made.graph(tmp_path, text)
-    found = lowered(graph)
-    assert [node.op for node in found.nodes] == [
+    nodes = lowered(graph)
+    assert [node.op for node in nodes.nodes] == [
         "Identity",
         "Identity",
         "Constant",
         "Reshape",
         "Add",
     ]
-    assert set(map(id, graph.values())) <= set(map(id, found.values()))
+    assert set(map(id, graph.values())) <= set(map(id, nodes.values()))
 
 
 def test_nodes_of_other_formats_are_not_lowered() -> None:

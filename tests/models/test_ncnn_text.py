@@ -44,9 +44,9 @@ def params(tmp_path: Path, text: str) -> dict[int, object]:
     ],
 )
 def test_parameters_are_read(tmp_path: Path, text: str, wanted: dict[int, object]) -> None:
-    found = params(tmp_path, text)
-    assert found == wanted
-    assert {key: type(value) for key, value in found.items()} == {
+    parameters = params(tmp_path, text)
+    assert parameters == wanted
+    assert {key: type(value) for key, value in parameters.items()} == {
         key: type(value) for key, value in wanted.items()
     }
 
@@ -127,14 +127,14 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("text", "said"), REFUSED.items(), ids=range(len(REFUSED)))
-def test_malformed_file_is_one_line(tmp_path: Path, text: str, said: str) -> None:
+@pytest.mark.parametrize(("text", "message"), REFUSED.items(), ids=range(len(REFUSED)))
+def test_malformed_file_is_one_line(tmp_path: Path, text: str, message: str) -> None:
     path = made.write(tmp_path, text)
     with pytest.raises(ModelError) as caught:
         read(path)
     words = str(caught.value)
     assert words.startswith(f"{path}: ")
-    assert said in words
+    assert message in words
     assert words.isprintable()
     assert len(words) < 400
 
@@ -147,14 +147,14 @@ def test_irregular_file_is_refused(tmp_path: Path) -> None:
     large = tmp_path / "large.param"
     with large.open("wb") as file:
         file.truncate(MAX_FILE_BYTES + 1)
-    for path, said in (
+    for path, message in (
         (folder, "a folder; name the .param file in it"),
         (pipe, "not a regular file"),
         (large, f"a .param file ends at {MAX_FILE_BYTES}"),
         (tmp_path / "absent.param", "No such file"),
         (tmp_path / "a\0b.param", "null"),
     ):
-        with pytest.raises(ModelError, match=said):
+        with pytest.raises(ModelError, match=message):
             read(path)
 
 

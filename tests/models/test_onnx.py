@@ -73,14 +73,14 @@ def test_constant_nodes_are_read(read: Any) -> None:
         helper.make_node("RandomNormal", [], ["f"], shape=[2]),
         small.node("Add", "x c"),
     ]
-    found = {value.name: value for value in read(small.model(nodes, {"x": (2,)})).values()}
-    assert (found["a"].shape, found["a"].content) == ((2,), (2, 3))
-    assert (found["b"].shape, found["b"].content) == ((), (4,))
-    assert (found["c"].shape, found["c"].content) == ((2,), None)
-    assert (found["d"].shape, found["d"].content) == ((1, 2), (5, 6))
-    assert found["e"].constant  # computed from constants alone
-    assert not found["f"].constant
-    assert not found["y"].constant
+    by_name = {value.name: value for value in read(small.model(nodes, {"x": (2,)})).values()}
+    assert (by_name["a"].shape, by_name["a"].content) == ((2,), (2, 3))
+    assert (by_name["b"].shape, by_name["b"].content) == ((), (4,))
+    assert (by_name["c"].shape, by_name["c"].content) == ((2,), None)
+    assert (by_name["d"].shape, by_name["d"].content) == ((1, 2), (5, 6))
+    assert by_name["e"].constant  # computed from constants alone
+    assert not by_name["f"].constant
+    assert not by_name["y"].constant
 
 
 def test_functions_are_inlined(read: Any) -> None:
@@ -162,9 +162,9 @@ def test_name_in_a_body_hides_the_outer_name(read: Any) -> None:
     after = small.node("Add", "x c")
     weights = {"cond": np.array(True), "c": (3,)}
     graph = read(small.model([choose, after], {"x": (2, 3, 3)}, weights))
-    found = {node.path: node for node in graph.nodes}
-    assert found["if/then_branch/inner"].inputs[1].shape == (3, 1)
-    assert found["site"].inputs[1].shape == (3,)
+    by_name = {node.path: node for node in graph.nodes}
+    assert by_name["if/then_branch/inner"].inputs[1].shape == (3, 1)
+    assert by_name["site"].inputs[1].shape == (3,)
 
 
 @pytest.mark.parametrize("location", ["gone.bin", "../gone.bin", "/etc/passwd", ""])

@@ -30,17 +30,17 @@ def described(
     ir: int = 10,
 ) -> onnx.ModelProto:
     """A model that the checker passes: every output has its shape."""
-    made = small.model(nodes, inputs, weights, opset=opset, outputs=list(outputs))
-    made.ir_version = ir
-    for entry, shape in zip(made.graph.output, outputs.values(), strict=True):
+    content = small.model(nodes, inputs, weights, opset=opset, outputs=list(outputs))
+    content.ir_version = ir
+    for entry, shape in zip(content.graph.output, outputs.values(), strict=True):
         entry.CopyFrom(helper.make_tensor_value_info(entry.name, TensorProto.FLOAT, shape))
     if ir < 4:
-        for tensor in made.graph.initializer:
-            made.graph.input.append(
+        for tensor in content.graph.initializer:
+            content.graph.input.append(
                 helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
             )
-    onnx.checker.check_model(made, full_check=True)
-    return made
+    onnx.checker.check_model(content, full_check=True)
+    return content
 
 
 def edited(folder: Path, model: onnx.ModelProto, *rewrites: Rewrite) -> onnx.ModelProto:
@@ -50,9 +50,9 @@ def edited(folder: Path, model: onnx.ModelProto, *rewrites: Rewrite) -> onnx.Mod
     editor = edit(file)
     editor.apply(rewrites)
     assert editor.save(goal)[0] == goal
-    made = onnx.load(goal)
-    onnx.checker.check_model(made, full_check=True)
-    return made
+    result = onnx.load(goal)
+    onnx.checker.check_model(result, full_check=True)
+    return result
 
 
 def add(name: str, second: str, output: str, first: str = "x") -> Any:
@@ -68,38 +68,38 @@ C = np.arange(5, dtype=np.float32)
 
 def test_constant_with_one_reader_changes_in_place(tmp_path: Path) -> None:
     model = described([add("a", "c", "y")], {"x": (5, 5)}, {"c": C}, outputs={"y": (5, 5)})
-    made = edited(tmp_path, model, Rewrite((0,), IN_ROW))
-    assert [node.op_type for node in made.graph.node] == ["Add"]
-    assert made.graph.node[0] == model.graph.node[0]
-    (c,) = weights(made).values()
+    result = edited(tmp_path, model, Rewrite((0,), IN_ROW))
+    assert [node.op_type for node in result.graph.node] == ["Add"]
+    assert result.graph.node[0] == model.graph.node[0]
+    (c,) = weights(result).values()
     assert c.shape == (1, 5)
     assert (c.ravel() == C).all()
-    assert made.graph.initializer[0].raw_data == model.graph.initializer[0].raw_data
+    assert result.graph.initializer[0].raw_data == model.graph.initializer[0].raw_data
 
 
 def test_constant_with_other_readers_stays_and_gets_a_reshaped_copy(tmp_path: Path) -> None:
     nodes = [add("a", "c", "t"), add("b", "c", "u", "t"), add("d", "c", "y", "u")]
     model = described(nodes, {"x": (5, 5)}, {"c": C}, outputs={"y": (5, 5)})
-    made = edited(tmp_path, model, Rewrite((0,), IN_ROW), Rewrite((2,), IN_ROW))
-    found = weights(made)
-    assert {name: array.shape for name, array in found.items()} == {"c": (5,), "c_1x5": (1, 5)}
-    assert [node.input[1] for node in made.graph.node] == ["c_1x5", "c", "c_1x5"]
-    assert made.graph.node[1] == model.graph.node[1]
+    result = edited(tmp_path, model, Rewrite((0,), IN_ROW), Rewrite((2,), IN_ROW))
+    arrays = weights(result)
+    assert {name: array.shape for name, array in arrays.items()} == {"c": (5,), "c_1x5": (1, 5)}
+    assert [node.input[1] for node in result.graph.node] == ["c_1x5", "c", "c_1x5"]
+    assert result.graph.node[1] == model.graph.node[1]
 
 
 def test_constant_changes_in_place_if_all_readers_agree(tmp_path: Path) -> None:
     nodes = [add("a", "c", "t"), add("b", "c", "y", "t")]
     model = described(nodes, {"x": (5, 5)}, {"c": C}, outputs={"y": (5, 5)})
-    made = edited(tmp_path, model, Rewrite((1,), IN_ROW), Rewrite((0,), IN_ROW))
-    assert {name: array.shape for name, array in weights(made).items()} == {"c": (1, 5)}
+    result = edited(tmp_path, model, Rewrite((1,), IN_ROW), Rewrite((0,), IN_ROW))
+    assert {name: array.shape for name, array in weights(result).items()} == {"c": (1, 5)}
 
 
 def test_constant_wanted_in_two_shapes_is_stored_twice(tmp_path: Path) -> None:
     nodes = [add("a", "c", "t"), add("b", "c", "y", "t")]
     model = described(nodes, {"x": (5, 5)}, {"c": C}, outputs={"y": (5, 5)})
     column = (RewriteStep("unsqueeze", (Input(1),), axes=(1,)), SELF(Input(0), Earlier(0)))
-    made = edited(tmp_path, model, Rewrite((0,), IN_ROW), Rewrite((1,), column))
-    shapes = {name: array.shape for name, array in weights(made).items()}
+    result = edited(tmp_path, model, Rewrite((0,), IN_ROW), Rewrite((1,), column))
+    shapes = {name: array.shape for name, array in weights(result).items()}
     assert shapes == {"c": (5,), "c_1x5": (1, 5), "c_5x1": (5, 1)}
 
 
@@ -107,18 +107,18 @@ def test_constant_that_is_an_output_keeps_its_shape(tmp_path: Path) -> None:
     model = described(
         [add("a", "c", "y")], {"x": (5, 5)}, {"c": C}, outputs={"y": (5, 5), "c": (5,)}
     )
-    made = edited(tmp_path, model, Rewrite((0,), IN_ROW))
-    assert weights(made)["c"].shape == (5,)
-    assert made.graph.output == model.graph.output
+    result = edited(tmp_path, model, Rewrite((0,), IN_ROW))
+    assert weights(result)["c"].shape == (5,)
+    assert result.graph.output == model.graph.output
 
 
 def test_equal_reshapes_of_a_tensor_are_one_node(tmp_path: Path) -> None:
     nodes = [add("a", "v", "t"), add("b", "v", "y", "t")]
     model = described(nodes, {"x": (5, 5), "v": (5,)}, outputs={"y": (5, 5)})
-    made = edited(tmp_path, model, Rewrite((1,), IN_ROW), Rewrite((0,), IN_ROW))
-    assert [node.op_type for node in made.graph.node] == ["Unsqueeze", "Add", "Add"]
-    assert [list(node.input)[1] for node in made.graph.node[1:]] == ["v_unsqueeze"] * 2
-    (info,) = (entry for entry in made.graph.value_info if entry.name == "v_unsqueeze")
+    result = edited(tmp_path, model, Rewrite((1,), IN_ROW), Rewrite((0,), IN_ROW))
+    assert [node.op_type for node in result.graph.node] == ["Unsqueeze", "Add", "Add"]
+    assert [list(node.input)[1] for node in result.graph.node[1:]] == ["v_unsqueeze"] * 2
+    (info,) = (entry for entry in result.graph.value_info if entry.name == "v_unsqueeze")
     assert [dim.dim_value for dim in info.type.tensor_type.shape.dim] == [1, 5]
 
 
@@ -127,8 +127,8 @@ def test_numbers_are_attributes_or_inputs_by_op_set(tmp_path: Path, opset: int) 
     model = described(
         [add("a", "v", "y")], {"x": (5, 5), "v": (5,)}, outputs={"y": (5, 5)}, opset=opset, ir=8
     )
-    made = edited(tmp_path, model, Rewrite((0,), IN_ROW))
-    unsqueeze = made.graph.node[0]
+    result = edited(tmp_path, model, Rewrite((0,), IN_ROW))
+    unsqueeze = result.graph.node[0]
     assert len(unsqueeze.attribute) == (opset < 13)
     assert len(unsqueeze.input) == 1 + (opset >= 13)
 
@@ -143,12 +143,12 @@ def test_reshaped_results_keep_their_names(tmp_path: Path) -> None:
         SELF(Earlier(0), Earlier(1)),
         RewriteStep("reshape", (Earlier(2),), shape=shape),
     )
-    made = edited(tmp_path, model, Rewrite((0,), steps))
-    ops = [node.op_type for node in made.graph.node]
+    result = edited(tmp_path, model, Rewrite((0,), steps))
+    ops = [node.op_type for node in result.graph.node]
     assert ops == ["Reshape", "Reshape", "Add", "Reshape", "Relu"]
-    assert made.graph.node[3].output[0] == "t"
-    assert made.graph.node[4] == model.graph.node[1]
-    assert made.graph.output == model.graph.output
+    assert result.graph.node[3].output[0] == "t"
+    assert result.graph.node[4] == model.graph.node[1]
+    assert result.graph.output == model.graph.output
 
 
 def test_initializers_of_old_files_are_inputs_too(tmp_path: Path) -> None:
@@ -160,10 +160,10 @@ def test_initializers_of_old_files_are_inputs_too(tmp_path: Path) -> None:
         opset=8,
         ir=3,
     )
-    made = edited(tmp_path, model, Rewrite((0,), IN_ROW), Rewrite((1,), IN_ROW))
-    dims = made.graph.input[1].type.tensor_type.shape.dim
+    result = edited(tmp_path, model, Rewrite((0,), IN_ROW), Rewrite((1,), IN_ROW))
+    dims = result.graph.input[1].type.tensor_type.shape.dim
     assert [dim.dim_value for dim in dims] == [1, 5]
-    assert weights(made)["c"].shape == (1, 5)
+    assert weights(result)["c"].shape == (1, 5)
     beside = edited(tmp_path, model, Rewrite((0,), IN_ROW))
     assert [node.op_type for node in beside.graph.node] == ["Add", "Add"]
     assert [entry.name for entry in beside.graph.input] == ["x", "c", "c_1x5"]
@@ -173,10 +173,10 @@ def test_initializers_of_old_files_are_inputs_too(tmp_path: Path) -> None:
 def test_default_of_an_input_is_no_constant(tmp_path: Path) -> None:
     model = described([add("a", "c", "y")], {"x": (5, 5)}, {"c": C}, outputs={"y": (5, 5)})
     model.graph.input.append(helper.make_tensor_value_info("c", TensorProto.FLOAT, [5]))
-    made = edited(tmp_path, model, Rewrite((0,), IN_ROW))
-    assert [node.op_type for node in made.graph.node] == ["Unsqueeze", "Add"]
-    assert weights(made)["c"].shape == (5,)
-    assert made.graph.input == model.graph.input
+    result = edited(tmp_path, model, Rewrite((0,), IN_ROW))
+    assert [node.op_type for node in result.graph.node] == ["Unsqueeze", "Add"]
+    assert weights(result)["c"].shape == (5,)
+    assert result.graph.input == model.graph.input
 
 
 @pytest.mark.parametrize(
@@ -190,9 +190,9 @@ def test_default_of_an_input_is_no_constant(tmp_path: Path) -> None:
 def test_constant_nodes_change_in_place(tmp_path: Path, value: Any, shape: tuple[int, ...]) -> None:
     constant = helper.make_node("Constant", [], ["c"], name="k", **value)
     model = described([constant, add("a", "c", "y")], {"x": (5, 5)}, outputs={"y": (5, 5)})
-    made = edited(tmp_path, model, Rewrite((1,), IN_ROW))
-    assert [node.op_type for node in made.graph.node] == ["Constant", "Add"]
-    (attribute,) = made.graph.node[0].attribute
+    result = edited(tmp_path, model, Rewrite((1,), IN_ROW))
+    assert [node.op_type for node in result.graph.node] == ["Constant", "Add"]
+    (attribute,) = result.graph.node[0].attribute
     array = numpy_helper.to_array(attribute.t)
     assert array.shape == shape
     assert array.ravel().tolist() == (C.tolist() if array.size > 1 else [2.5])
@@ -202,10 +202,10 @@ def test_constant_node_with_other_readers_gets_a_copy(tmp_path: Path) -> None:
     constant = helper.make_node("Constant", [], ["c"], name="k", value=numpy_helper.from_array(C))
     nodes = [constant, add("a", "c", "t"), add("b", "c", "y", "t")]
     model = described(nodes, {"x": (5, 5)}, outputs={"y": (5, 5)})
-    made = edited(tmp_path, model, Rewrite((2,), IN_ROW))
-    assert [node.op_type for node in made.graph.node] == ["Constant", "Constant", "Add", "Add"]
-    assert made.graph.node[0] == model.graph.node[0]
-    assert made.graph.node[2] == model.graph.node[1]
+    result = edited(tmp_path, model, Rewrite((2,), IN_ROW))
+    assert [node.op_type for node in result.graph.node] == ["Constant", "Constant", "Add", "Add"]
+    assert result.graph.node[0] == model.graph.node[0]
+    assert result.graph.node[2] == model.graph.node[1]
 
 
 def branches(capture: str) -> onnx.ModelProto:
@@ -251,10 +251,10 @@ def test_untouched_parts_stay_the_same(tmp_path: Path) -> None:
     model = described(nodes, {"x": (5, 5)}, {"c": C, "d": C}, outputs={"y": (5, 5)})
     helper.set_model_props(model, {"who": "me"})
     model.doc_string, model.producer_name = "words", "somebody"
-    made = edited(tmp_path, model, Rewrite((1,), IN_ROW))
-    made.graph.initializer[0].dims[:] = [5]
-    assert made == model
-    assert made.SerializeToString() == model.SerializeToString()
+    result = edited(tmp_path, model, Rewrite((1,), IN_ROW))
+    result.graph.initializer[0].dims[:] = [5]
+    assert result == model
+    assert result.SerializeToString() == model.SerializeToString()
 
 
 def test_file_without_rewrites_has_the_same_bytes(tmp_path: Path) -> None:
@@ -292,9 +292,9 @@ def test_added_names_are_new(tmp_path: Path) -> None:
         {"c": C, "c_1x5": C},
         outputs={"y": (5, 5), "v_unsqueeze": (5,), "ints_0": (5, 5)},
     )
-    made = edited(tmp_path, model, Rewrite((1,), IN_ROW), Rewrite((2,), IN_ROW))
-    names = [name for node in made.graph.node for name in node.output]
-    names += [tensor.name for tensor in made.graph.initializer]
+    result = edited(tmp_path, model, Rewrite((1,), IN_ROW), Rewrite((2,), IN_ROW))
+    names = [name for node in result.graph.node for name in node.output]
+    names += [tensor.name for tensor in result.graph.initializer]
     assert len(set(names)) == len(names)
     assert {"v_unsqueeze_2", "c_1x5_2", "ints_0_2"} < set(names)
 
@@ -316,8 +316,8 @@ def test_external_data_stays_external(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     assert editor.save(other / "m.onnx") == (other / "m.onnx", other / "weights.bin")
-    for made in (tmp_path / "edited.onnx", other / "m.onnx"):
-        (tensor,) = onnx.load(made).graph.initializer
+    for written in (tmp_path / "edited.onnx", other / "m.onnx"):
+        (tensor,) = onnx.load(written).graph.initializer
         assert numpy_helper.to_array(tensor).tolist() == [C.tolist()]
     assert (tmp_path / "weights.bin").read_bytes() == before
 
@@ -342,8 +342,8 @@ def test_functions_are_inlined_where_the_reader_inlines_them(tmp_path: Path) -> 
     )
     model.ir_version = 10
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, (5, 5)))
-    made = edited(tmp_path, model, Rewrite((1,), IN_ROW))
-    assert [node.op_type for node in made.graph.node] == ["Add", "Unsqueeze", "Add"]
+    result = edited(tmp_path, model, Rewrite((1,), IN_ROW))
+    assert [node.op_type for node in result.graph.node] == ["Add", "Unsqueeze", "Add"]
 
 
 def test_other_ops_and_numbers_are_inserted(tmp_path: Path) -> None:
@@ -360,9 +360,9 @@ def test_other_ops_and_numbers_are_inserted(tmp_path: Path) -> None:
         RewriteStep("multiply", (Input(1), Input(0))),
         RewriteStep("where", (Earlier(1), Earlier(2), Input(0))),
     )
-    made = edited(tmp_path, model, Rewrite((0,), steps))
-    assert [node.op_type for node in made.graph.node] == ["Constant", "Less", "Mul", "Where"]
-    assert made.graph.node[-1].name == "p"
+    result = edited(tmp_path, model, Rewrite((0,), steps))
+    assert [node.op_type for node in result.graph.node] == ["Constant", "Less", "Mul", "Where"]
+    assert result.graph.node[-1].name == "p"
 
 
 def test_attributes_are_changed_and_removed(tmp_path: Path) -> None:
@@ -373,8 +373,8 @@ def test_attributes_are_changed_and_removed(tmp_path: Path) -> None:
     editor = edit(file)
     editor.apply([Rewrite((0,), (SELF(Input(0), Input(1), axis=None, broadcast=0),))])
     editor.save(file)
-    (made,) = onnx.load(file).graph.node
-    assert {a.name: a.i for a in made.attribute} == {"broadcast": 0}
+    (result,) = onnx.load(file).graph.node
+    assert {a.name: a.i for a in result.attribute} == {"broadcast": 0}
 
 
 def test_op_sets_without_expand_use_tile(tmp_path: Path) -> None:
@@ -385,9 +385,9 @@ def test_op_sets_without_expand_use_tile(tmp_path: Path) -> None:
         RewriteStep("expand", (Earlier(0),), shape=(3, 5)),
         SELF(Input(0), Earlier(1), broadcast=None, axis=None),
     )
-    made = edited(tmp_path, model, Rewrite((0,), steps))
-    assert [node.op_type for node in made.graph.node] == ["Unsqueeze", "Tile", "Add"]
-    assert not made.graph.node[-1].attribute
+    result = edited(tmp_path, model, Rewrite((0,), steps))
+    assert [node.op_type for node in result.graph.node] == ["Unsqueeze", "Tile", "Add"]
+    assert not result.graph.node[-1].attribute
 
 
 @pytest.mark.parametrize(

@@ -188,8 +188,8 @@ def test_interpreted_onnx_cases_give_the_expected_values(tmp_path):
                 left.update(one.op for one in missing)
                 continue
             names = [value.name for value in graph.inputs]
-            made = execute(graph, dict(zip(names, inputs, strict=True)))
-            check(case, next(iter(made.values())), outputs[0])
+            results = execute(graph, dict(zip(names, inputs, strict=True)))
+            check(case, next(iter(results.values())), outputs[0])
         except Exception as error:  # noqa: BLE001 - all are told together
             wrong.append(f"{case.name}: {type(error).__name__} {error}"[:300])
             continue

@@ -277,9 +277,9 @@ def test_constants_with_several_readers_are_copied(tmp_path: Path) -> None:
     report = ported(tmp_path, model, "ncnn")
     assert report.ok
     assert len(report.changes) == 3
-    made = onnx.load(tmp_path / "ported.onnx")
-    assert {t.name: tuple(t.dims) for t in made.graph.initializer} == {"c": (5,), "c_1x5": (1, 5)}
-    assert [o.name for o in made.graph.output] == ["y", "w", "t"]
+    result = onnx.load(tmp_path / "ported.onnx")
+    assert {t.name: tuple(t.dims) for t in result.graph.initializer} == {"c": (5,), "c_1x5": (1, 5)}
+    assert [o.name for o in result.graph.output] == ["y", "w", "t"]
 
 
 def test_nodes_in_bodies_are_ported(tmp_path: Path) -> None:
@@ -331,8 +331,8 @@ def test_unportable_nodes_stay_with_a_reason(tmp_path: Path) -> None:
     left = {f.node: f.notes[-1] for f in report.findings if f.verdict != "same"}
     assert left.keys() == {"logic", "own"}
     assert "nothing is known" in left["own"]
-    made = onnx.load(tmp_path / "o.onnx")
-    assert made.graph.node[:2] == model.graph.node[:2]
+    result = onnx.load(tmp_path / "o.onnx")
+    assert result.graph.node[:2] == model.graph.node[:2]
 
 
 def test_model_that_needs_nothing_stays_the_same_file(tmp_path: Path) -> None:

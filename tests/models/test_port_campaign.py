@@ -17,9 +17,9 @@ import zerostride.models.port as porting
 
 def test_same_seed_draws_the_same_valid_models() -> None:
     for turn in range(30):
-        made = random_model(7, turn)
-        onnx.checker.check_model(made)
-        assert made == random_model(7, turn)
+        model = random_model(7, turn)
+        onnx.checker.check_model(model)
+        assert model == random_model(7, turn)
     assert random_model(7, 0) != random_model(8, 0)
 
 

@@ -203,8 +203,8 @@ def test_missing_data_stays_missing(tmp_path: Path) -> None:
     (tmp_path / "w.bin").unlink()
     report = zs.port(file, "ncnn", tmp_path / "o.onnx")
     assert report.ok
-    (made,) = onnx.load(tmp_path / "o.onnx", load_external_data=False).graph.initializer
-    assert tuple(made.dims) == (1, 5)
+    (model,) = onnx.load(tmp_path / "o.onnx", load_external_data=False).graph.initializer
+    assert tuple(model.dims) == (1, 5)
 
 
 def test_external_data_never_overwrites_a_file(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def drawn(rng: random.Random) -> Any:
     nodes, last = [], "x"
     for k in range(rng.randint(1, 2)):
         op = rng.choice((*ELEMENTWISE, "Expand", "Gemm", "MatMul", "LayerNormalization"))
-        made = f"t{k}"
+        tensor = f"t{k}"
         count = {"Where": 2, "Clip": 0, "Sum": 2}.get(op, 1)
         operands = [last]
         for j in range(count):
@@ -60,10 +60,10 @@ def drawn(rng: random.Random) -> Any:
             operands.append(f"low{k}")
         if op == "Less":
             nodes.append(small.node(op, " ".join(operands), f"b{k}", name=f"n{k}"))
-            nodes.append(small.node("Cast", f"b{k}", made, name=f"cast{k}", to=1))
+            nodes.append(small.node("Cast", f"b{k}", tensor, name=f"cast{k}", to=1))
         else:
-            nodes.append(small.node(op, " ".join(operands), made, name=f"n{k}"))
-        last = made
+            nodes.append(small.node(op, " ".join(operands), tensor, name=f"n{k}"))
+        last = tensor
     return model_of(nodes, inputs, weights, outputs=(last,))
 
 
@@ -77,8 +77,8 @@ def test_port_always_returns_a_report(seed: int, tmp_path: Path) -> None:
             warnings.simplefilter("ignore", zs.EngineVersionWarning)
             report = zs.port(file, target, goal)
         for finding in report.findings:
-            said = any(note.startswith("not ported: ") for note in finding.notes)
-            assert said or finding.verdict is Verdict.SAME, (target, finding)
+            explained = any(note.startswith("not ported: ") for note in finding.notes)
+            assert explained or finding.verdict is Verdict.SAME, (target, finding)
 
 
 def test_rewrite_that_breaks_the_whole_model_is_left(tmp_path: Path) -> None:

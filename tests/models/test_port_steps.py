@@ -47,10 +47,10 @@ def blocks(folder: Path, count: int, size: Any) -> Path:
     nodes, weights = [], {}
     for k in range(count):
         source = f"t{k}" if k else "x"
-        made = "y" if k == count - 1 else f"t{k + 1}"
+        output = "y" if k == count - 1 else f"t{k + 1}"
         nodes += [
             small.node("Relu", source, f"r{k}", name=f"relu{k}"),
-            small.node("Add", f"r{k} w{k}", made, name=f"add{k}"),
+            small.node("Add", f"r{k} w{k}", output, name=f"add{k}"),
         ]
         weights[f"w{k}"] = size
     file = folder / f"m{count}.onnx"

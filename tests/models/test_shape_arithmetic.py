@@ -26,16 +26,16 @@ SIZES = (
 NUMBERS = {"first": [0], "two": [2], "rest": [-1]}
 
 
-def names(said: Any) -> list[str]:
+def names(answer: Any) -> list[str]:
     """The nodes that are not the same: MNN computes int64 in int32."""
-    return [finding.node for finding in said.findings if finding.verdict != "same"]
+    return [finding.node for finding in answer.findings if finding.verdict != "same"]
 
 
 def test_shape_arithmetic_is_only_counted() -> None:
-    said = report(*SIZES, small.node("Reshape", "x t", "y", name="reshape"), **NUMBERS)
-    assert [(f.node, f.reason) for f in said.findings] == [("mul", "folded")]
-    assert [note for note in said.notes if note.startswith("1 broadcast computes sizes")]
-    assert said.ok
+    text = report(*SIZES, small.node("Reshape", "x t", "y", name="reshape"), **NUMBERS)
+    assert [(f.node, f.reason) for f in text.findings] == [("mul", "folded")]
+    assert [note for note in text.notes if note.startswith("1 broadcast computes sizes")]
+    assert text.ok
 
 
 @pytest.mark.parametrize("reader", ["Cast", "output"])
@@ -43,9 +43,9 @@ def test_arithmetic_read_by_data_is_judged(reader: str) -> None:
     reshape = small.node("Reshape", "x t", "r", name="reshape")
     last = [small.node("Cast", "m", "y", name="cast", to=1)] if reader == "Cast" else []
     outputs = ("y", "r") if reader == "Cast" else ("m", "r")
-    said = report(*SIZES, reshape, *last, outputs=outputs, **NUMBERS)
-    assert names(said) == ["mul"]
-    assert not [note for note in said.notes if "sizes from sizes" in note]
+    text = report(*SIZES, reshape, *last, outputs=outputs, **NUMBERS)
+    assert names(text) == ["mul"]
+    assert not [note for note in text.notes if "sizes from sizes" in note]
 
 
 def test_sizes_in_data_are_judged() -> None:
@@ -59,15 +59,15 @@ def test_matrix_is_no_shape() -> None:
     wide = small.node("Mul", "n grid", "m", name="mul")
     tile = small.node("Reshape", "m flat", "f", name="flatten")
     last = small.node("Reshape", "x f", "y", name="reshape")
-    said = report(*SIZES[:2], wide, tile, last, first=[0], grid=[[2, 1]], flat=[-1])
-    assert names(said) == ["mul"]
+    text = report(*SIZES[:2], wide, tile, last, first=[0], grid=[[2, 1]], flat=[-1])
+    assert names(text) == ["mul"]
 
 
 def test_failing_arithmetic_is_judged() -> None:
     wrong = small.node("Add", "s two", "m", name="add")
     last = small.node("Reshape", "x m", "y", name="reshape")
-    said = report(SIZES[0], wrong, last, two=[2, 2])
-    assert [(f.node, f.reason) for f in said.findings] == [("add", "invalid_source")]
+    text = report(SIZES[0], wrong, last, two=[2, 2])
+    assert [(f.node, f.reason) for f in text.findings] == [("add", "invalid_source")]
 
 
 def test_port_leaves_shape_arithmetic(tmp_path: Any) -> None:

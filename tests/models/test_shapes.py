@@ -20,9 +20,9 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def saved(folder: Path, *nodes: Any, **more: Any) -> Path:
-    made = small.model(nodes, **more)
+    content = small.model(nodes, **more)
     file = folder / "m.onnx"
-    file.write_bytes(made.SerializeToString())
+    file.write_bytes(content.SerializeToString())
     return file
 
 
@@ -38,15 +38,15 @@ def add(tmp_path: Path) -> Path:
 
 
 def test_sizes_and_needs_are_inferred(add: Path) -> None:
-    found = zs.shapes(add)
-    assert found.ok
-    assert found.shapes["x"] == ("N", 3)
-    assert found.shapes["y"] == ("bcast(M, N)", 3)
-    (need,) = found.needs
+    shapes = zs.shapes(add)
+    assert shapes.ok
+    assert shapes.shapes["x"] == ("N", 3)
+    assert shapes.shapes["y"] == ("bcast(M, N)", 3)
+    (need,) = shapes.needs
     assert (need.node_path, str(need.condition)) == ("first", "M == N or N == 1 or M == 1")
-    assert found.condition(N=4, M=1)
-    assert not found.condition(N=4, M=3)
-    assert [t.role for t in found.tensors] == ["input", "input", "", "output"]
+    assert shapes.condition(N=4, M=1)
+    assert not shapes.condition(N=4, M=3)
+    assert [t.role for t in shapes.tensors] == ["input", "input", "", "output"]
 
 
 def test_given_sizes_and_facts_are_used(add: Path) -> None:
@@ -91,9 +91,9 @@ def test_contradiction_is_not_written(tmp_path: Path) -> None:
         zs.shapes(file, output=output)
     assert not output.exists()
     assert list(tmp_path.iterdir()) == [file]
-    found = zs.shapes(file)
-    assert not found.ok
-    assert "culprit" in str(found.failures[0])
+    shapes = zs.shapes(file)
+    assert not shapes.ok
+    assert "culprit" in str(shapes.failures[0])
 
 
 def test_external_weights_stay_in_their_file(tmp_path: Path) -> None:
@@ -118,14 +118,14 @@ def test_output_that_cannot_be_written_is_one_line(add: Path, tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", ["transformer_dynamic", "unet_dynamic_script"])
 def test_exported_models_have_known_shapes_throughout(name: str) -> None:
-    found = zs.shapes(EXAMPLES / f"{name}.onnx")
-    assert found.ok
-    for tensor in found.tensors:
+    shapes = zs.shapes(EXAMPLES / f"{name}.onnx")
+    assert shapes.ok
+    for tensor in shapes.tensors:
         assert tensor.shape is not None, tensor.name
         for size in tensor.shape:
             assert isinstance(size, int) or all(s.named for s in size.symbols), tensor
     if name == "transformer_dynamic":
-        needs = [str(need.condition) for need in found.needs]
+        needs = [str(need.condition) for need in shapes.needs]
         assert needs == ["source_length <= 64", "target_length <= 64"]
 
 
@@ -150,8 +150,8 @@ def test_equal_names_in_the_file_do_not_mix_sizes(tmp_path: Path) -> None:
         small.node("Relu", "w", name="last"),
         inputs={"x": ("a b",), "z": ("2*a b",)},
     )
-    found = zs.shapes(file, output=tmp_path / "out.onnx")
-    assert found.needs == ()
+    shapes = zs.shapes(file, output=tmp_path / "out.onnx")
+    assert shapes.needs == ()
     assert zs.shapes(tmp_path / "out.onnx").needs == ()
 
 

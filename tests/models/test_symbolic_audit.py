@@ -39,10 +39,10 @@ def graph(op: str, *shapes: Any, constants: int = 0) -> Graph:
 
 def judged(op: str, *shapes: Any, target: str = "ncnn", **more: Any) -> Finding:
     more.setdefault("batch_axis", -1)
-    made = graph(op, *shapes, constants=more.pop("constants", 0))
-    made = sized(made, more.pop("sizes", None))
+    sized_graph = graph(op, *shapes, constants=more.pop("constants", 0))
+    sized_graph = sized(sized_graph, more.pop("sizes", None))
     return audit_graph(
-        made, find_engine(target), ModelOptions(more.pop("via", "none"), **more)
+        sized_graph, find_engine(target), ModelOptions(more.pop("via", "none"), **more)
     ).findings[0]
 
 
@@ -104,8 +104,8 @@ def test_verdicts_hold_for_every_assignment(target: str) -> None:
             if numbers.reason == "invalid_source":
                 continue
             bad = numbers.verdict in (Verdict.DIFFERENT, Verdict.REFUSED)
-            said = finding.when is not None and finding.when.evaluate(values)
-            assert bad == (said or finding.verdict in (Verdict.DIFFERENT, Verdict.REFUSED)), (
+            predicted = finding.when is not None and finding.when.evaluate(values)
+            assert bad == (predicted or finding.verdict in (Verdict.DIFFERENT, Verdict.REFUSED)), (
                 finding.message,
                 real,
                 numbers.message,
@@ -152,8 +152,8 @@ def test_needs_of_earlier_nodes_are_known_later() -> None:
         Node("one", "Sub", "", 17, (x, y), (first,)),
         Node("two", "Add", "", 17, (first, z), (result,)),
     )
-    made = Graph("made", "onnx", 17, (x, y, z), nodes)
-    report = audit_graph(made, find_engine("onnxruntime"))
+    model = Graph("made", "onnx", 17, (x, y, z), nodes)
+    report = audit_graph(model, find_engine("onnxruntime"))
     assert [str(need.condition) for need in report.needs] == [
         "M == N or N == 1 or M == 1",
         "M == 4 or M == 1",
@@ -163,28 +163,28 @@ def test_needs_of_earlier_nodes_are_known_later() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "said"),
+    ("size", "words"),
     [("batch", None), ("N", None), ("unk__7", "a batch"), (None, "a batch"), ("frames", "data")],
 )
-def test_open_batch_is_noted_once(size: Any, said: str | None) -> None:
+def test_open_batch_is_noted_once(size: Any, words: str | None) -> None:
     """A name that says batch is a batch; one that says nothing is, and the report says so."""
-    made = graph("Add", (size, 5, 5), (5,), constants=1)
-    report = audit_graph(made, find_engine("ncnn"))
+    model = graph("Add", (size, 5, 5), (5,), constants=1)
+    report = audit_graph(model, find_engine("ncnn"))
     assert [note for note in report.notes if "batch" in note] == [
-        note for note in report.notes if said is not None and f"taken for {said}" in note
+        note for note in report.notes if words is not None and f"taken for {words}" in note
     ]
-    assert len(report.notes) == (said is not None)
+    assert len(report.notes) == (words is not None)
     # (5, 5) + (5,) is laid along the rows; (frames, 5, 5) along the frames, where they are 5.
-    assert report.findings[0].verdict == ("same_here" if said == "data" else "different")
-    named = audit_graph(made, find_engine("ncnn"), ModelOptions("none", 0))
+    assert report.findings[0].verdict == ("same_here" if words == "data" else "different")
+    named = audit_graph(model, find_engine("ncnn"), ModelOptions("none", 0))
     assert named.notes == ()
     assert named.findings[0].verdict == "different"
 
 
 def test_trap_at_a_batch_size_is_no_finding() -> None:
-    made = graph("Add", ("batch", 7), (7,), constants=1)
-    assert audit_graph(made, find_engine("ncnn")).ok
-    (trap,) = audit_graph(made, find_engine("ncnn"), ModelOptions("none", -1)).findings
+    model = graph("Add", ("batch", 7), (7,), constants=1)
+    assert audit_graph(model, find_engine("ncnn")).ok
+    (trap,) = audit_graph(model, find_engine("ncnn"), ModelOptions("none", -1)).findings
     assert "batch == 7" in str(trap.when)
 
 

@@ -199,9 +199,9 @@ def test_expand_is_judged_where_the_engine_is_documented() -> None:
 def test_report_marks_facts_that_were_only_read() -> None:
     content = small.model([small.node("Add", "a b")], {"a": (2, 3), "b": (2, 3)})
     for target, row in ENGINES.items():
-        said = [note for note in small.audit(content, target).notes if "not run" in note]
-        assert said == ([] if row.run else said[:1])
-        assert all(row.source in note for note in said)
+        listed = [note for note in small.audit(content, target).notes if "not run" in note]
+        assert listed == ([] if row.run else listed[:1])
+        assert all(row.source in note for note in listed)
 
 
 def test_undocumented_op_is_unknown() -> None:
@@ -328,9 +328,9 @@ def test_findings_that_differ_only_in_dtype_are_judged_separately() -> None:
 def test_supports_agrees_with_the_audit() -> None:
     for target, op, dtype, _, _ in BY_DTYPE:
         name = {"double": "float64"}.get(dtype, dtype)
-        said = zs.supports(target, op, name, [(2, 3), (2, 3)])
-        assert not said.ok
-        assert said.reason in typed(target, op, dtype, (2, 3), (2, 3)).message
+        support = zs.supports(target, op, name, [(2, 3), (2, 3)])
+        assert not support.ok
+        assert support.reason in typed(target, op, dtype, (2, 3), (2, 3)).message
 
 
 def test_numbers_within_a_narrower_dtype_are_the_same() -> None:
@@ -372,8 +372,8 @@ def test_tables_of_constants_are_computed(factor: int, verdict: str) -> None:
         ],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
-    found = small.audit(model, "mnn").findings
-    assert [finding.verdict for finding in found] == [verdict] * 2
+    findings = small.audit(model, "mnn").findings
+    assert [finding.verdict for finding in findings] == [verdict] * 2
 
 
 @pytest.mark.parametrize("op", ["Max", "Min", "Sum", "Mean"])
@@ -400,18 +400,18 @@ def test_ncnn_has_another_remainder() -> None:
 def test_attribute_decides_the_op() -> None:
     """Mod with fmod=1 is C's fmod, which engines with a remainder need not have."""
     shapes = {"a": (2, 3), "b": (2, 3)}
-    said = {
+    by_name = {
         (fmod, target): small.site("Mod", shapes, target=target, fmod=fmod)
         for fmod in (0, 1)
         for target in ("litert", "coreml", "ncnn", "onnxruntime")
     }
-    assert said[0, "litert"].verdict == said[0, "coreml"].verdict == "same"
-    assert said[1, "litert"].verdict == "refused"
-    assert said[1, "coreml"].verdict == "refused"
+    assert by_name[0, "litert"].verdict == by_name[0, "coreml"].verdict == "same"
+    assert by_name[1, "litert"].verdict == "refused"
+    assert by_name[1, "coreml"].verdict == "refused"
     # Run: the one rounds to nearest, the other leaves b of a multiple of b now and then.
-    assert said[0, "ncnn"].verdict == said[1, "ncnn"].verdict == "different"
-    assert said[0, "ncnn"].message != said[1, "ncnn"].message
-    assert "fmod" in said[1, "litert"].message
+    assert by_name[0, "ncnn"].verdict == by_name[1, "ncnn"].verdict == "different"
+    assert by_name[0, "ncnn"].message != by_name[1, "ncnn"].message
+    assert "fmod" in by_name[1, "litert"].message
 
 
 def test_mnn_multiplies_only_real_matrices() -> None:
@@ -447,5 +447,5 @@ def test_nodes_that_differ_only_in_numbers_are_judged_separately() -> None:
     outputs = [helper.make_tensor_value_info(f"{k}_z", TensorProto.FLOAT, None) for k in numbers]
     graph = helper.make_graph(nodes, "g", [x], outputs, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
-    found = {finding.node: finding.verdict for finding in small.audit(model, "mnn").findings}
-    assert found == {"small": "same", "large": "same_here"}
+    findings = {finding.node: finding.verdict for finding in small.audit(model, "mnn").findings}
+    assert findings == {"small": "same", "large": "same_here"}

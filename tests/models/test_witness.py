@@ -127,8 +127,8 @@ def test_witness_is_printed_as_a_sentence() -> None:
 
 def test_symbols_are_numbered_in_order_of_appearance() -> None:
     names = [f"n{k}" for k in range(20)]
-    made = set()
+    entries = set()
     for a, b in itertools.pairwise(names):
         batch, length = zs.Dim(a), zs.Dim(b)
-        made.add(smallest([(batch, 2, length, length), (1, 1, length, length)]))
-    assert len(made) == 1
+        entries.add(smallest([(batch, 2, length, length), (1, 1, length, length)]))
+    assert len(entries) == 1

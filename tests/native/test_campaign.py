@@ -227,8 +227,8 @@ def test_printed_source_makes_the_same_call(k):
     assert text[1].endswith("))")
     names: dict[str, Any] = {}
     exec(text[0], names)
-    made = call.make()
-    for name, operand in zip("abc", made.operands, strict=False):
+    arrays = call.make()
+    for name, operand in zip("abc", arrays.operands, strict=False):
         if isinstance(operand, np.ndarray) and name in names:
             assert names[name].tobytes() == operand.tobytes()
             assert names[name].strides == operand.strides

@@ -17,10 +17,10 @@ SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 2.0**-149, 1e-310,
 def divisors(dtype: type) -> np.ndarray:
     """Positive ones, mostly: over the range that is quick, and around its ends."""
     quick, rng = (24 if dtype is np.float32 else 100), np.random.default_rng(2)
-    made = np.ldexp(rng.uniform(1, 2, 40), rng.integers(-quick - 2, quick + 2, 40)).astype(dtype)
+    array = np.ldexp(rng.uniform(1, 2, 40), rng.integers(-quick - 2, quick + 2, 40)).astype(dtype)
     ends = np.array([2.0**-quick, 1, 3, 255, 2.0**quick], dtype)
     around = [np.nextafter(ends, dtype(to)) for to in (0, np.inf)]
-    return np.concatenate([made, ends, *around, -made[:3], np.array(SPECIAL, dtype)])
+    return np.concatenate([array, ends, *around, -array[:3], np.array(SPECIAL, dtype)])
 
 
 def dividends(dtype: type) -> np.ndarray:
@@ -59,10 +59,10 @@ def test_quotients_match_the_processors(divide: Callable[..., Any], dtype: type)
         x = dividends(dtype)
         for rows in (x, x[:1000], np.abs(x[20000:])):
             for d in divisors(dtype):
-                expected, found = rows / d, divide(rows, d)
+                expected, quotients = rows / d, divide(rows, d)
                 bits = np.dtype(f"u{dtype().itemsize}")
-                same = (found.view(bits) == expected.view(bits)) | (
-                    np.isnan(found) & np.isnan(expected)
+                same = (quotients.view(bits) == expected.view(bits)) | (
+                    np.isnan(quotients) & np.isnan(expected)
                 )
                 where = np.flatnonzero(~same)
-                assert same.all(), (d, rows[where[:3]], found[where[:3]], expected[where[:3]])
+                assert same.all(), (d, rows[where[:3]], quotients[where[:3]], expected[where[:3]])

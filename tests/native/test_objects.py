@@ -63,9 +63,9 @@ def check() -> ModuleType:
 def compile_text(folder: Path, text: str) -> Path:
     source = folder / "unit.cpp"
     source.write_text(text)
-    made = source.with_suffix(".o")
-    subprocess.run(["c++", "-std=c++20", "-O0", "-c", source, "-o", made], check=True)
-    return made
+    path = source.with_suffix(".o")
+    subprocess.run(["c++", "-std=c++20", "-O0", "-c", source, "-o", path], check=True)
+    return path
 
 
 def test_symbols_of_the_namespace_are_accepted(check: ModuleType, tmp_path: Path) -> None:
@@ -87,8 +87,8 @@ def test_shareable_symbols_are_found(check: ModuleType, tmp_path: Path, text: st
 def test_calls_inside_loops_are_found(
     check: ModuleType, tmp_path: Path, how: str, count: int
 ) -> None:
-    made = compile_text(tmp_path, FUNCTOR.replace("HOW", how))
-    assert len(check.called("avx2", [made])) == count
+    compiled = compile_text(tmp_path, FUNCTOR.replace("HOW", how))
+    assert len(check.called("avx2", [compiled])) == count
 
 
 @pytest.mark.builds

@@ -313,9 +313,9 @@ def _digest() -> str:
     for _, call in calls(0, 1200, seed=7):
         if FAMILIES[call.op] in ("functions", "choice") or call.op == "sign":
             continue
-        made = call.make()
+        arrays = call.make()
         try:
-            result = np.asarray(made.by(public(call.op)))
+            result = np.asarray(arrays.by(public(call.op)))
         except Exception as error:  # noqa: BLE001 - what is raised is what is compared
             digest.update(type(error).__name__.encode())
             continue

@@ -67,8 +67,8 @@ def views(draw, memory: int, shape: Shape, dtype: str, own: bool) -> tuple[View,
     offset = lead - min(first, 0) + (lead % size if first < 0 else 0)
     style = draw(st.sampled_from(["small", "plain", "special", "bits"]))
     length = end - min(first, 0) + lead
-    made = Memory(length, dtype, style, draw(st.integers(0, 8000)), offset % size)
-    return View(memory, dtype, offset, shape, tuple(strides)), made
+    own_memory = Memory(length, dtype, style, draw(st.integers(0, 8000)), offset % size)
+    return View(memory, dtype, offset, shape, tuple(strides)), own_memory
 
 
 @st.composite

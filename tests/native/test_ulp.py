@@ -37,13 +37,13 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Functions]:
 
 def too_far(functions: Functions, count: int) -> list[str]:
     """Every function whose error is beyond its limit."""
-    found = []
+    entries = []
     for name, limits in accuracy.LIMITS.items():
         for dtype, limit in zip(DTYPES, limits, strict=True):
             error = accuracy.measure(functions, name, dtype, count)
             if not error.ulp <= limit:
-                found.append(f"{name} of {dtype.__name__}: {error.ulp} at {error.at}")
-    return found
+                entries.append(f"{name} of {dtype.__name__}: {error.ulp} at {error.at}")
+    return entries
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -38,7 +38,7 @@ def test_site_is_built(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "words"),
     [
         ("# Page\n\n[right](#page)\n", ""),
         ("# Page\n\n[wrong](missing.md)\n", "missing.md"),
@@ -48,7 +48,7 @@ def test_site_is_built(tmp_path: Path) -> None:
         ('# Page\n\n<script src="https://cdn.example.org/x.js"></script>\n', "another site"),
     ],
 )
-def test_broken_link_fails_the_build(text: str, said: str, tmp_path: Path) -> None:
+def test_broken_link_fails_the_build(text: str, words: str, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; import build\n"
         "sources, html = map(Path, sys.argv[1:])\n"
@@ -67,5 +67,5 @@ def test_broken_link_fails_the_build(text: str, said: str, tmp_path: Path) -> No
         text=True,
         timeout=SECONDS,
     )
-    assert (done.returncode == 0) == (not said), done.stderr
-    assert said in done.stderr
+    assert (done.returncode == 0) == (not words), done.stderr
+    assert words in done.stderr

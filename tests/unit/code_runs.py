@@ -15,13 +15,13 @@ execute = getattr(builtins, "exec")  # noqa: B009
 
 def expected(plan: zs.Plan, arrays: list[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
     """Each operand broadcast by repeating its elements: no views, no broadcast_to."""
-    found = []
+    entries = []
     for array, aligned in zip(arrays, plan.aligned, strict=True):
         whole = array.reshape(aligned)
         for axis, (size, full) in enumerate(zip(aligned, plan.shape, strict=True)):
             whole = np.repeat(whole, full, axis) if size != full else whole
-        found.append(whole)
-    return found
+        entries.append(whole)
+    return entries
 
 
 def inputs(plan: zs.Plan) -> list[np.ndarray[Any, Any]]:

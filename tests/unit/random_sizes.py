@@ -157,10 +157,10 @@ def compared(kind: str, a: Twin, b: Twin) -> Formula:
 
 def joined(kind: str, parts: Sequence[Formula]) -> Formula:
     def truth(values: Values) -> bool | None:
-        found = [part.truth(values) for part in parts]
-        if None in found:
+        listed = [part.truth(values) for part in parts]
+        if None in listed:
             return None
-        return all(found) if kind == "and" else any(found)
+        return all(listed) if kind == "and" else any(listed)
 
     return Formula((all_of if kind == "and" else any_of)(p.condition for p in parts), truth)
 

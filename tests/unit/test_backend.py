@@ -46,9 +46,9 @@ def test_backend_implements_onnxs_interface() -> None:
 @pytest.mark.parametrize("given", [[np.ones((2, 3), "f")], {"x": np.ones((2, 3), "f")},
                                    np.ones((2, 3), "f"), [[[1, 1, 1], [1, 1, 1]]]])  # fmt: skip
 def test_inputs_may_be_in_order_by_name_or_single(given: Any) -> None:
-    (made,) = backend.run_model(summed(), given)
-    assert made.tolist() == [[2, 3, 4], [2, 3, 4]]
-    assert made.dtype == np.float32
+    (output,) = backend.run_model(summed(), given)
+    assert output.tolist() == [[2, 3, 4], [2, 3, 4]]
+    assert output.dtype == np.float32
 
 
 def test_prepared_model_can_run_again_and_returns_new_arrays() -> None:
@@ -72,17 +72,19 @@ def test_models_may_be_messages_bytes_or_paths(tmp_path: Path) -> None:
 
 def test_run_node_executes_nodes() -> None:
     x = np.arange(6, dtype="f").reshape(2, 3)
-    (made,) = backend.run_node(helper.make_node("Softmax", ["x"], ["y"]), [x])
-    np.testing.assert_allclose(made.sum(-1), 1, rtol=1e-6)
+    (output,) = backend.run_node(helper.make_node("Softmax", ["x"], ["y"]), [x])
+    np.testing.assert_allclose(output.sum(-1), 1, rtol=1e-6)
     # Of an old op set: the second operand at an axis of the first.
     node = helper.make_node("Add", ["x", "y"], ["z"], broadcast=1, axis=0)
-    (made,) = backend.run_node(node, [x, np.float32([10, 20])], opset_version=6)
-    assert made.tolist() == [[10, 11, 12], [23, 24, 25]]
+    (output,) = backend.run_node(node, [x, np.float32([10, 20])], opset_version=6)
+    assert output.tolist() == [[10, 11, 12], [23, 24, 25]]
     # One operand twice, one left out, two results.
-    (made,) = backend.run_node(helper.make_node("Mul", ["x", "x"], ["y"]), [x, x])
-    assert made[1, 2] == 25
-    (made,) = backend.run_node(helper.make_node("Clip", ["x", "", "m"], ["y"]), [x, np.float32(2)])
-    assert made.max() == 2
+    (output,) = backend.run_node(helper.make_node("Mul", ["x", "x"], ["y"]), [x, x])
+    assert output[1, 2] == 25
+    (output,) = backend.run_node(
+        helper.make_node("Clip", ["x", "", "m"], ["y"]), [x, np.float32(2)]
+    )
+    assert output.max() == 2
     values, places = backend.run_node(
         helper.make_node("TopK", ["x", "k"], ["v", "i"]), {"x": x, "k": np.int64([1])}
     )
@@ -93,14 +95,14 @@ def test_run_node_executes_nodes() -> None:
 def test_documented_decompositions_are_executed() -> None:
     scores, labels = np.float32([[1, 2, 3], [3, 2, 1]]), np.int64([2, 0])
     node = helper.make_node("SoftmaxCrossEntropyLoss", ["s", "l"], ["loss"], reduction="none")
-    (made,) = backend.run_node(node, [scores, labels])
+    (output,) = backend.run_node(node, [scores, labels])
     exact = np.log(np.exp(scores).sum(1)) - scores[[0, 1], labels]
-    np.testing.assert_allclose(made, exact, rtol=1e-6)
+    np.testing.assert_allclose(output, exact, rtol=1e-6)
     # An attribute that is left out has its document's default in the body.
     x = np.random.default_rng(0).normal(size=(2, 3, 4, 5)).astype("f")
-    (made,) = backend.run_node(helper.make_node("MeanVarianceNormalization", ["x"], ["y"]), [x])
-    np.testing.assert_allclose(made.mean((0, 2, 3)), 0, atol=1e-6)
-    assert abs(made.mean((1, 2, 3))).max() > 1e-3
+    (output,) = backend.run_node(helper.make_node("MeanVarianceNormalization", ["x"], ["y"]), [x])
+    np.testing.assert_allclose(output.mean((0, 2, 3)), 0, atol=1e-6)
+    assert abs(output.mean((1, 2, 3))).max() > 1e-3
 
 
 def test_only_cpu_devices_are_supported() -> None:
@@ -124,8 +126,8 @@ def test_all_refused_ops_are_named() -> None:
     sequence = helper.make_tensor_sequence_value_info("many", FLOAT, [1])
     imports = [helper.make_opsetid("", 21), helper.make_opsetid("mine", 1)]
     wrong = model(nodes, [*inputs, sequence], [info("c", None)], opset_imports=imports)
-    said = backend.refusals(wrong)
-    assert said == (
+    answer = backend.refusals(wrong)
+    assert answer == (
         "the input 'words' is of strings",
         "the input 'many' is no tensor but a value of type sequence",
         "GridSample is not executed: warp",
@@ -135,7 +137,7 @@ def test_all_refused_ops_are_named() -> None:
     assert not backend.is_compatible(wrong)
     with pytest.raises(ModelError) as caught:
         backend.prepare(wrong)
-    assert all(one in str(caught.value) for one in said)
+    assert all(one in str(caught.value) for one in answer)
 
 
 @pytest.mark.parametrize(

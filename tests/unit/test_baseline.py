@@ -182,14 +182,14 @@ BAD = {
 
 @pytest.mark.parametrize("kind", BAD)
 def test_invalid_file_is_one_line(kind: str, tmp_path: Path) -> None:
-    content, said = BAD[kind]
+    content, message = BAD[kind]
     if isinstance(content, list):
         content = json.dumps({"baseline": 1, "findings": content})
     path = tmp_path / "known.json"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ZerostrideError) as caught:
         read_baseline(path)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith(str(path))
     assert len(str(caught.value)) < 600
     assert str(caught.value).isprintable()

@@ -278,10 +278,10 @@ def test_chart_is_xml_with_a_line_per_series() -> None:
         Line("b", "b", [(10.0, 2e-6), (100.0, 1e-5)], dashed=True),
     ]
     text = chart("times & sizes", lines, Axis("bytes", str), Axis("time", str))
-    found = ElementTree.fromstring(text)
+    root = ElementTree.fromstring(text)
     named = "{http://www.w3.org/2000/svg}"
-    assert len(found.findall(f"{named}polyline")) == 2
-    places = [float(t.attrib["y"]) for t in found.findall(f"{named}text") if "style" in t.attrib]
+    assert len(root.findall(f"{named}polyline")) == 2
+    places = [float(t.attrib["y"]) for t in root.findall(f"{named}text") if "style" in t.attrib]
     assert abs(places[0] - places[1]) >= 14
 
 

@@ -167,8 +167,8 @@ def test_wrong_options_are_usage_errors(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_list_names_rows_and_peers(capsys: pytest.CaptureFixture[str]) -> None:
     assert fuse.main(["--list"]) == 0
-    said = capsys.readouterr().out
-    assert all(name in said for name in (*ROWS, *PEERS))
+    output = capsys.readouterr().out
+    assert all(name in output for name in (*ROWS, *PEERS))
 
 
 def row_result(name: str, **timings: Timing) -> RowResult:
@@ -272,14 +272,14 @@ def test_exact_reductions_are_exact() -> None:
     assert exact.mean(values) == [(Fraction(1) + Fraction(2) ** -60) / 4]
     assert exact.variance(np.array([[1.0, 2.0], [0.5, 0.5]])) == [Fraction(1, 4), Fraction(0)]
     assert exact.product(np.array([[3.0, -0.25, 2.0**-1000]])) == [Fraction(-3, 4) / 2**1000]
-    (found,) = exact.logsumexp(np.array([[0.0, 0.0]]))
-    assert abs(found - Fraction(math.log(2))) < Fraction(2) ** -52
+    (total,) = exact.logsumexp(np.array([[0.0, 0.0]]))
+    assert abs(total - Fraction(math.log(2))) < Fraction(2) ** -52
 
 
 def test_long_products_are_truncated_below_the_last_place() -> None:
     values = np.full((1, 5000), 1.5)
-    (found,) = exact.product(values)
-    error = exact.relative_error(np.array([1.0]), [found / Fraction(3, 2) ** 5000])
+    (product,) = exact.product(values)
+    error = exact.relative_error(np.array([1.0]), [product / Fraction(3, 2) ** 5000])
     assert error < 2.0**-200
 
 
@@ -295,10 +295,10 @@ def test_relative_errors_are_found() -> None:
 def test_errors_of_a_small_table_are_measured(name: str) -> None:
     for dtype in sums.ROUNDING:
         kind = sums.REDUCTIONS[name].data[0]
-        found = sums.measure(name, dtype, kind, ["zerostride", "numpy"], size=24)
-        assert set(found.errors["zerostride"]) == set(sums.AXES)
+        rows = sums.measure(name, dtype, kind, ["zerostride", "numpy"], size=24)
+        assert set(rows.errors["zerostride"]) == set(sums.AXES)
         # 576 numbers of one sign: whoever loses more than this computes something else.
-        assert max(found.errors["zerostride"].values()) < 40, found
+        assert max(rows.errors["zerostride"].values()) < 40, rows
 
 
 def test_command_prints_the_table(

@@ -30,10 +30,10 @@ def run_onnx(plan: zs.Plan, names: list[str]) -> list[np.ndarray[Any, Any]]:
     space: dict[str, Any] = {}
     execute(code(plan, "onnx", names), space)
     session = onnx.reference.ReferenceEvaluator(space["model"])
-    found: list[np.ndarray[Any, Any]] = session.run(
+    table: list[np.ndarray[Any, Any]] = session.run(
         None, dict(zip(names, inputs(plan), strict=True))
     )
-    return found
+    return table
 
 
 NAMES = ["a", "b", "shape", "result", "aligned"]
@@ -42,8 +42,8 @@ NAMES = ["a", "b", "shape", "result", "aligned"]
 @settings(max_examples=100, deadline=None)
 @given(plan=any_plan(max_rank=6, largest=4), run=st.sampled_from([run_numpy, run_onnx]))
 def test_source_runs_and_broadcasts(plan: zs.Plan, run: Any) -> None:
-    found = run(plan, NAMES[: len(plan.operands)])
-    for got, want in zip(found, expected(plan, inputs(plan)), strict=True):
+    results = run(plan, NAMES[: len(plan.operands)])
+    for got, want in zip(results, expected(plan, inputs(plan)), strict=True):
         assert got.shape == plan.shape
         np.testing.assert_array_equal(got, want)
 
@@ -180,8 +180,8 @@ def test_ir_is_complete(plan: zs.Plan) -> None:
     """Edges join ports of one shape, constants have their bytes, and nothing is left over."""
     text = code(plan, "openvino-ir")
     net = ElementTree.fromstring(text)
-    said = re.search("hexadecimal: ([0-9a-f]+)", text)
-    data = bytes.fromhex(said[1]) if said else b""
+    match = re.search("hexadecimal: ([0-9a-f]+)", text)
+    data = bytes.fromhex(match[1]) if match else b""
     ports, read, offset = {}, set(), 0
     for layer in net.iter("layer"):
         for side in ("input", "output"):

@@ -15,20 +15,22 @@ from zerostride.derive.compare import Compared, Comparison, one_sample
 from zerostride.engines import ENGINES
 
 
-def row(found: Comparison, kind: str, name: str, rule: str | None = None) -> Compared:
-    (one,) = (r for r in found.rows if (r.kind, r.name) == (kind, name) and rule in (None, r.rule))
+def row(comparison: Comparison, kind: str, name: str, rule: str | None = None) -> Compared:
+    (one,) = (
+        r for r in comparison.rows if (r.kind, r.name) == (kind, name) and rule in (None, r.rule)
+    )
     return one
 
 
 def test_every_rule_and_every_engines_rule_has_a_row() -> None:
-    found = zs.compare((2, 3), (3,))
-    rules = [r.rule for r in found.rows if r.kind == "rule"]
+    comparison = zs.compare((2, 3), (3,))
+    rules = [r.rule for r in comparison.rows if r.kind == "rule"]
     assert rules == [rule.name for rule in RULES.values() if not rule.to_target]
-    engines = [(r.name, r.rule) for r in found.rows if r.kind == "engine"]
+    engines = [(r.name, r.rule) for r in comparison.rows if r.kind == "engine"]
     assert engines == [
         (engine.name, rule) for engine in ENGINES.values() for rule in engine.elementwise
     ]
-    assert row(found, "engine", "ncnn").release == ENGINES["ncnn"].release
+    assert row(comparison, "engine", "ncnn").release == ENGINES["ncnn"].release
 
 
 @pytest.mark.parametrize(
@@ -82,39 +84,39 @@ def test_columns_are_aligned() -> None:
 
 
 def test_axis_is_passed_to_rules_that_have_one() -> None:
-    found = zs.compare((2, 3, 4, 5), (3, 4), reference="pdpd", axis=1)
-    assert found.reference.rule == "pdpd"
-    same = {(r.name, r.rule) for r in found.rows if r.verdict == "same"}
+    comparison = zs.compare((2, 3, 4, 5), (3, 4), reference="pdpd", axis=1)
+    assert comparison.reference.rule == "pdpd"
+    same = {(r.name, r.rule) for r in comparison.rows if r.verdict == "same"}
     assert same == {
         ("pdpd", "pdpd"),
         ("paddle", "paddle"),
         ("onnx6", "onnx6"),
         ("openvino", "pdpd"),
     }
-    assert row(found, "rule", "pdpd").attributes == {"axis": 1}
-    assert row(found, "rule", "numpy").attributes == {}
+    assert row(comparison, "rule", "pdpd").attributes == {"axis": 1}
+    assert row(comparison, "rule", "numpy").attributes == {}
 
 
 def test_engine_may_be_the_reference() -> None:
-    found = zs.compare((5, 5), (5,), reference="ncnn")
-    assert row(found, "rule", "ncnn").verdict == "same"
-    assert row(found, "rule", "numpy").verdict == "different"
+    comparison = zs.compare((5, 5), (5,), reference="ncnn")
+    assert row(comparison, "rule", "ncnn").verdict == "same"
+    assert row(comparison, "rule", "numpy").verdict == "different"
     assert zs.compare((2, 3), (3,), reference="torch").reference.kind == "engine"
 
 
 def test_reference_may_refuse() -> None:
-    found = zs.compare((3, 5), (3,))
-    assert found.reference.verdict == "refused"
-    assert row(found, "rule", "ncnn").verdict == "only_here"
-    assert "only here" in str(found)
+    comparison = zs.compare((3, 5), (3,))
+    assert comparison.reference.verdict == "refused"
+    assert row(comparison, "rule", "ncnn").verdict == "only_here"
+    assert "only here" in str(comparison)
 
 
 def test_json_is_complete() -> None:
-    found = zs.compare((3, 5), (5,))
-    data = json.loads(found.to_json())
-    assert data == found.as_dict()
+    comparison = zs.compare((3, 5), (5,))
+    data = json.loads(comparison.to_json())
+    assert data == comparison.as_dict()
     assert data["shapes"] == [[3, 5], [5]]
-    assert len(data["rows"]) == len(found.rows)
+    assert len(data["rows"]) == len(comparison.rows)
     ncnn = next(r for r in data["rows"] if r["kind"] == "engine" and r["name"] == "ncnn")
     assert ncnn["verdict"] == "same_here"
     assert ncnn["plan"]["aligned"] == [[3, 5], [1, 5]]
@@ -152,12 +154,12 @@ def test_bad_input_is_refused(
     st.sampled_from([None, -1, 0, 1]),
 )
 def test_any_shapes_give_a_table(shapes: list[list[int]], axis: int | None) -> None:
-    found = zs.compare(*shapes, axis=axis)
-    assert str(found)
-    assert json.loads(found.to_json()) == found.as_dict()
-    for one in found.rows:
+    comparison = zs.compare(*shapes, axis=axis)
+    assert str(comparison)
+    assert json.loads(comparison.to_json()) == comparison.as_dict()
+    for one in comparison.rows:
         if one.verdict in ("same", "same_here"):
-            assert one.answer == found.reference.answer
+            assert one.answer == comparison.reference.answer
             assert bool(one.traps) == (one.verdict == "same_here")
 
 

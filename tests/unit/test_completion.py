@@ -62,20 +62,20 @@ def test_shell_completes_words(
     load = "zerostride completion fish | source;"
     if name == "bash":
         load = 'eval "$(zerostride completion bash)";'
-    said = shell(name, load + OFFERS[name].format(before=before, last=last), tmp_path)
-    assert {line.split("\t")[0] for line in said.splitlines() if line} == offered
+    output = shell(name, load + OFFERS[name].format(before=before, last=last), tmp_path)
+    assert {line.split("\t")[0] for line in output.splitlines() if line} == offered
 
 
 def test_zsh_registers_the_completion(tmp_path: Path) -> None:
     # What it offers is seen in a terminal alone; that the script is read and bound, here.
     script = 'autoload -Uz compinit && compinit -D && eval "$(zerostride completion zsh)"'
-    said = shell("zsh", f"{script}; print -r -- $_comps[zerostride] $+functions", tmp_path)
-    assert said.split()[0] == "_zerostride_completion"
+    output = shell("zsh", f"{script}; print -r -- $_comps[zerostride] $+functions", tmp_path)
+    assert output.split()[0] == "_zerostride_completion"
 
 
 def test_offered_targets_match_the_help(run: Run) -> None:
-    said = run("explain", "-h").out.partition("--code")[2].partition("--given")[0]
-    words = set(re.findall(r"[a-z][a-z-]+", said.partition("for")[2])) - {"or"}
+    results = run("explain", "-h").out.partition("--code")[2].partition("--given")[0]
+    words = set(re.findall(r"[a-z][a-z-]+", results.partition("for")[2])) - {"or"}
     assert words == set(TARGETS)
 
 

@@ -279,15 +279,15 @@ def test_hostile_text_is_simplified_in_time() -> None:
 @given(st.text(alphabet="NM012()+-*/%=<>!., \n?²maxbcstorand&|", max_size=40))
 def test_any_text_is_parsed_or_refused(text: str) -> None:
     for read in (zs.Dim, zs.Condition.parse):
-        made = read_or_refused(read, text)
-        assert made is None or str(made).isprintable()
+        size = read_or_refused(read, text)
+        assert size is None or str(size).isprintable()
 
 
 @slow
 @given(st.text(max_size=20))
 def test_any_characters_are_parsed_or_refused(text: str) -> None:
-    made = read_or_refused(zs.Dim, text)
-    assert made is None or str(made).isprintable()
+    size = read_or_refused(zs.Dim, text)
+    assert size is None or str(size).isprintable()
 
 
 def test_text_minus_one_is_an_unnamed_size() -> None:

@@ -143,8 +143,8 @@ def main(names: list[str]) -> None:
 
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
-            made = played(Path(name).read_text("utf-8"), Path(folder))
-            Path(name).write_text(made, "utf-8")
+            transcript = played(Path(name).read_text("utf-8"), Path(folder))
+            Path(name).write_text(transcript, "utf-8")
 
 
 if __name__ == "__main__":

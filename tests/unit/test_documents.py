@@ -100,7 +100,7 @@ def test_all_examples_of_the_documents_are_listed() -> None:
         part: [row for row in ELEMENTWISE[part] if "states" not in row]
         for part in ("numpy", "pdpd", "bidirectional")
     }
-    assert {part: len(found) for part, found in examples.items()} == {
+    assert {part: len(rows_here) for part, rows_here in examples.items()} == {
         "numpy": 11,
         "pdpd": 7,
         "bidirectional": 5,

@@ -129,14 +129,14 @@ def disagreement(case: Case) -> str | None:
     """What is wrong with our answer, or None."""
     where = f"line {case.line}: {case.engine} {case.op} {case.attributes} {case.a} {case.b}"
     try:
-        made = ask(case)
+        answer = ask(case)
     except zs.BroadcastError as error:
         return None if case.result is None else f"{where}: {case.result} refused: {error.detail}"
     if case.result is None:
-        return f"{where}: refused by the engine, planned to {made.shape}"
-    wanted = measured_alignment(case, len(made.operands))
-    if (made.shape, made.aligned) != (case.result, wanted):
-        return f"{where}: {case.result} {wanted}, planned {made.shape} {made.aligned}"
+        return f"{where}: refused by the engine, planned to {answer.shape}"
+    wanted = measured_alignment(case, len(answer.operands))
+    if (answer.shape, answer.aligned) != (case.result, wanted):
+        return f"{where}: {case.result} {wanted}, planned {answer.shape} {answer.aligned}"
     return None
 
 

@@ -122,10 +122,10 @@ def made(**fields: Any) -> BroadcastError:
 
 
 def test_names_are_aligned_with_their_columns() -> None:
-    found = made(
+    refusal = made(
         rule="numpy", shapes=((20, 3), (4,)), rows=((20, 3), (None, 4)), axis=1, names=["mask", "b"]
     )
-    assert str(found) == (
+    assert str(refusal) == (
         "rule 'numpy' cannot combine mask and b\n"
         "  mask  20 3\n"
         "  b      . 4\n"
@@ -219,9 +219,9 @@ HINTS = {
 
 @pytest.mark.parametrize("hint", HINTS)
 def test_error_has_the_hint(hint: str) -> None:
-    found = HINTS[hint]()
-    assert found.hint == hint
-    assert f"\n  fix: {hint}" in str(found)
+    refusal = HINTS[hint]()
+    assert refusal.hint == hint
+    assert f"\n  fix: {hint}" in str(refusal)
 
 
 @settings(max_examples=400, deadline=None)
@@ -259,11 +259,11 @@ def test_comparison_finds_a_wrong_hint() -> None:
 
 def test_hint_is_computed_once_and_on_request() -> None:
     asked = []
-    found = made(hint=lambda: asked.append(1) or "do this")  # type: ignore[func-returns-value]
+    refusal = made(hint=lambda: asked.append(1) or "do this")  # type: ignore[func-returns-value]
     assert asked == []
-    assert found.args == ("it does not fit",)
-    assert "fix: do this" in str(found)
-    assert found.hint == "do this"
+    assert refusal.args == ("it does not fit",)
+    assert "fix: do this" in str(refusal)
+    assert refusal.hint == "do this"
     assert asked == [1]
 
 
@@ -272,12 +272,12 @@ def test_hint_is_computed_once_and_on_request() -> None:
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
 def test_pickled_errors_are_equal(protocol: int) -> None:
-    found = error((2, 3, 4, 5), (3, 5), engine="ncnn")
-    again = pickle.loads(pickle.dumps(found, protocol))
+    refusal = error((2, 3, 4, 5), (3, 5), engine="ncnn")
+    again = pickle.loads(pickle.dumps(refusal, protocol))
     assert type(again) is BroadcastError
-    assert str(again) == str(found)
+    assert str(again) == str(refusal)
     for field in ("detail", "reason", "rule", "shapes", "axis", "silent", "rows", "names", "hint"):
-        assert getattr(again, field) == getattr(found, field)
+        assert getattr(again, field) == getattr(refusal, field)
     assert again.rule.engine == "ncnn"
 
 
@@ -291,10 +291,10 @@ def test_pickled_error_keeps_its_class() -> None:
 
 
 def test_error_is_a_value_error_with_a_string_reason() -> None:
-    found = error((2,), (3,))
-    assert isinstance(found, ValueError)
-    assert found.reason == "extent_mismatch"
-    assert found.rule == "numpy"
+    refusal = error((2,), (3,))
+    assert isinstance(refusal, ValueError)
+    assert refusal.reason == "extent_mismatch"
+    assert refusal.rule == "numpy"
 
 
 def test_users_never_see_a_misfit() -> None:

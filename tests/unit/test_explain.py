@@ -161,9 +161,9 @@ def test_row_that_made_a_plan_is_named() -> None:
 
 def boxes(document: str, row: int) -> list[ET.Element]:
     """The boxes of the row-th row, by their height on the page."""
-    found = [e for e in ET.fromstring(document).iter(SVG + "rect") if e.get("class") != "zs-card"]
-    heights = sorted({float(e.get("y", "")) for e in found})
-    return [e for e in found if float(e.get("y", "")) == heights[row]]
+    listed = [e for e in ET.fromstring(document).iter(SVG + "rect") if e.get("class") != "zs-card"]
+    heights = sorted({float(e.get("y", "")) for e in listed})
+    return [e for e in listed if float(e.get("y", "")) == heights[row]]
 
 
 def test_svg_has_a_box_per_axis_in_columns() -> None:

@@ -39,24 +39,24 @@ def sample() -> tuple[zs.Plan, ...]:
         {"rule": "paddle", "axis": 0},
         {"rule": "pdpd", "axis": 0},
     ]
-    found = {}
+    table = {}
     for a, b, asked in itertools.product(shapes, shapes, rules):
         try:
             plan = zs.plan(a, b, **asked)
         except zs.BroadcastError:
             continue
-        found[plan] = plan
-    return tuple(found)
+        table[plan] = plan
+    return tuple(table)
 
 
 def means(plan: zs.Plan, shapes: Any, swapped: bool, **asked: Any) -> bool:
     """Whether planning `shapes` gives what `plan` means."""
     try:
-        made = zs.plan(*shapes, **asked)
+        result = zs.plan(*shapes, **asked)
     except zs.BroadcastError:
         return False
-    aligned = made.aligned[::-1] if swapped else made.aligned
-    return (made.shape, aligned) == (plan.shape, plan.aligned)
+    aligned = result.aligned[::-1] if swapped else result.aligned
+    return (result.shape, aligned) == (plan.shape, plan.aligned)
 
 
 def insertions(shape: Shape, most: int) -> Iterator[Shape]:
@@ -106,7 +106,7 @@ def check_laid_out(plan: zs.Plan, e: Any, engine: str | None) -> None:
 
 @pytest.mark.parametrize(("rule", "engine"), PLACES)
 def test_expressed_plan_is_equal_and_refusals_are_right(rule: str, engine: str | None) -> None:
-    said = refused = 0
+    expressed = refused = 0
     for k, plan in enumerate(sample()):
         try:
             e = plan.express(rule, engine=engine)
@@ -116,7 +116,7 @@ def test_expressed_plan_is_equal_and_refusals_are_right(rule: str, engine: str |
                 refused += 1
                 assert not has_some_way(plan, rule, engine), plan
             continue
-        said += 1
+        expressed += 1
         if e.merged_axes:
             assert (plan.rank, e.merged_axes, e.result_shape) == (0, ((),), (1,))
             continue
@@ -127,8 +127,8 @@ def test_expressed_plan_is_equal_and_refusals_are_right(rule: str, engine: str |
         assert means(plan, e.shapes, e.swapped, rule=rule, engine=engine, **e.attributes), plan
         for new, old in zip(e.shapes, plan.operands[:: -1 if e.swapped else 1], strict=True):
             assert np.prod(new) == np.prod(old)
-    assert said > 20
-    assert refused or said == len(sample())
+    assert expressed > 20
+    assert refused or expressed == len(sample())
 
 
 def test_smallest_change_comes_first() -> None:
@@ -160,8 +160,8 @@ def test_broadcast_op_is_expressed_in_other_modes() -> None:
     back = zs.plan_to((16, 1, 1), (1, 16, 5, 5)).express("explicit")
     assert (back.attributes, back.changed) == ({"axes_mapping": (1, 2, 3)}, (False,))
     for engine in ("mnn", "paddle"):  # rules of that name are element-wise
-        said = p.express(engine)
-        assert zs.plan_to(*said.shapes, engine=engine) == p
+        expression = p.express(engine)
+        assert zs.plan_to(*expression.shapes, engine=engine) == p
     with pytest.raises(zs.NotExpressible):
         p.express("ncnn")  # which has no such op
     onnx = p.express("onnxruntime")
@@ -331,7 +331,7 @@ def test_expression_of_symbols_holds_for_numbers(
     plan: zs.Plan, rule: str, numbers: list[list[int]]
 ) -> None:
     try:
-        said = plan.express(rule)
+        expression = plan.express(rule)
     except zs.NotExpressible:
         return
     for row in numbers:
@@ -340,12 +340,12 @@ def test_expression_of_symbols_holds_for_numbers(
             bound = plan.bind(values)
         except zs.BroadcastError:
             continue
-        if said.only_if is not None and not said.only_if.evaluate(values):
+        if expression.only_if is not None and not expression.only_if.evaluate(values):
             continue
-        shapes = [tuple(dim(size).evaluate(values) for size in s) for s in said.shapes]
-        made = zs.plan(*shapes, rule=rule, **said.attributes)
-        assert made.shape == bound.shape
-        assert made.aligned[:: -1 if said.swapped else 1] == bound.aligned
+        shapes = [tuple(dim(size).evaluate(values) for size in s) for s in expression.shapes]
+        result = zs.plan(*shapes, rule=rule, **expression.attributes)
+        assert result.shape == bound.shape
+        assert result.aligned[:: -1 if expression.swapped else 1] == bound.aligned
 
 
 @pytest.mark.parametrize(

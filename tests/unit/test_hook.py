@@ -20,15 +20,15 @@ CLEAN, VISION = EXAMPLES / "clean.onnx", EXAMPLES / "tiny_vision.onnx"
 
 def hook() -> dict[str, Any]:
     """The one hook of the file, whose values are words or JSON."""
-    said: dict[str, Any] = {}
+    table: dict[str, Any] = {}
     for line in (ROOT / ".pre-commit-hooks.yaml").read_text().splitlines():
-        found = re.fullmatch(r"(?:- |  )(\w+): (.*)", line)
-        if found is None:
+        match = re.fullmatch(r"(?:- |  )(\w+): (.*)", line)
+        if match is None:
             assert not line or line.lstrip().startswith("#"), line
             continue
-        key, value = found.groups()
-        said[key] = json.loads(value) if value[:1] in '["' or value == "true" else value
-    return said
+        key, value = match.groups()
+        table[key] = json.loads(value) if value[:1] in '["' or value == "true" else value
+    return table
 
 
 def test_hook_runs_its_entry(run: Run) -> None:
@@ -41,11 +41,11 @@ def test_hook_runs_its_entry(run: Run) -> None:
 
 
 def test_hook_matches_model_files() -> None:
-    said = hook()
-    assert said["id"] == "zerostride-audit"
-    assert said["language"] == "python"
-    assert said["require_serial"] is True
-    wanted, unwanted = re.compile(said["files"]), re.compile(said["exclude"])
+    answer = hook()
+    assert answer["id"] == "zerostride-audit"
+    assert answer["language"] == "python"
+    assert answer["require_serial"] is True
+    wanted, unwanted = re.compile(answer["files"]), re.compile(answer["exclude"])
 
     def taken(name: str) -> bool:
         return bool(wanted.search(name)) and not unwanted.search(name)
@@ -59,5 +59,5 @@ def test_hook_matches_model_files() -> None:
         if Path(name).suffix in suffixes():
             assert taken(name)
     text = (ROOT / "pyproject.toml").read_text()
-    for dependency in said["additional_dependencies"]:
+    for dependency in answer["additional_dependencies"]:
         assert f'"{dependency}"' in text, "not the extra's own"

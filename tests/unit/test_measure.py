@@ -267,7 +267,7 @@ def test_command_line_exits_with_1_if_a_file_contradicts(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "words"),
     [
         (["conformance", "--engine", "nmupy"], "no engine 'nmupy'"),
         (["conformance", "--engine", "numpy", "--cases-file", "absent.jsonl"], "absent.jsonl"),
@@ -276,11 +276,11 @@ def test_command_line_exits_with_1_if_a_file_contradicts(
     ],
 )
 def test_bad_input_is_one_line(
-    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments) == 2
     error = capsys.readouterr().err
-    assert said in error
+    assert words in error
     assert error.count("\n") == 1
 
 

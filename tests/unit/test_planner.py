@@ -283,25 +283,25 @@ def follow(error: zs.BroadcastError, shapes: list[Any], asked: dict[str, Any]) -
     hint = error.hint
     assert hint is not None
     names = {"x": 0, "y": 1, "data": 0}
-    made = list(shapes)
-    if found := re.fullmatch(r"reshape (\w+) to (\(.*\))", hint):
-        made[names[found[1]]] = eval(found[2])
-        assert np.prod(made[names[found[1]]]) == np.prod(shapes[names[found[1]]])
-    elif found := re.fullmatch(r"use (axis|axes_mapping)=(.*)", hint):
-        asked = {**asked, found[1]: eval(found[2])}
-    elif found := re.fullmatch(r"set broadcast=1", hint):
+    changed = list(shapes)
+    if match := re.fullmatch(r"reshape (\w+) to (\(.*\))", hint):
+        changed[names[match[1]]] = eval(match[2])
+        assert np.prod(changed[names[match[1]]]) == np.prod(shapes[names[match[1]]])
+    elif match := re.fullmatch(r"use (axis|axes_mapping)=(.*)", hint):
+        asked = {**asked, match[1]: eval(match[2])}
+    elif match := re.fullmatch(r"set broadcast=1", hint):
         asked = {**asked, "broadcast": 1}
-    elif found := re.match(r"leave out (\w+)", hint):
-        asked = {key: value for key, value in asked.items() if key != found[1]}
+    elif match := re.match(r"leave out (\w+)", hint):
+        asked = {key: value for key, value in asked.items() if key != match[1]}
     elif hint == "swap the operands":
-        made = made[::-1]
-    elif found := re.match(r"rule '(\w+)'.* gives (\(.*\))$", hint):
+        changed = changed[::-1]
+    elif match := re.match(r"rule '(\w+)'.* gives (\(.*\))$", hint):
         key = "mode" if "mode" in asked else "rule"
-        asked = {**asked, key: found[1]}
-        return made, asked, eval(found[2])
+        asked = {**asked, key: match[1]}
+        return changed, asked, eval(match[2])
     else:
         return None
-    return made, asked, None
+    return changed, asked, None
 
 
 @given(
@@ -323,8 +323,8 @@ def test_hinted_change_can_be_planned(
     if followed is None:
         assert error.hint.startswith("make the shapes equal")
         return
-    made, asked, promised = followed
-    assert promised in (None, zs.plan(*made, **asked).shape)
+    changed, asked, promised = followed
+    assert promised in (None, zs.plan(*changed, **asked).shape)
 
 
 @given(
@@ -345,8 +345,8 @@ def test_hinted_change_of_a_target_can_be_planned(
         return
     followed = follow(error, [data, target], asked)
     assert followed is not None, error.hint
-    made, asked, promised = followed
-    plan = zs.plan_to(*made, **asked)
+    changed, asked, promised = followed
+    plan = zs.plan_to(*changed, **asked)
     assert promised in (None, plan.shape)
     assert asked["mode"] == "bidirectional" or plan.shape == target
 

@@ -117,23 +117,23 @@ def test_accidents_are_two_sided_plans_of_unequal_rank(a, b):
     import zerostride as zs
 
     try:
-        made = zs.plan(a, b)
+        plan = zs.plan(a, b)
     except zs.BroadcastError:
         assert not checks.is_accident([a, b])
         return
     unequal = len(a) != len(b) and len(a) > 0 and len(b) > 0
-    assert checks.is_accident([a, b]) == (made.two_sided and unequal)
+    assert checks.is_accident([a, b]) == (plan.two_sided and unequal)
 
 
 def test_proposed_reshape_is_no_accident():
     for shapes in (((3, 1), (3,)), ((4, 4, 1), (4, 4)), ((3, 1), (3,), (3,)), ((3, 1), (4,))):
         accident = checks.Accident("f.py", 1, "a - b", tuple("abc"[: len(shapes)]), shapes)
-        found = re.search(r"reshape (\w) to (\([\d, ]+\))", str(accident))
+        match = re.search(r"reshape (\w) to (\([\d, ]+\))", str(accident))
         if shapes == ((3, 1), (4,)):
-            assert found is None
+            assert match is None
             continue
         changed = list(shapes)
-        changed["abc".index(found[1])] = ast.literal_eval(found[2])
+        changed["abc".index(match[1])] = ast.literal_eval(match[2])
         assert not checks.is_accident(changed)
         assert np.broadcast_shapes(*changed)
 

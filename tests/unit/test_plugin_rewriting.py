@@ -93,7 +93,7 @@ def test_it(): assert f(torch.ones(3), torch.ones(3)).shape == (3,)
 
 def run_both(source, **names):
     """What plain code leaves behind, and rewritten code."""
-    found = []
+    entries = []
     for watched in (False, True):
         tree = ast.parse(source)
         if watched:
@@ -107,8 +107,10 @@ def run_both(source, **names):
                 place = error.__traceback__.tb_next.tb_lineno
                 scope["error"] = type(error), str(error), place
         scope["warned"] = [(str(w.message), w.filename, w.lineno) for w in seen]
-        found.append({k: v for k, v in scope.items() if k not in (rewrite.MODULE, "__builtins__")})
-    return found
+        entries.append(
+            {k: v for k, v in scope.items() if k not in (rewrite.MODULE, "__builtins__")}
+        )
+    return entries
 
 
 NAMES = st.sampled_from(("a", "b", "c", "(a + b)", "-c", "f(a)", "3", "a.T", "b[0]"))
@@ -217,8 +219,8 @@ def test_names_bound_by_the_right_side_are_kept(monkeypatch, line, right):
         f"x = v\n{line.format(right)}\n", v=np.ones(3), c=np.ones((3, 1)), f=lambda c: c * 2
     )
     # The left operand is what the name stood for before.
-    found = [(one.line, one.shapes) for one in told]
-    assert found == ([] if "ravel" in right else [(2, ((3,), (3, 1)))])
+    listed = [(one.line, one.shapes) for one in told]
+    assert listed == ([] if "ravel" in right else [(2, ((3,), (3, 1)))])
     assert plain.get("error") == watched.get("error")
     np.testing.assert_array_equal(plain["x"], watched["x"])
 

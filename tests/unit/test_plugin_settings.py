@@ -8,18 +8,18 @@ pytest_plugins = ["pytester"]
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "words"),
     [
         ("strict_broadcast = on\nstrict_broadcast_paths = nowhere", "*there is no *nowhere,*"),
         ("strict_broadcast = sideways", "*strict_broadcast = sideways: it is on, off or marked*"),
     ],
 )
-def test_wrong_setting_is_named(pytester: pytest.Pytester, settings: str, said: str) -> None:
+def test_wrong_setting_is_named(pytester: pytest.Pytester, settings: str, words: str) -> None:
     pytester.makeini(f"[pytest]\n{settings}\n")
     pytester.makepyfile("def test(): pass")
     result = pytester.runpytest_subprocess("-p", "zerostride.pytest_plugin")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([said])
+    result.stderr.fnmatch_lines([words])
 
 
 def test_existing_folders_are_watched(pytester: pytest.Pytester) -> None:

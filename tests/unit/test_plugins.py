@@ -104,14 +104,14 @@ def test_only_the_requested_row_is_loaded(installed):
     points = {"good": "one_good:RULE", "bad": "one_bad:RULE"}
     modules = {"one_good": GOOD.format(name="good"), "one_bad": "raise RuntimeError('at import')"}
     installed("one", {"rules": points}, modules)
-    said, made = warned(lambda: zs.plan((2, 3), (3,), rule="good"))
-    assert (said, made.shape, made.rule) == ([], (2, 3), "good")
+    messages, plan = warned(lambda: zs.plan((2, 3), (3,), rule="good"))
+    assert (messages, plan.shape, plan.rule) == ([], (2, 3), "good")
     assert RULES.source("good") == "one 1.0"
     assert RULES.source("numpy") == ""
-    said, names = warned(lambda: list(RULES))
+    messages, names = warned(lambda: list(RULES))
     assert names[-1] == "good"
     assert len(names) == len(RULES) == len(RULES.own) + 1
-    assert said == [
+    assert messages == [
         "one 1.0: the entry point 'bad' of zerostride.rules (one_bad:RULE) is left out: "
         "it does not load: RuntimeError: at import"
     ]
@@ -134,9 +134,9 @@ BROKEN = {
 def test_broken_row_warns_and_breaks_nothing(installed, name):
     value, module, why = BROKEN[name]
     installed("brittle", {"rules": {name: value}}, {"broken": module})
-    said, rows = warned(lambda: zs.compare((2, 3), (3,)).rows)
+    messages, rows = warned(lambda: zs.compare((2, 3), (3,)).rows)
     assert len(rows) > 10
-    (words,) = said
+    (words,) = messages
     assert words.startswith(f"brittle 1.0: the entry point {name!r} of zerostride.rules (")
     assert why in words
     if name not in RULES.own:
@@ -149,9 +149,9 @@ def test_two_packages_of_one_name_are_both_left_out(installed):
     for name in ("first", "second"):
         text = GOOD.format(name="shared")
         installed(name, {"rules": {"shared": f"{name}_module:RULE"}}, {f"{name}_module": text})
-    said, found = warned(lambda: "shared" in RULES)
-    assert not found
-    (words,) = said
+    messages, known = warned(lambda: "shared" in RULES)
+    assert not known
+    (words,) = messages
     assert "first 1.0" in words
     assert "second 1.0" in words
     assert "neither is taken" in words
@@ -170,12 +170,12 @@ def test_engine_may_not_take_another_name_or_lack_a_rule(installed):
     names = ("ncnn", "empty", "column", "ops", "rule")
     installed("many", {"engines": {name: f"rows:{name}" for name in names}}, {"rows": text})
     before = ENGINES["ncnn"]
-    said, known = warned(lambda: list(ENGINES))
+    messages, known = warned(lambda: list(ENGINES))
     assert known == list(ENGINES.own)
     assert ENGINES["ncnn"] is before
     whys = ("one of that name", "no element-wise rule", "no column", "addition", "is a int")
-    assert len(said) == len(names)
-    for words, why in zip(said, whys, strict=True):
+    assert len(messages) == len(names)
+    for words, why in zip(messages, whys, strict=True):
         assert why in words
 
 
@@ -205,9 +205,9 @@ def test_failing_divergence_may_apply(installed):
     shaky = replace(ENGINES["tosa"], name="shaky", reads="onnx", divergences=(row,))
     """
     installed("trembling", {"engines": {"shaky": "shaky:shaky"}}, {"shaky": text})
-    said, answer = warned(lambda: zs.supports("shaky", "Add", "float32", [(3,), (3,)]))
+    messages, answer = warned(lambda: zs.supports("shaky", "Add", "float32", [(3,), (3,)]))
     assert (answer.ok, answer.reason) == (False, "goes wrong")
-    assert "strikes of trembling 1.0 failed: AttributeError" in said[0]
+    assert "strikes of trembling 1.0 failed: AttributeError" in messages[0]
 
 
 def test_added_formats_need_new_suffixes(installed):
@@ -220,9 +220,9 @@ def test_added_formats_need_new_suffixes(installed):
     """
     names = ("mine", "onnx2", "nowhere", "dotless")
     installed("forms", {"formats": {name: f"forms:{name}" for name in names}}, {"forms": text})
-    said, known = warned(lambda: list(FORMATS))
+    messages, known = warned(lambda: list(FORMATS))
     assert known == [*FORMATS.own, "mine"]
-    assert len(said) == 3
+    assert len(messages) == 3
     with pytest.raises(zs.ModelError, match=r"\.mine \(mine\)"):
         zs.audit("model.txt", target="ncnn")
 
@@ -284,8 +284,8 @@ def test_warning_as_error_is_raised_each_time(installed):
                 RULES["broken"]
             with pytest.raises(zs.PluginWarning):
                 list(RULES)
-    said, names = warned(lambda: list(RULES))
-    assert len(said) == 2
+    messages, names = warned(lambda: list(RULES))
+    assert len(messages) == 2
     assert "broken" not in names
 
 

@@ -57,8 +57,8 @@ def test_wheels_for_others_have_every_instruction_set() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
     wheels = settings["cibuildwheel"]
     for platform in (wheels, wheels["linux"], wheels["macos"]):
-        made = platform.get("environment", wheels["environment"])
-        assert made["ZEROSTRIDE_SETS"] == "all"
+        environment = platform.get("environment", wheels["environment"])
+        assert environment["ZEROSTRIDE_SETS"] == "all"
 
 
 def test_this_checkout_is_consistent(

@@ -348,11 +348,11 @@ class Unknown(Opaque):
 
 
 def engine_rules() -> list[tuple[str, Rule]]:
-    found = []
+    entries = []
     for engine in ENGINES.values():
         for rules in (engine.elementwise, engine.to_target, *engine.ops.values()):
-            found += [(f"{engine.name}-{name}", rule) for name, rule in rules.items()]
-    return found
+            entries += [(f"{engine.name}-{name}", rule) for name, rule in rules.items()]
+    return entries
 
 
 EVERY_RULE = [*RULES.items(), *engine_rules()]

@@ -98,22 +98,22 @@ def test_implication_is_exact(a: Formula, b: Formula) -> None:
     pairs = {(a.truth(values), b.truth(values)) for values in points(FEW)}
     assert implies(given_, condition) == ((True, False) not in pairs)
     assert excludes(given_, condition) == ((True, True) not in pairs)
-    said = decide(condition, given_)
+    decision = decide(condition, given_)
     if (True, False) not in pairs:
-        assert said.answer is Answer.YES
+        assert decision.answer is Answer.YES
     elif (True, True) not in pairs:
-        assert said.answer is Answer.NO
+        assert decision.answer is Answer.NO
     else:
-        assert said.answer is Answer.UNKNOWN
-        assert "it holds for" in said.reason
+        assert decision.answer is Answer.UNKNOWN
+        assert "it holds for" in decision.reason
 
 
 @slow
 @given(linear(FEW, 3), decidable(FEW))
 def test_bounds_are_tight(twin: Twin, formula: Formula) -> None:
-    found = [twin.value(values) for values in points(FEW) if formula.truth(values)]
-    if found:
-        assert bounds_under(twin.size, formula.condition) == (min(found), max(found))
+    listed = [twin.value(values) for values in points(FEW) if formula.truth(values)]
+    if listed:
+        assert bounds_under(twin.size, formula.condition) == (min(listed), max(listed))
 
 
 @slow

@@ -73,12 +73,12 @@ SIZES = st.lists(st.sampled_from((0, 1, 2, 3)), max_size=3).map(tuple)
 @given(SIZES, SIZES, st.sampled_from((1, 2, 3, 8)))
 def test_refusals_match_the_definition(a, b, growth):
     try:
-        made = zs.plan(a, b)
+        plan = zs.plan(a, b)
     except zs.BroadcastError:
         return
-    sizes = [int(np.prod(shape)) for shape in (made.shape, a, b)]
-    assert (reason_of(zs.plan, a, b, rule=zs.strict(new_axes=True)) is not None) == made.two_sided
-    short = any(0 < len(shape) < made.rank for shape in (a, b))
+    sizes = [int(np.prod(shape)) for shape in (plan.shape, a, b)]
+    assert (reason_of(zs.plan, a, b, rule=zs.strict(new_axes=True)) is not None) == plan.two_sided
+    short = any(0 < len(shape) < plan.rank for shape in (a, b))
     assert (reason_of(zs.plan, a, b, rule=zs.strict(two_sided=True)) is not None) == short
     loose = zs.strict(two_sided=True, new_axes=True, max_growth=growth)
     assert (reason_of(zs.plan, a, b, rule=loose) is not None) == (
@@ -221,9 +221,9 @@ def test_fused_function_names_the_line():
 
     with zs.strict(), pytest.raises(zs.BroadcastError) as caught:
         zs.fuse(distance)(COLUMN, VECTOR)
-    said = str(caught.value) + "".join(getattr(caught.value, "__notes__", ()))
-    assert "test_strict.py" in said
-    assert "return (a - b) ** 2" in said
+    message = str(caught.value) + "".join(getattr(caught.value, "__notes__", ()))
+    assert "test_strict.py" in message
+    assert "return (a - b) ** 2" in message
 
 
 @contexts
@@ -280,19 +280,19 @@ def test_one_object_works_nested_and_in_many_threads():
         return reason_of(zs.subtract, COLUMN, VECTOR), in_force()
 
     with ThreadPoolExecutor(4) as pool:
-        found = [pool.submit(body if k % 2 else outside, k) for k in range(200)]
-    for k, one in enumerate(found):
+        listed = [pool.submit(body if k % 2 else outside, k) for k in range(200)]
+    for k, one in enumerate(listed):
         assert one.result() == (("two_sided", "two_sided", True) if k % 2 else (None, None))
 
 
 @contexts
 def test_new_thread_is_outside_the_block():
-    found = []
+    entries = []
     with zs.strict():
-        thread = threading.Thread(target=lambda: found.append(in_force()))
+        thread = threading.Thread(target=lambda: entries.append(in_force()))
         thread.start()
         thread.join()
-    assert found == [None]
+    assert entries == [None]
 
 
 @contexts

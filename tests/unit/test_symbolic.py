@@ -38,13 +38,13 @@ WRONG = {
 
 @pytest.mark.parametrize("name", WRONG)
 def test_comparison_finds_a_wrong_plan(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    answer, said = WRONG[name]
+    answer, message = WRONG[name]
     kept = getattr(zs.Plan, name)
     right = kept.fget if isinstance(kept, property) else lambda plan: kept.__get__(plan)
     wrong = property(lambda plan: answer(plan) if plan.open else right(plan))
     monkeypatch.setattr(zs.Plan, name, wrong)
     tally = exhaust(Asked("numpy"), 1)
-    assert any(said in exception for exception in tally.exceptions)
+    assert any(message in exception for exception in tally.exceptions)
 
 
 def test_comparison_finds_a_loose_interval(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_plan_is_bound_by_name_by_shape_and_in_part() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shapes", "sizes", "said"),
+    ("shapes", "sizes", "words"),
     [
         ((), {"N": 2, "M": 3}, "for N=2, M=3: 2 against 3, and neither is 1"),
         ((), {"Q": 2}, "there is no size 'Q' to bind; there are: N, M"),
@@ -156,10 +156,10 @@ def test_plan_is_bound_by_name_by_shape_and_in_part() -> None:
         (((2, 3), (2, 3)), {"N": 4}, "axis 0 of x is 2"),
     ],
 )
-def test_contradicting_values_are_refused(shapes: Any, sizes: dict[str, Any], said: str) -> None:
+def test_contradicting_values_are_refused(shapes: Any, sizes: dict[str, Any], words: str) -> None:
     with pytest.raises(zs.BroadcastError) as caught:
         zs.plan(("N", 3), ("M", 3)).bind(*shapes, **sizes)
-    assert said in caught.value.detail
+    assert words in caught.value.detail
 
 
 def test_facts_are_checked_when_binding() -> None:

@@ -109,7 +109,7 @@ def test_option_set_replaces_sizes(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "said"),
+    ("words", "status", "message"),
     [
         (["N", "3", "--set", "M=4"], 2, "there is no size 'M' to bind; there are: N"),
         (["2", "3", "--set", "M=4"], 1, "neither is 1"),
@@ -125,10 +125,10 @@ def test_option_set_replaces_sizes(run: Run) -> None:
         (["N", "1", "--set", "N=" + "9" * 5000], 2, "9"),
     ],
 )
-def test_wrong_calls_are_reported(run: Run, words: list[str], status: int, said: str) -> None:
+def test_wrong_calls_are_reported(run: Run, words: list[str], status: int, message: str) -> None:
     answer = run("explain", *words)
     assert (answer.status, answer.out) == (status, "")
-    assert said in answer.err
+    assert message in answer.err
     data = json.loads(run("explain", *words, "--json").out)
     assert data["ok"] is False
 

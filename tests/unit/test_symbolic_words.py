@@ -212,15 +212,15 @@ def verdicts(*shapes: Any, **more: Any) -> dict[str, str]:
 
 
 def test_comparison_of_symbols_is_printed() -> None:
-    found = zs.compare(("H", "W"), ("W",))
-    row = next(row for row in found.rows if row.name == "ncnn")
+    comparison = zs.compare(("H", "W"), ("W",))
+    row = next(row for row in comparison.rows if row.name == "ncnn")
     assert row.verdict == "same_here"
     (part,) = row.parts
     assert part.kind == "different"
     assert set(map(str, part.when)) == {"H == W", "W != 1"}
     assert part.when(part.values)
-    assert f"different when {part.when}, for example H=" in str(found)
-    assert json.loads(found.to_json())["shapes"] == [["H", "W"], ["W"]]
+    assert f"different when {part.when}, for example H=" in str(comparison)
+    assert json.loads(comparison.to_json())["shapes"] == [["H", "W"], ["W"]]
     assert verdicts(("H", "W"), ("W",), facts="H != W")["ncnn"] == "same"
     assert verdicts(("N", "N"), ("N",), facts="N >= 2")["ncnn"] == "different"
     assert verdicts(("N", 3), ("M", 3))["none"] == "same_here"
@@ -239,8 +239,8 @@ def test_comparison_of_symbols_is_printed() -> None:
     ],
 )
 def test_comparison_of_symbols_holds_for_numbers(shapes: tuple[tuple[Any, ...], ...]) -> None:
-    found = zs.compare(*shapes)
-    plan = found.reference.answer
+    comparison = zs.compare(*shapes)
+    plan = comparison.reference.answer
     assert isinstance(plan, zs.Plan)
     names = symbols(plan)
     for row in itertools.product((1, 2, 3), repeat=len(names)):
@@ -249,8 +249,8 @@ def test_comparison_of_symbols_holds_for_numbers(shapes: tuple[tuple[Any, ...], 
             plan.bind(values)
         except zs.BroadcastError:
             continue
-        real = [tuple(dim(size).evaluate(values) for size in shape) for shape in found.shapes]
-        for said, numbers in zip(found.rows, zs.compare(*real).rows, strict=True):
+        real = [tuple(dim(size).evaluate(values) for size in shape) for shape in comparison.shapes]
+        for said, numbers in zip(comparison.rows, zs.compare(*real).rows, strict=True):
             wrong = any(part.when.evaluate(values) for part in said.parts)
             assert wrong == (numbers.verdict not in ("same", "same_here")), (said.name, values)
 

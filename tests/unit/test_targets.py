@@ -62,10 +62,10 @@ def test_out_with_shared_elements_is_refused(call, strides, axis, apart):
     for _ in range(2):
         with pytest.raises(ValueError, match="lies on itself") as caught:
             function(out)
-        said = str(caught.value)
-        assert said.startswith(f"{name} lies on itself: its {(2, 3)[axis]} elements along axis ")
-        assert f"along axis {axis} are {apart} bytes apart" in said
-        assert f"{name}.copy()" in said
+        message = str(caught.value)
+        assert message.startswith(f"{name} lies on itself: its {(2, 3)[axis]} elements along axis ")
+        assert f"along axis {axis} are {apart} bytes apart" in message
+        assert f"{name}.copy()" in message
         assert not out.any()  # nothing was written
         # The same call as the engine knows it.
         function(np.empty((2, 3)))

@@ -67,7 +67,7 @@ def _five_loops(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 
 
 def test_add_and_multiply_allow_axes_that_merge_into_five_loops() -> None:
-    found = set()
+    entries = set()
     for kinds in itertools.product("=ab", repeat=5):
         a = (*(1 if kind == "a" else 2 for kind in kinds), 2, 3, 2, 3)
         b = (*(1 if kind == "b" else 2 for kind in kinds), 2, 3, 2, 3)
@@ -77,8 +77,8 @@ def test_add_and_multiply_allow_axes_that_merge_into_five_loops() -> None:
             # Of other dtypes there are no five loops; shapes without ones need none.
             whole = a == b
             assert zs.supports("litert", op, "int32", [a, b]).ok == whole, (a, b)
-            found.add((carried, whole))
-    assert found == {(True, True), (True, False), (False, False)}
+            entries.add((carried, whole))
+    assert entries == {(True, True), (True, False), (False, False)}
 
 
 def test_atan2_does_not_broadcast() -> None:

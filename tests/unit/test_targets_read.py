@@ -111,9 +111,9 @@ SELECTS: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("shapes", "said"), SELECTS)
-def test_litert_gpu_stretches_only_the_condition_of_a_select(shapes: Any, said: Any) -> None:
-    assert answer("litert-gpu", *shapes, op="where") == said
+@pytest.mark.parametrize(("shapes", "support"), SELECTS)
+def test_litert_gpu_stretches_only_the_condition_of_a_select(shapes: Any, support: Any) -> None:
+    assert answer("litert-gpu", *shapes, op="where") == support
 
 
 def test_stablehlo_stretches_nothing_and_maps_axes() -> None:
@@ -131,9 +131,9 @@ def test_stablehlo_stretches_nothing_and_maps_axes() -> None:
 
 def test_undocumented_ops_are_not_supported() -> None:
     for engine, op in (("coreml", "prelu"), ("tosa", "fmod"), ("tensorrt", "atan2")):
-        said = zs.supports(engine, op)
-        assert not said.ok
-        assert "nothing was read" in said.reason
+        support = zs.supports(engine, op)
+        assert not support.ok
+        assert "nothing was read" in support.reason
         assert answer(engine, (2,), (2,), op=op) == ("no_op", False)
 
 
@@ -153,9 +153,9 @@ TYPES = [
 
 @pytest.mark.parametrize(("op", "dtype", "taken"), TYPES)
 def test_tosa_has_its_types(op: str, dtype: str, taken: bool) -> None:
-    said = zs.supports("tosa", op, dtype, [(2, 3)] * (3 if op == "where" else 2))
-    assert said.ok == taken
-    assert taken or "tosa.xml" in said.source
+    support = zs.supports("tosa", op, dtype, [(2, 3)] * (3 if op == "where" else 2))
+    assert support.ok == taken
+    assert taken or "tosa.xml" in support.source
 
 
 # Fixes.
@@ -198,12 +198,12 @@ def test_stablehlo_fix_has_explicit_broadcasts() -> None:
 
 
 def test_comparisons_mark_read_engines() -> None:
-    found = zs.compare((2, 3), (3,))
-    rows = {row.name: row for row in found.rows if row.kind == "engine"}
+    comparison = zs.compare((2, 3), (3,))
+    rows = {row.name: row for row in comparison.rows if row.kind == "engine"}
     for name, row in rows.items():
         assert row.run == (name not in READ)
         assert row.as_dict()["run"] == row.run
-    lines = [line for line in str(found).splitlines() if "read, not run" in line]
+    lines = [line for line in str(comparison).splitlines() if "read, not run" in line]
     assert len(lines) == len(READ)
 
 
