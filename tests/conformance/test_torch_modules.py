@@ -130,11 +130,42 @@ def test_programs_and_archives_are_audited_as_the_module(tmp_path):
     assert zs.audit(tmp_path / "out.onnx", "ncnn").ok
 
 
-def test_open_sizes_keep_their_names():
-    class Scaled(torch.nn.Module):
-        def forward(self, x, y):
-            return torch.relu(x) * y
+class Scaled(torch.nn.Module):
+    def forward(self, x, y):
+        return torch.relu(x) * y
 
+
+class Halved(torch.nn.Module):
+    """Sizes that are sums, products and quotients of the input's."""
+
+    def forward(self, x, y):
+        rows = torch.cat([x, x[:1]])[::2]
+        return torch.nn.functional.pad(rows, (0, 0, 1, 0)) * y
+
+
+def exported(module, rows):
+    dynamic = {"x": {0: rows}, "y": None}
+    return torch.export.export(module, (torch.ones(3, 5), torch.ones(5)), dynamic_shapes=dynamic)
+
+
+@pytest.mark.parametrize("module", [Scaled, Halved])
+@pytest.mark.parametrize(
+    ("rows", "name"), [(torch.export.Dim("rows"), "rows"), (torch.export.Dim.AUTO, "x_0")]
+)
+def test_open_sizes_of_programs_and_archives(tmp_path, module, rows, name):
+    """A program knows the user's names; in its archive the input and axis name a size."""
+    program = exported(module(), rows)
+    torch.export.save(program, tmp_path / "m.pt2")
+    for model, expected in ((program, name), (tmp_path / "m.pt2", "x_0")):
+        report = zs.audit(model, "openvino")
+        sizes = [size for finding in report.findings for size in finding.operands[0][1]]
+        assert expected in str(sizes[0])
+        assert "s77" not in str(report) + report.to_json()
+        *_, result = zs.shapes(model, sizes={expected: 8}).shapes.values()
+        assert result == ((8, 5) if module is Scaled else (6, 5))
+
+
+def test_open_sizes_keep_their_names():
     example = (torch.ones(3, 5), torch.ones(5))
     rows = torch.export.Dim("rows")
     dynamic = {"x": {0: rows}, "y": None}

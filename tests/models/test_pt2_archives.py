@@ -119,6 +119,9 @@ HOSTILE = {
     "tower": set_size("9***9"),
     "string in a size": set_size("'a'"),
     "call in a size": set_size("exec(s0)"),
+    "symbol of another name": set_size("Symbol('os')"),
+    "symbol with code": set_size("Symbol('s0', integer=exec(s0))"),
+    "string behind a symbol": set_size("Symbol('s0')'a'"),
     "size that is no text": set_size(["s0"]),
     "name of a size": changed(lambda p, n: p["range_constraints"].update({"exec": {}})),
     "import by a tree": set_tree(
@@ -132,6 +135,20 @@ HOSTILE = {
     "pickled object": {"constants": payload(path_name="custom_obj_0")},
     "opaque object": {"constants": payload(path_name="opaque_obj_0")},
 }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "s0 + 1",
+        "Symbol('s77', positive=True, integer=True)",
+        "Add(Mul(Integer(5), FloorDiv(Symbol('s77', integer=True), Integer(2))), Integer(10))",
+        "GreaterThan(Symbol('u0', integer=True), Integer(0))",
+        "Rational(-1, 2)",
+    ],
+)
+def test_sizes_of_every_release_are_read(tmp_path, text):
+    checked_archive(archive(tmp_path / "m.pt2", **set_size(text)))
 
 
 @pytest.mark.parametrize("name", HOSTILE)

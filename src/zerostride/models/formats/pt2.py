@@ -41,14 +41,19 @@ _SIZES = re.compile(
     r"|torch\.sym_(?:float|int|ite|max|min|not|sum)"
     r"|math\.(?:ceil|floor|sqrt|trunc)"
 )
-#: Expressions of sizes: numbers, symbols such as s0, and functions of sizes.
+#: Expressions of sizes: numbers, symbols such as s0 or Symbol('s0', integer=True), and functions of
+#: sizes. PyTorch 2.13 writes them as SymPy's `srepr` does, older releases as its `str` does.
 _EXPRESSION = re.compile(
-    r"(?:(?:Abs|And|CeilToInt|CleanDiv|Eq|FloatTrueDiv|FloorDiv|FloorToInt|Ge|Gt|IntTrueDiv|Le|Lt"
-    r"|Max|Min|Mod|ModularIndexing|Ne|Not|Or|PowByNatural|PythonMod|RoundToInt|ToFloat|TruncToInt"
-    r"|True|False)\b|(?:s|u|zuf|zf)\d{1,6}\b|\d{1,19}(?:\.\d{1,19})?\b|\*\*?(?!\*)"
-    r"|[-+/(),<>=!&|~ ])+",
+    r"(?:(?:Abs|Add|And|CeilToInt|CleanDiv|Eq|Equality|FloatTrueDiv|FloorDiv|FloorToInt|Ge"
+    r"|GreaterThan|Gt|IntTrueDiv|Integer|Le|LessThan|Lt|Max|Min|Mod|ModularIndexing|Mul|Ne|Not|Or"
+    r"|Pow|PowByNatural|PythonMod|Rational|RoundToInt|StrictGreaterThan|StrictLessThan|ToFloat"
+    r"|TruncToInt|True|Unequality|False)\b|(?:s|u|zuf|zf)\d{1,6}\b"
+    r"|Symbol\('(?:s|u|zuf|zf)\d{1,6}'(?:, [a-z]{1,20}=(?:True|False)){0,8}\)"
+    r"|\d{1,19}(?:\.\d{1,19})?\b|\*\*?(?!\*)|[-+/(),<>=!&|~ ])+",
     re.ASCII,
 )
+#: Characters of one expression; a symbol has about fifty.
+_MAX_EXPRESSION = 4000
 _SYMBOL = re.compile(r"(?:s|u|zuf|zf)\d{1,6}", re.ASCII)
 _PAYLOAD = re.compile(r"(?:weight|tensor)_\d{1,9}", re.ASCII)
 #: Types in a tree of arguments that are made without an import.
@@ -239,7 +244,7 @@ def _check_target(parts: _Parts, target: object) -> None:
 
 
 def _check_expression(parts: _Parts, text: object) -> None:
-    if not isinstance(text, str) or len(text) > 1000 or not _EXPRESSION.fullmatch(text):
+    if not isinstance(text, str) or len(text) > _MAX_EXPRESSION or not _EXPRESSION.fullmatch(text):
         raise parts.refuse(f"the size {text!r} is no arithmetic of sizes")
 
 

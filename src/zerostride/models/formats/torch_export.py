@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 import tempfile
 import warnings
@@ -20,6 +21,8 @@ from typing import Any, TypeVar
 from ...errors import ModelError, printable
 
 _Result = TypeVar("_Result")
+#: PyTorch's own names of open sizes.
+_SYMBOL = re.compile(r"\bs\d+\b", re.ASCII)
 #: Longest reason of PyTorch that is shown.
 MAX_REASON = 300
 _NEEDED = "exporting a PyTorch module needs torch and onnxscript: pip install 'zerostride[torch]'"
@@ -157,9 +160,42 @@ def onnx_bytes(program: Any, label: str, dynamic_shapes: Any = None) -> bytes:
             exported = torch.onnx.export(
                 program, dynamo=True, verbose=False, dynamic_shapes=dynamic_shapes
             )
-            return bytes(exported.model_proto.SerializeToString())
+            return bytes(_with_names(exported.model_proto, program).SerializeToString())
         except Exception as error:
             raise ModelError(f"{label}: torch.onnx does not export it: {line_of(error)}") from error
+
+
+def _with_names(model: Any, program: Any) -> Any:
+    """The ONNX model with names for sizes that PyTorch calls s77: the user's, else x_0 for x[0]."""
+    names = _names_of_sizes(program)
+    for value in model.graph.input:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            if _SYMBOL.fullmatch(dim.dim_param):
+                place = re.sub(r"\W", "_", f"{value.name}_{axis}")
+                names.setdefault(dim.dim_param, place)
+    values = [*model.graph.input, *model.graph.output, *model.graph.value_info]
+    for value in (
+        *values,
+        *(value for function in model.functions for value in function.value_info),
+    ):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param:
+                renamed = _SYMBOL.sub(lambda match: names.get(match[0], match[0]), dim.dim_param)
+                dim.dim_param = renamed
+    return model
+
+
+def _names_of_sizes(program: Any) -> dict[str, str]:
+    """The names in `dynamic_shapes` that a program was exported with; none if it was loaded.
+
+    The environment of its shapes alone remembers them: "L['x'].size()[0]" is "batch".
+    """
+    modes = (getattr(node.meta.get("val"), "fake_mode", None) for node in program.graph.nodes)
+    mode = next((mode for mode in modes if mode is not None), None)
+    environment = getattr(mode, "shape_env", None)
+    symbols = getattr(environment, "source_to_var", {})
+    names = getattr(environment, "source_name_to_debug_name", {})
+    return {str(symbols[source]): str(name) for source, name in names.items() if source in symbols}
 
 
 def onnx_of_archive(archive: bytes) -> bytes:
