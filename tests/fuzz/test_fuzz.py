@@ -28,6 +28,13 @@ def test_hundreds_of_hostile_models_give_reports_or_errors() -> None:
     assert tally.words["Report"] > 40
 
 
+def test_hostile_archives_are_refused_or_cannot_run_code() -> None:
+    tally = hunt(HERE / "fuzz_pt2.py", 1000)
+    assert tally.bad == []
+    assert tally.words["checked"] > 100
+    assert tally.words["ModelError"] > 100
+
+
 def test_hostile_models_pass_through_every_function() -> None:
     pytest.importorskip("onnx", reason="the cases are ONNX files")
     tally = hunt(HERE / "fuzz_commands.py", 300)
