@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import zerostride as zs
 from zerostride import errors
@@ -14,7 +16,7 @@ from zerostride.core.alignment import Rule
 from zerostride.core.rules import RULES
 from zerostride.engines import ENGINES, Engine
 from zerostride.engines.model import Rules
-from zerostride.models.reasons import REASONS
+from zerostride.models.reasons import REASONS, ReasonRow
 from zerostride.ops import OPS, find_op
 
 DOCS = Path(__file__).parent
@@ -178,9 +180,42 @@ def reasons_page() -> str:
         "",
         "| code | reason | meaning |",
         "|---|---|---|",
-        *(f"| {row.code} | `{row.name}` | {row.meaning} |" for row in REASONS),
+        *(
+            f"| [{row.code}](reasons/{row.code}.md) | `{row.name}` | {row.meaning} |"
+            for row in REASONS
+        ),
     ]
     return "\n".join(lines) + "\n"
+
+
+def reason_page(row: ReasonRow, bugs: Sequence[Mapping[str, Any]]) -> str:
+    """docs/reasons/CODE.md: a reason, and the public bugs that show it."""
+    lines = [f"{MADE}# {row.code}: {row.name}", "", row.meaning, ""]
+    lines += [f"`zerostride explain {row.code}` prints this line.", "", "## Public bugs", ""]
+    for bug in bugs:
+        shapes = " and ".join(str(tuple(shape)) for shape in bug["shapes"])
+        references = ", ".join(bug["references"])
+        command = f"zerostride audit examples/bugs/{bug['id']}.onnx --target {bug['target']}"
+        lines += [f"- {references}: {bug['op']} of {shapes}. {bug['happened']} `{command}`"]
+    if not bugs:
+        lines.append("No model of `examples/bugs/` shows it.")
+    return "\n".join([*lines, "", "All reasons: [the table](../reasons.md).", ""])
+
+
+def bugs_by_code() -> dict[str, list[Mapping[str, Any]]]:
+    """The public bugs of `examples/bugs.json` by the code that today's audit of them gives."""
+    folder = DOCS.parent / "examples"
+    bugs = json.loads((folder / "bugs.json").read_text("utf-8"))["bugs"]
+    by_code: dict[str, list[Mapping[str, Any]]] = {}
+    for bug in bugs:
+        if bug["target"] not in ENGINES:
+            continue
+        batch = None if "target_shapes" in bug else -1
+        model = folder / "bugs" / f"{bug['id']}.onnx"
+        for finding in zs.audit(model, target=bug["target"], batch_axis=batch).findings:
+            if finding.verdict != "same":
+                by_code.setdefault(finding.code, []).append(bug)
+    return by_code
 
 
 def stub() -> str:
@@ -220,7 +255,12 @@ def header() -> str:
 
 def pages() -> dict[Path, str]:
     """Every generated file with its content."""
+    bugs = bugs_by_code()
     return {
+        **{
+            DOCS / "reasons" / f"{row.code}.md": reason_page(row, bugs.get(row.code, ()))
+            for row in REASONS
+        },
         DOCS.parent / "src" / "zerostride" / "__init__.pyi": stub(),
         DOCS.parent / "native" / "shared_limits.h": header(),
         DOCS / "rules.md": rules_page(),

@@ -30,6 +30,7 @@ CHILDREN = {
     ),
     "rules": ("rules/*",),
     "engines": ("engines/*",),
+    "reasons": ("reasons/*",),
     "api/index": ("api/plans", "api/elementwise", "api/reductions", "api/fuse", "api/*"),
     "benchmarks/index": ("benchmarks/RESULTS", "benchmarks/SCALING", "benchmarks/*", "accuracy"),
 }
@@ -42,7 +43,7 @@ PARTS = (
         ("compute", "fuse", "arrays", "torch", "jax", "dask", "symbols", "strict", "code"),
     ),
     Part("Models", ("models", "report", "ci", "backend", "cli")),
-    Part("Reference", ("rules", "engines", "api/index", "glossary")),
+    Part("Reference", ("rules", "engines", "reasons", "api/index", "glossary")),
     Part("Results", ("benchmarks/index", "conformance")),
     Part(
         "Project",

@@ -13,6 +13,9 @@ False
 
 from __future__ import annotations
 
+from .system import interrupts as _interrupts  # noqa: F401 - first: Ctrl-C during the others
+
+# isort: split
 from importlib import import_module
 from typing import Any
 

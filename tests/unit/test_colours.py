@@ -61,3 +61,4 @@ def test_colours_follow_terminal_and_environment(
     text = shown(environment, terminal)
     assert b"tiny_vision" in text
     assert bool(COLOUR.search(text)) == coloured
+    assert (b"\x1b" in text) == coloured, "an escape that is no colour"

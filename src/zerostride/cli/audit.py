@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 @click.option(
     "--finding", "nodes", multiple=True, metavar="NODE", help="Draw this node's finding alone."
 )
-@reporting.outputs
+@reporting.audit_reports
 @click.option(
     "--baseline",
     type=click.Path(),
@@ -78,7 +78,7 @@ def audit(
     summary: bool,
     details: bool,
     nodes: tuple[str, ...],
-    outputs: tuple[str, ...],
+    reports: tuple[str, ...],
     baseline: str | None,
     write_baseline: str | None,
     fail_on: frozenset[str],
@@ -111,7 +111,7 @@ def audit(
         answers = accepted.judged(answers)
     first = answers[0]
     shown = answers if many or isinstance(first, Unread) else first
-    reporting.save(outputs, shown)
+    reporting.save(reports, shown)
     if as_json:
         click.echo(json_text(shown), nl=False)
     elif as_markdown:

@@ -19,6 +19,7 @@ from ..errors import (
     ZerostrideError,
     printable,
 )
+from ..system import interrupts
 from ..system.version import __version__
 from . import options
 from .audit import audit
@@ -34,7 +35,7 @@ from .verify import verify
 DEBUG = "ZEROSTRIDE_DEBUG"
 _COMPLETE = "_ZEROSTRIDE_COMPLETE"
 #: The statuses by which shells report an interrupt and a closed pipe.
-INTERRUPTED, NO_READER = 130, 141
+INTERRUPTED, NO_READER = interrupts.INTERRUPTED, 141
 #: The exception of click for a call without arguments; older releases print the help themselves.
 _NO_ARGUMENTS: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 #: The most characters of a message: arguments and names from files may have millions.
@@ -78,7 +79,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command line and exits; every error becomes one message and a status."""
     warnings.showwarning = _show_warning
     _prepare_outputs()
-    status = _run(arguments)
+    try:
+        interrupts.raise_again()
+        status = _run(arguments)
+    except KeyboardInterrupt:  # while an error was being printed
+        status = INTERRUPTED
+    interrupts.end_silently()
     _silence()
     sys.exit(status)
 
@@ -94,6 +100,7 @@ def _prepare_outputs() -> None:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    output = sys.stdout
     try:
         status = cli.main(
             arguments, prog_name="zerostride", standalone_mode=False, complete_var=_COMPLETE
@@ -103,10 +110,10 @@ def _run(arguments: Sequence[str] | None) -> int:
     except (click.exceptions.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except SystemExit as stop:
-        if isinstance(stop.__context__, OSError):
-            return (
-                NO_READER  # click catches a broken pipe and exits with 1, which here means "found"
-            )
+        # click catches a broken pipe and exits with 1, which here means "found". Its newer releases
+        # raise that later, and put a wrapper around the output first.
+        if isinstance(stop.__context__, OSError) or sys.stdout is not output:
+            return NO_READER
         return stop.code if isinstance(stop.code, int) else options.BAD_INPUT
     except click.ClickException as error:
         return _say_usage(error, as_json=_wants_json(arguments))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -16,14 +17,15 @@ Progress = Callable[[int, int], None]
 
 
 def bar(title: str, least: int = 1, every: int = 1) -> AbstractContextManager[Progress | None]:
-    """A bar on the error output; no bar if that is not a terminal.
+    """A bar on the error output; no bar if that is not a terminal, or escapes are not wanted.
 
     Args:
         title: the things that are counted.
         least: for fewer things there is no bar.
         every: the bar moves once for so many things.
     """
-    return _Bar(title, least, every) if sys.stderr.isatty() else nullcontext()
+    escapes = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return _Bar(title, least, every) if sys.stderr.isatty() and escapes else nullcontext()
 
 
 def of_nodes(title: str) -> AbstractContextManager[Progress | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 
@@ -57,23 +58,16 @@ fail_on = click.option(
     help=f"Verdicts for which the exit status is 1, with commas: {', '.join(_FAILING)}; "
     "any (if not given), none.",
 )
-outputs = click.option(
-    "-o",
-    "--output",
-    "outputs",
+_report = functools.partial(
+    click.option,
     multiple=True,
     type=_REPORT_FILE,
     metavar="FILE",
-    help=f"Write the report to FILE as well, by its end {' '.join(FORMS)}. May be given again.",
+    help=f"Write a report to FILE as well, by its end {' '.join(FORMS)}. May be given again.",
 )
-reports = click.option(
-    "--report",
-    "reports",
-    multiple=True,
-    type=_REPORT_FILE,
-    metavar="FILE",
-    help=f"Write a report to FILE, by its end {' '.join(FORMS)}. May be given again.",
-)
+reports = _report("--report", "reports")
+#: An audit makes nothing but its report, so -o is that.
+audit_reports = _report("--report", "-o", "--output", "reports")
 
 
 def save(paths: Sequence[str], reports: Report | Sequence[Report | Unread]) -> None:
