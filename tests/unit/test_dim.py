@@ -331,3 +331,19 @@ def test_symbols_of_arguments_are_listed() -> None:
     size = maximum(N, floordiv(M, 2)) + dim(choose([(all_of([K >= 3]), 1), (K <= 2, 2)]))
     assert {symbol.name for symbol in size.symbols} == {"N", "M", "K"}
     assert math.prod(size.evaluate({Symbol(s): 4 for s in "NMK"}) for _ in range(2)) == 25
+
+
+def test_unnamed_sizes_have_hashes_of_their_own() -> None:
+    """Written alike, a thousand of them in one table would take a million comparisons."""
+    assert len({hash(zs.Dim("?")) for _ in range(100)}) == 100
+    size = zs.Dim("?") + zs.Dim("N")
+    assert {size: 1}[size + 0] == 1
+
+
+def test_products_of_very_many_factors_are_refused() -> None:
+    """Squares of squares would double the factors with each."""
+    size = zs.Dim("N")
+    for _ in range(6):
+        size = size * size
+    with pytest.raises(OverflowError, match="too many factors"):
+        size * zs.Dim("M")

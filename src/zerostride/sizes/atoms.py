@@ -51,7 +51,10 @@ class Applied:
         arguments: sizes; for "choose" pairs of a condition and a size.
     """
 
-    __slots__ = ("_hash", "arguments", "function")
+    __slots__ = ("_ends", "_hash", "_symbols", "arguments", "function")
+
+    _ends: Interval
+    _symbols: tuple[Symbol, ...]
 
     def __init__(self, function: str, arguments: tuple[Any, ...]) -> None:
         self.function = function
@@ -181,15 +184,24 @@ def calls(size: Dim) -> Iterator[Applied]:
 
 
 def symbols_in(size: Dim) -> Iterator[Symbol]:
-    """The symbols in a size, once for each time that they are written, also in arguments."""
+    """The symbols in a size, also in arguments, in the order in which they are written."""
     for monomial, _ in size.terms:
         for atom in monomial:
             if isinstance(atom, Symbol):
                 yield atom
             else:
-                for argument in FUNCTIONS[atom.function].sizes(atom.arguments):
-                    if not isinstance(argument, int):
-                        yield from symbols_in(argument)
+                yield from _symbols_of(atom)
+
+
+def _symbols_of(call: Applied) -> tuple[Symbol, ...]:
+    """The symbols in an application, each once. Kept: sizes that are nested deep share parts."""
+    try:
+        return call._symbols
+    except AttributeError:
+        sizes = FUNCTIONS[call.function].sizes(call.arguments)
+        each = (symbol for s in sizes if not isinstance(s, int) for symbol in symbols_in(s))
+        call._symbols = tuple(dict.fromkeys(each))
+        return call._symbols
 
 
 # Intervals.
@@ -214,7 +226,11 @@ def atom_bounds(atom: Atom) -> Interval:
     """Least and greatest value of an atom."""
     if isinstance(atom, Symbol):
         return atom.low, atom.high
-    return FUNCTIONS[atom.function].bounds(atom.arguments)
+    try:
+        return atom._ends
+    except AttributeError:
+        atom._ends = FUNCTIONS[atom.function].bounds(atom.arguments)
+        return atom._ends
 
 
 def _monomial_bounds(monomial: Monomial) -> Interval:

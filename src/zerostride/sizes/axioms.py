@@ -5,11 +5,11 @@ A literal is false for values at which its size does not exist.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Collection, Iterator
 
 from .atoms import Applied, Number, calls
+from .budget import process_cache
 from .condition import ALWAYS, Condition, all_of, any_of, eq, equality, ge, negation
 from .dim import Dim, dim, of_atom
 
@@ -41,7 +41,7 @@ def _outer_calls(size: Dim) -> Iterator[Applied]:
                         yield from _outer_calls(argument)
 
 
-@functools.lru_cache(1 << 10)
+@process_cache(1 << 10)
 def exists(size: Number) -> Condition:
     """The condition for a size to exist: sizes broadcast, divisors are not 0.
 
@@ -85,7 +85,7 @@ def _cases(call: Applied) -> Iterator[tuple[Condition, Number]]:
         before.append(complement(condition))
 
 
-@functools.lru_cache(1 << 12)
+@process_cache(1 << 12)
 def complement(condition: Condition) -> Condition:
     """The condition that another does not hold, whether or not its sizes exist.
 
@@ -102,7 +102,7 @@ def complement(condition: Condition) -> Condition:
     return any_of([negation(condition), complement(exists(condition.size))])
 
 
-@functools.lru_cache(1 << 10)
+@process_cache(1 << 10)
 def meaning(size: Dim) -> Condition:
     """The condition that a size exists, with the meaning of its functions as far as formulas can
     express it.

@@ -2,7 +2,8 @@
 
 A question has its own budget, so its answer does not depend on earlier questions. A whole command
 has an allowance. It is charged when the command first asks a question, even if the answer was kept
-from another command. So the same command gives the same answers in any process.
+from another command. So the same command gives the same answers in any process. Each condition
+that is made is charged, too: all questions about open sizes make some.
 """
 
 from __future__ import annotations
@@ -13,16 +14,19 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from .system import MAX_STEPS, GivenUpError
-
+#: Steps before a question is given up as unknown. A pair of rank-4 shapes with eight different
+#: symbols takes some hundred; the limit is reached in a fraction of a second.
+MAX_STEPS = 20_000
 #: Steps of a question that is asked after the allowance of its command is used up.
 POOR_STEPS = 100
 #: The part of an allowance that such questions may take; after it they stay unknown.
 OVERDRAFT = 8
 
 
-#: Steps of one command, 5 to 20 microseconds each. Models in use take up to 40,000.
+#: Steps of one command, 5 to 20 microseconds each. Models in use take up to 52,000.
 COMMAND_STEPS = 250_000
+#: The part of them for the sizes of a model's tensors; the other half judges its nodes.
+FLOW_STEPS = COMMAND_STEPS // 2
 #: Steps that writing a report may take: it puts decided conditions into words.
 WRITING_STEPS = 50_000
 #: Answers that are kept for the process.
@@ -32,6 +36,10 @@ MOST_ANSWERS = 1 << 12
 PARTS_A_STEP = 4
 
 Answering = TypeVar("Answering", bound=Callable[..., Any])
+
+
+class GivenUpError(Exception):
+    """The budget of one question is used up."""
 
 
 class SpentError(ArithmeticError):
@@ -61,16 +69,20 @@ def allowance(steps: int = COMMAND_STEPS) -> Iterator[None]:
     """Bounds the steps of all questions inside; later questions are given up sooner.
 
     So a model with thousands of dependent conditions takes seconds instead of hours. An allowance
-    inside another one has no effect: a command has one.
+    inside another one is a part of it: what comes afterwards keeps the rest.
     """
-    if _allowance.get() is not None:
-        yield
-        return
-    token = _allowance.set(_Allowance(steps))
+    around = _allowance.get()
+    inside = _Allowance(steps if around is None else min(steps, around.left))
+    if around is not None:
+        inside.asked = around.asked
+    token = _allowance.set(inside)
+    before = inside.left
     try:
         yield
     finally:
         _allowance.reset(token)
+        if around is not None:
+            around.left -= before - inside.left
 
 
 def used_up() -> bool:
@@ -83,6 +95,27 @@ def overdrawn() -> bool:
     """Whether even the short questions have used up their part."""
     shared = _allowance.get()
     return shared is not None and shared.left <= shared.least
+
+
+def process_cache(size: int, *, typed: bool = False) -> Callable[[Answering], Answering]:
+    """Caches answers for the process; no command is charged for the work on them.
+
+    What is in the cache depends on earlier commands; what a command is charged must not.
+    """
+
+    def decorate(function: Answering) -> Answering:
+        @functools.lru_cache(size, typed=typed)
+        @functools.wraps(function)
+        def answer(*arguments: Hashable, **options: Hashable) -> Any:
+            token = _allowance.set(None)
+            try:
+                return function(*arguments, **options)
+            finally:
+                _allowance.reset(token)
+
+        return answer  # type: ignore[return-value]
+
+    return decorate
 
 
 def charge(steps: int, question: Hashable = None) -> None:
@@ -168,16 +201,20 @@ class Budget:
 
 __all__ = [
     "COMMAND_STEPS",
+    "FLOW_STEPS",
+    "MAX_STEPS",
     "PARTS_A_STEP",
     "POOR_STEPS",
     "WRITING_STEPS",
     "Budget",
+    "GivenUpError",
     "Same",
     "SpentError",
     "allowance",
     "answer_cache",
     "charge",
     "overdrawn",
+    "process_cache",
     "used_up",
     "work",
 ]

@@ -8,12 +8,12 @@ dropped. :mod:`.solve` decides the rest.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from .atoms import Applied, Number, Symbol, bounds, decide_zero, name_of, structure
+from .budget import PARTS_A_STEP, charge, process_cache
 from .dim import Dim, dim, dim_of_terms, lone_symbol, of_atom, weight_of
 from .functions import grouped
 from .hooks import decide, read_condition
@@ -254,13 +254,18 @@ ALWAYS = _make("true", _ZERO)
 NEVER = _make("false", _ZERO)
 
 
-@functools.lru_cache(1 << 14, typed=True)  # 2.0 and "N" equal some sizes
 def eq(a: Number, b: Number) -> Condition:
-    """The condition that two sizes are the same number. Cached, because rules ask it repeatedly.
+    """The condition that two sizes are the same number.
 
     >>> print(eq(Dim("min(N, 64)"), Dim("N")))
     N <= 64
     """
+    charge(1)
+    return _eq(a, b)
+
+
+@process_cache(1 << 14, typed=True)  # rules ask it repeatedly; 2.0 and "N" equal some sizes
+def _eq(a: Number, b: Number) -> Condition:
     size = dim(a) - b
     return _extreme(size) or _compared("==", size)
 
@@ -295,6 +300,7 @@ def ge(a: Number, b: Number) -> Condition:
 
 
 def _compared(kind: Kind, size: Dim) -> Condition:
+    charge(1 + len(size.terms) // PARTS_A_STEP)
     if not size.terms:
         return ALWAYS if holds(kind, size.const) else NEVER
     if kind == ">=":
@@ -370,6 +376,7 @@ def _joined(kind: Literal["and", "or"], ends: str, conditions: Iterable[Conditio
         return ALWAYS if kind == "and" else NEVER
     if len(parts) == 1:
         return next(iter(parts))
+    charge(1 + len(parts) // PARTS_A_STEP)
     for condition in parts:
         if condition.kind == "!=" and _make("==", condition.size) in parts:
             return NEVER if kind == "and" else ALWAYS

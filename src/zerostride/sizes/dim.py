@@ -47,6 +47,8 @@ def _text(symbol: Symbol) -> str:
 
 #: Terms of the longest product that is multiplied out; longer ones are refused.
 MAX_TERMS = 256
+#: Factors of one product: a tensor of 64 axes has as many elements. Squares of squares double them.
+MAX_FACTORS = 64
 #: Atoms in an application of a function, once for each time that they are written. Nested
 #: remainders double with each ``%`` (x % y is x - x // y * y), so one line of text could fill the
 #: memory.
@@ -113,8 +115,14 @@ class Dim:
         try:
             return self._hash
         except AttributeError:
-            # It may equal a number, and it equals the text that it is written as.
-            self._hash = hash(str(self)) if self.terms else hash(self.const)
+            # It may equal a number, and it equals the text that it is written as. All unnamed sizes
+            # are written as "?": by their text, a thousand of them would share one hash.
+            if not self.terms:
+                self._hash = hash(self.const)
+            elif all(symbol.named for symbol in self.symbols):
+                self._hash = hash(str(self))
+            else:
+                self._hash = hash((self.const, self.terms))
             return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -194,6 +202,8 @@ class Dim:
             return other * self.const
         if len(self.terms) * len(other.terms) > MAX_TERMS:
             raise OverflowError("a size of too many terms")
+        if _degree(self) + _degree(other) > MAX_FACTORS:
+            raise OverflowError("a size of too many factors")
         left = (*self.terms, *([((), self.const)] if self.const else []))
         right = (*other.terms, *([((), other.const)] if other.const else []))
         terms = [(tuple(sorted(a + b, key=atom_order)), m * n) for a, m in left for b, n in right]
@@ -363,6 +373,11 @@ def _collect(const: int, terms: Iterable[tuple[Monomial, int]]) -> Dim:
     if len(nonzero) > 1:
         nonzero.sort(key=term_order)
     return dim_of_terms(const, tuple(nonzero))
+
+
+def _degree(size: Dim) -> int:
+    """The factors of its longest product."""
+    return max((len(monomial) for monomial, _ in size.terms), default=0)
 
 
 def of_atom(atom: Atom) -> Dim:

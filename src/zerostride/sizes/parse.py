@@ -8,7 +8,6 @@ trusted: its length and depth are limited.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from typing import Any, NoReturn, TypeVar
 
 from ..errors import BroadcastError, Misfit, Reason
 from .atoms import Number, Symbol
+from .budget import process_cache
 from .condition import ALWAYS, NEVER, Condition, all_of, any_of, eq, ge, ne
 from .dim import Dim, dim, of_atom, plain
 from .functions import broadcast_size, floordiv, maximum, minimum
@@ -48,7 +48,7 @@ def as_dim(value: Any) -> Dim:
     return dim(whole_number(value))
 
 
-@functools.lru_cache(1 << 12)
+@process_cache(1 << 12)
 def read(text: str) -> Dim | tuple[int, int | None]:
     """An expression, or the bounds of an unnamed size; raises a Misfit if the text is malformed."""
     if len(text) <= MAX_TEXT and _NAME.fullmatch(text) and text not in _JOINING:
@@ -88,7 +88,7 @@ def explained(value: object) -> Iterator[None]:
         raise BroadcastError(misfit.detail, reason=misfit.reason, hint=hint) from None
 
 
-@functools.lru_cache(1 << 10)
+@process_cache(1 << 10)
 def as_condition(text: str) -> Condition:
     """A condition from text; raises a Misfit if the text is malformed."""
     if text.strip() in ("always", "never"):

@@ -6,26 +6,28 @@ comes with checked values and *no* with a proof; every other answer is *unknown*
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .atoms import Atom, Interval, Symbol, bounds
 from .axioms import complement, exists, meaning, with_meanings
 from .budget import (
+    MAX_STEPS,
     PARTS_A_STEP,
     POOR_STEPS,
     Budget,
+    GivenUpError,
     allowance,
     answer_cache,
     charge,
     overdrawn,
+    process_cache,
     used_up,
 )
 from .condition import ALWAYS, Condition, Decision, all_of, in_order
 from .dim import Dim, of_atom
 from .parts import by_remainder, points, separate, thinned
 from .shapes import Answer
-from .system import MAX_STEPS, GivenUpError, System, value_at
+from .system import System, value_at
 
 
 def _solutions(condition: Condition, budget: Budget) -> Iterator[System]:
@@ -110,8 +112,7 @@ def satisfiable(condition: Condition) -> Answer:
     return answer
 
 
-@functools.lru_cache(1 << 14)
-def _satisfiable(condition: Condition, limit: int = MAX_STEPS) -> tuple[Answer, int]:
+def _searched(condition: Condition, limit: int = MAX_STEPS) -> tuple[Answer, int]:
     """The answer and the steps that it took."""
     budget = Budget(limit)
     # Walking a condition takes steps too; a condition over the limit is not walked.
@@ -121,10 +122,13 @@ def _satisfiable(condition: Condition, limit: int = MAX_STEPS) -> tuple[Answer, 
     return model if isinstance(model, Answer) else Answer.YES, budget.spent
 
 
+_satisfiable = process_cache(1 << 14)(_searched)
+
+
 @answer_cache
 def _poorly(condition: Condition) -> tuple[Answer, int]:
     """The same for a question after the allowance is used up."""
-    return _satisfiable.__wrapped__(condition, POOR_STEPS)
+    return _searched(condition, POOR_STEPS)
 
 
 def values_for(condition: Condition, symbols: Iterable[Symbol] = ()) -> dict[Symbol, int] | None:
@@ -305,7 +309,7 @@ def compatible(facts: Condition, condition: Condition) -> Answer:
     return Answer.UNKNOWN if apart else answer
 
 
-@functools.lru_cache(1 << 10)
+@process_cache(1 << 10)
 def _parts(facts: Condition) -> Mapping[Symbol, Condition]:
     """For each symbol, the facts that are connected with it."""
     return {symbol: part for part in separate(facts) for symbol in part.symbols}
@@ -364,11 +368,10 @@ def bounds_under(size: Dim, facts: Condition) -> Interval:
 @answer_cache
 def _poor_bounds(size: Dim, facts: Condition) -> tuple[Interval, int]:
     """The same for a question after the allowance is used up."""
-    return _bounds_under.__wrapped__(size, facts, POOR_STEPS)
+    return _searched_bounds(size, facts, POOR_STEPS)
 
 
-@functools.lru_cache(1 << 12)
-def _bounds_under(size: Dim, facts: Condition, limit: int = MAX_STEPS) -> tuple[Interval, int]:
+def _searched_bounds(size: Dim, facts: Condition, limit: int = MAX_STEPS) -> tuple[Interval, int]:
     """The ends and the steps that they took."""
     budget = Budget(limit)
     if facts.weight // 4 > limit:
@@ -378,6 +381,9 @@ def _bounds_under(size: Dim, facts: Condition, limit: int = MAX_STEPS) -> tuple[
     except (GivenUpError, OverflowError):
         ends = None
     return bounds(size) if ends is None else ends, budget.spent
+
+
+_bounds_under = process_cache(1 << 12)(_searched_bounds)
 
 
 def _ends(size: Dim, facts: Condition, budget: Budget) -> Interval | None:

@@ -15,20 +15,14 @@ import math
 from collections.abc import Mapping, Sequence
 
 from .atoms import Atom, Interval, Symbol, Terms, atom_bounds
+from .budget import MAX_STEPS, PARTS_A_STEP, GivenUpError
 from .condition import holds
 from .dim import Dim, dim, of_atom, weight_of
 
-#: Steps before a question is given up as unknown. A pair of rank-4 shapes with eight different
-#: symbols takes some hundred; the limit is reached in a fraction of a second.
-MAX_STEPS = 20_000
 #: Steps that one literal may cause: inequalities can tighten one another by one without end.
 MAX_STIR = 1000
 #: Points of a grid that are tried, one atom after the other.
 MAX_POINTS = 4096
-
-
-class GivenUpError(Exception):
-    """The budget of one question is used up."""
 
 
 class System:
@@ -162,6 +156,7 @@ class System:
 
         ``x - y >= 1`` and ``y - x >= 0``; ``x*y >= 1`` and ``x*y == 0``.
         """
+        self.spent += len(self.rest) // (4 * PARTS_A_STEP)
         for other_kind, other in self.rest:
             if size.terms == other.terms:
                 gap = size.const - other.const
@@ -449,7 +444,7 @@ class System:
 
 def _negated(a: Terms, b: Terms) -> bool:
     """Whether terms, which are in one order, differ only in sign."""
-    return len(a) == len(b) and all(x == y and f == -g for (x, f), (y, g) in zip(a, b, strict=True))
+    return len(a) == len(b) and all(f == -g and x == y for (x, f), (y, g) in zip(a, b, strict=True))
 
 
 def _times(a: Interval, b: Interval) -> Interval:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import printable
 from ...sizes import MAX_ELEMENTS, MAX_RANK
-from ...sizes.budget import allowance
+from ...sizes.budget import FLOW_STEPS, SpentError, allowance, overdrawn
 from ...sizes.condition import ALWAYS, Condition, eq, ge
 from ...sizes.dim import Dim, Number, Symbol, dim, lone_symbol, of_atom, plain
 from ..formats import FORMATS, module_of
@@ -43,7 +43,7 @@ def flow(graph: Graph, *, given: Condition = ALWAYS, lower: Lower | None = None)
         lower: translates each node to ONNX ops when the walk reaches it and its operands' ranks are
             known; without it nodes are used as they are.
     """
-    with allowance():
+    with allowance(FLOW_STEPS):
         return _flow(graph, given, lower)
 
 
@@ -75,6 +75,7 @@ class Walk:
         unnamed_sizes: the sizes without a name, in the order in which they were made.
         unsure: number of bodies around the current node that may not run.
         quiet: number of trial passes through bodies around the current node.
+        beyond: whether the command's allowance is used up, so that open sizes are not followed.
     """
 
     def __init__(self, graph: Graph, assumed: Condition, lower: Lower | None = None) -> None:
@@ -92,6 +93,7 @@ class Walk:
         self.unnamed_sizes: list[Symbol] = []
         self.unsure = 0
         self.quiet = 0
+        self.beyond = False
         # The walk passes through each body several times, so nesting multiplies the work: a bound.
         self.steps = 20 * len(graph.nodes) + 1000
         # The format's own rules judge the ops that have no equivalent in ONNX.
@@ -210,6 +212,8 @@ class Walk:
         facts = tuple(None if value is None else self.fact(value) for value in node.inputs)
         if node.op == "Constant" and node.domain == "" and not node.inputs:
             results: tuple[Fact, ...] = tuple(map(self.constant, node.outputs))
+        elif overdrawn() and (node.bodies or any(map(_open, facts))):
+            results = self._without_allowance(node)
         elif node.bodies:
             results = self._with_bodies(node, facts)
         else:
@@ -280,6 +284,15 @@ class Walk:
             # An answer that used the ledger is valid in this state of the ledger only.
             self._answers[here if call.local else key] = answer
         return answer
+
+    def _without_allowance(self, node: Node) -> tuple[Fact, ...]:
+        """Unknown results: the allowance of the command is used up."""
+        if not self.beyond:
+            self.beyond = True
+            self.notes.append(
+                f"{node.path}: open sizes are not followed from here on: {SpentError()}"
+            )
+        return (UNKNOWN,) * len(node.outputs)
 
     # Results.
 
@@ -385,6 +398,12 @@ class Walk:
         condition = eq(size, claim)
         self.need(node, condition, words)
         return claim if isinstance(claim, int) and not condition.never else size
+
+
+def _open(fact: Fact | None) -> bool:
+    """Whether a size of a tensor is open, or one of its numbers."""
+    numbers = () if fact is None else (*(fact.shape or ()), *(fact.content or ()))
+    return any(isinstance(number, Dim) for number in numbers)
 
 
 def _ints(shape: FileShape) -> Iterator[int]:

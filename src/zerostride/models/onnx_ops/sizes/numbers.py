@@ -76,12 +76,17 @@ def exact(value: float) -> Element:
 MAX_FACTOR = 1 << 20
 
 
+#: Greatest number in a quotient's numerator: squares of squares double its digits.
+MAX_TOP = MAX_ELEMENTS**2
+
+
 def _bounded(value: Number) -> Element:
     """A result that fits 64 bits; None if it does not or may not fit."""
     value = plain(value)
     if isinstance(value, int):
         return None if abs(value) > MAX_ELEMENTS else value
-    return None if any(abs(factor) > MAX_FACTOR for _, factor in value.terms) else value
+    far = abs(value.const) > MAX_ELEMENTS or any(abs(n) > MAX_FACTOR for _, n in value.terms)
+    return None if far else value
 
 
 def _both(
@@ -106,6 +111,8 @@ def _real(top: Number, bottom: int) -> Element:
         top, bottom = -top, -bottom
     top = plain(top)
     parts = [top] if isinstance(top, int) else [top.const, *(f for _, f in top.terms)]
+    if max(map(abs, parts)) > MAX_TOP:
+        return None
     shared = math.gcd(bottom, *parts)
     if shared > 1:
         bottom //= shared
