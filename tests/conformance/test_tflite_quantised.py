@@ -51,3 +51,21 @@ def test_quantised_ops_are_judged_as_they_run(op: str, dtype: str, tmp_path: Pat
         assert check.outcome is Outcome.AGREES, check.detail
     else:
         assert finding.verdict == ("refused" if finding.reason == "dtype" else "different")
+
+
+@pytest.mark.parametrize(("dtype", "expected"), [("int8", "same"), ("int16", "refused")])
+@pytest.mark.parametrize("op", ["ADD", "MUL"])
+def test_nine_axes_of_quantised_tensors(op: str, dtype: str, expected: str, tmp_path: Path) -> None:
+    """Sums and products of int16 stretch up to 8 axes; beyond, the process ends."""
+    model = tflite_files.Model()
+    scale: dict[str, Any] = {"scales": (0.1,), "zeros": (0,)}
+    model.main.input("x", *(2, 1, 1, 1, 4, 2, 1, 3, 2), dtype=dtype, **scale)
+    model.main.input("s", 2, dtype=dtype, **scale)
+    model.main.add("y", (), dtype, ranked=False, **{**scale, "scales": (0.2,)})
+    options = {"pot_scale_int16": False} if op == "ADD" else {}
+    model.main.op(op, "x s", "y", **options)
+    model.main.output("y")
+    report = verify(model.write(tmp_path / "m.tflite"), "litert", cache=False)
+    (finding,), (check,) = report.findings, report.checks
+    assert finding.verdict == expected
+    assert check.outcome is (Outcome.AGREES if expected == "same" else Outcome.CRASHED)

@@ -99,7 +99,7 @@ def _listed(dtypes: frozenset[str]) -> str:
     return ", ".join(sorted(dtypes))
 
 
-def _beyond_eight(plan: Plan, asker: Asker) -> bool:
+def beyond_eight(plan: Plan, asker: Asker) -> bool:
     """Whether the five loops are needed; only float32 has them."""
     same = len({len(shape) for shape in plan.operands}) == 1 and not any(plan.stretched)
     return plan.rank > limits.LITERT_RANK and not same
@@ -134,7 +134,7 @@ LITERT = Engine(
             "end the process",
             Reason.CRASH,
             _BY_RANK,
-            strikes=_beyond_eight,
+            strikes=beyond_eight,
             ops=frozen("add multiply"),
             dtypes=_ALL - {"float32"},
         ),

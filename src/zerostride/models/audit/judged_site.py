@@ -108,9 +108,16 @@ class Carried:
     def divergences(self) -> tuple[Divergence, ...]:
         """The engine's divergences for this op on this dtype, without those of a narrower dtype."""
         every = self.engine.divergences_of(self.target.op or str(self.site.kind), self.dtype)
-        return tuple(
-            row for row in every if row.narrows is None and not (row.dtypes and self._kernel)
-        )
+        kept = (row for row in every if row.narrows is None and not (row.dtypes and self._kernel))
+        return (*kept, *(row for row in self._quantised if row.strikes is not always))
+
+    @property
+    def _quantised(self) -> tuple[Divergence, ...]:
+        """The rows about quantised tensors of the types that the operands are stored in."""
+        tensors = [part.tensor for part in self.site.operands if part.tensor is not None]
+        stored = {value.dtype for value in tensors if value.quantised is not None}
+        rows = QUANTISED.get((self.engine.name, self.op), ()) if stored else ()
+        return tuple(row for row in rows if stored & row.dtypes)
 
     @property
     def _kernel(self) -> bool | None:
@@ -147,10 +154,8 @@ class Carried:
     @property
     def unfit(self) -> Divergence | None:
         """Why the engine does not carry the op on this dtype, whatever the shapes."""
-        tensors = [part.tensor for part in self.site.operands if part.tensor is not None]
-        stored = {value.dtype for value in tensors if value.quantised is not None}
-        for row in QUANTISED.get((self.engine.name, self.op), ()) if stored else ():
-            if stored & row.dtypes:
+        for row in self._quantised:
+            if row.strikes is always:
                 return row
         unfit = UNFIT.get((self.engine.name, self.site.stands_for))
         if unfit is not None and self._element in unfit.dtypes:

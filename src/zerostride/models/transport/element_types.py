@@ -6,9 +6,11 @@ The engine table has no row for a compound op (a product, a clamp), so its eleme
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from ...engines.model import Divergence, always
+from ...engines.rows_litert import beyond_eight
 from ...errors import Reason
 
 _OWN = "tests/conformance/test_compounds.py, run: "
@@ -73,9 +75,14 @@ def _quantised(text: str, effect: Reason, dtypes: str) -> Divergence:
 
 _NONE = "the op takes no quantised tensor of that type"
 _RAW = "the op computes with the stored numbers, and ignores scales and zero points"
+_LOOPS = "quantised int16 has no five loops: more than 8 axes end the process"
 #: Ops that refuse quantised tensors of these stored types, or get them wrong, by canonical name.
 QUANTISED: Mapping[tuple[str, str], tuple[Divergence, ...]] = MappingProxyType(
     {
+        **dict.fromkeys(
+            (("litert", "add"), ("litert", "multiply")),
+            (replace(_quantised(_LOOPS, Reason.CRASH, "int16"), strikes=beyond_eight),),
+        ),
         ("litert", "pow"): (_quantised(_NONE, Reason.DTYPE, "int8 uint8 int16"),),
         ("litert", "squared_difference"): (_quantised(_NONE, Reason.DTYPE, "uint8 int16"),),
         **dict.fromkeys(
