@@ -17,7 +17,7 @@ from zerostride.cli import main
 from zerostride.errors import ModelError
 from zerostride.models.execute import execute
 from zerostride.models.flow.resolved import resolved
-from zerostride.models.formats import lowered, module_of, read_model
+from zerostride.models.formats import lowered, module_of, paddle, read_model
 from zerostride.models.formats.file_search import find_models
 from zerostride.models.formats.paddle import sites
 from zerostride.models.formats.paddle.schema import OLD
@@ -111,18 +111,25 @@ def test_rule_is_paddles_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "axis"), [("less_than", 0), ("logical_and", 1), ("elementwise_fmax", 0)]
+    ("kind", "shape", "refused"),
+    [
+        ("elementwise_add", (2,), False),
+        ("elementwise_add", (3,), True),
+        ("less_than", (2,), True),  # the inference of shapes does not read the axis
+        ("less_than", (3,), True),  # the kernel does
+        ("logical_and", (3,), False),  # nothing reads it
+        ("elementwise_fmax", (2,), True),
+    ],
 )
-def test_axis_that_kernels_and_inference_read_apart_is_not_judged(
-    kind: str, axis: int, tmp_path: Path
+def test_axis_is_read_as_paddle_reads_it(
+    kind: str, shape: tuple[int, ...], refused: bool, tmp_path: Path
 ) -> None:
     model = Program()
     model.input("x", 2, 3)
-    model.input("y", 3)
-    model.op(kind, {"X": "x", "Y": "y"}, {"Out": "z"}, (2, 3), "bool", axis=axis)
-    (site,) = map(sites.find_site, read_model(model.save(tmp_path)).nodes)
-    assert site is not None
-    assert site.kind is Kind.NOT_MODELLED
+    model.input("y", *shape)
+    model.op(kind, {"X": "x", "Y": "y"}, {"Out": "z"}, (2, 3), "bool", axis=0)
+    (finding,) = zs.audit(model.save(tmp_path), "paddle").findings
+    assert isinstance(finding.source, zs.BroadcastError) == refused
 
 
 def test_unknown_ops_are_named_and_never_guessed(tmp_path: Path) -> None:
@@ -270,6 +277,47 @@ def test_port_tells_the_way(tmp_path: Path, capsys: Any) -> None:
         zs.port(file, "onnxruntime", output=tmp_path / "out.pdmodel")
     assert status("port", file, "--target", "onnxruntime", "-o", tmp_path / "o.onnx") == 2
     assert "paddle2onnx" in capsys.readouterr().err
+
+
+def test_openvino_4209_is_a_bias_of_channels(tmp_path: Path) -> None:
+    """A vector at axis 1 of an image; OpenVINO's rule pdpd takes it, NumPy's does not."""
+    model = Program()
+    model.input("x", 1, 3, 224, 224)
+    model.weight("mean", np.ones(3, np.float32))
+    model.op("elementwise_sub", {"X": "x", "Y": "mean"}, {"Out": "y"}, (1, 3, 224, 224), axis=1)
+    file = model.save(tmp_path)
+    (finding,) = zs.audit(file, "openvino").findings
+    assert finding.fix is not None
+    assert finding.fix.shapes[1] == (3, 1, 1)
+    assert zs.audit(file, "paddle").findings[0].verdict == "same"
+
+
+def test_paddle_23913_has_one_meaning_in_both_formats(tmp_path: Path) -> None:
+    """elementwise_add(x, y) and x + y, for a first size of y that is open."""
+    old, new = Program(), Pir()
+    for model in (old, new):
+        model.input("x", 20, 10, 10)
+        model.input("y", -1, 10)
+    old.op("elementwise_add", {"X": "x", "Y": "y"}, {"Out": "z"}, (20, 10, 10), axis=-1)
+    old.outputs.append("z")
+    (number,) = new.op("add", ["x", "y"], [((20, 10, 10), "float32")])
+    new.outputs.append(f"%{number}")
+    x, y = RNG.random((20, 10, 10), np.float32), RNG.random((1, 10), np.float32)
+    for model in (old, new):
+        graph = paddle.read_sized(model.save(tmp_path), {"x": x.shape, "y": y.shape})
+        (z,) = execute(graph, {"x": x, "y": y}).values()
+        np.testing.assert_array_equal(z, x + y)
+
+
+def test_paddle_79365_stretches_to_an_empty_result(tmp_path: Path) -> None:
+    model = Pir()
+    model.input("x", 0, 2)
+    model.input("y", 1, 2)
+    model.op("add", ["x", "y"], [((0, 2), "float32")])
+    (finding,) = zs.audit(model.save(tmp_path), "paddle").findings
+    assert isinstance(finding.source, zs.Plan)
+    assert finding.source.shape == (0, 2)
+    assert finding.verdict == "same"
 
 
 @pytest.mark.parametrize("command", ["audit", "shapes"])

@@ -355,6 +355,11 @@ def _empty_blob(asker: Asker, shapes: tuple[Shape, ...], alignment: Alignment) -
     return Misfit(Reason.WRONG_RESULT, "an empty operand is read as if it had elements")
 
 
+def paddle_unplaced(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """Paddle's ops of two operands that have the attribute `axis` and do not read it."""
+    return align_numpy(asker, shapes, {})
+
+
 def paddle_target(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
     """Paddle's expand and broadcast_to: an empty target leaves the data unchanged."""
     data, target = shapes

@@ -173,6 +173,15 @@ def paddle_axis(plan: Plan, asker: Asker) -> None:
         raise Misfit(Reason.AXIS_RANGE, f"axis {axis}: the kernel takes none below -1")
 
 
+def paddle_compared(plan: Plan, asker: Asker) -> None:
+    """A comparison's kernel reads the axis, its inference of shapes does not: both must fit."""
+    paddle_axis(plan, asker)
+    shape, _ = _as_numpy(plan, asker)
+    if not _alike(shape, plan.shape, asker):
+        detail = f"it infers {shape} without the axis, and the kernel computes {plan.shape} with it"
+        raise Misfit(Reason.WRONG_RESULT, detail)
+
+
 def litert_axes(plan: Plan, asker: Asker) -> None:
     """More than 8 axes only if nothing stretches: the operands have one and the same shape."""
     if plan.rank <= LITERT_RANK:

@@ -51,6 +51,23 @@ _PADDLE_RULE = replace(
     check=limits.paddle_axis,
     max_rank=9,
 )
+#: Of all element-wise ops the arithmetic ones and the comparisons read the axis.
+_PADDLE_COMPARED = replace(
+    _PADDLE_RULE,
+    check=limits.paddle_compared,
+    silent=frozenset({Reason.OVERRUN, Reason.WRONG_RESULT}),
+    summary="The operand of lower rank lies at `axis`, if NumPy's rule gives that shape, too.",
+)
+_UNPLACED = (
+    "logical_and logical_or logical_xor bitwise_and bitwise_or bitwise_xor fmax fmin heaviside"
+)
+_PADDLE_UNPLACED = replace(
+    _PADDLE_RULE,
+    align=aligns.paddle_unplaced,
+    check=None,
+    silent=frozenset(),
+    summary="NumPy's rule: the axis is not read.",
+)
 _NCNN_RULE = replace(
     RULES["ncnn"],
     align=aligns.ncnn,
@@ -116,6 +133,11 @@ PADDLE = Engine(
         "prelu": rows(_PADDLE_SLOPE, source=_PADDLE),
         "where": rows(_PADDLE_WHERE, source=_PADDLE),
         "expand_v2": modes(_PADDLE, numpy=replace(ONE_WAY, max_rank=aligns.PADDLE_TARGET_RANK)),
+        **dict.fromkeys(
+            ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+            rows(_PADDLE_COMPARED, source=_PADDLE),
+        ),
+        **dict.fromkeys(_UNPLACED.split(), rows(_PADDLE_UNPLACED, source=_PADDLE)),
     },
     keeps=True,
     divergences=(
@@ -141,6 +163,19 @@ PADDLE = Engine(
             "a size below -1 in expand's target is taken as 0 where the data have that axis",
             Reason.BAD_EXTENT,
             _PADDLE,
+        ),
+        Divergence(
+            "the kernels of comparisons read the axis, the inference of their shapes does not; "
+            "logical and bitwise ops, fmax, fmin and heaviside have an axis that nothing reads",
+            Reason.AXIS_RANGE,
+            "Paddle 3.3.1, run: tests/conformance/test_paddle_modes.py",
+        ),
+        Divergence(
+            "eager mode of a build of 2026-06 refuses operands that stretch to a result without "
+            "elements, as (0, 2) and (1, 2); 3.3.1 takes them in eager and static mode (run)",
+            Reason.BAD_EXTENT,
+            "PaddlePaddle/Paddle#79365: read; tests/conformance/test_paddle_modes.py",
+            run=False,
         ),
     ),
 )

@@ -64,7 +64,7 @@ def _one(graph: Graph, position: int, value: Value, seed: int) -> Array:
         shape.append(size)
     try:
         room(shape, dtype)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:  # TypeError: NumPy has no such type
         raise ZerostrideError(f"{where}: {error}") from None
     try:
         return random_array(np.random.default_rng([seed, position]), tuple(shape), dtype)

@@ -224,6 +224,8 @@ class NodeWriter:
 
     def result(self, position: int, op: str, *operands: Value | None, **attributes: Any) -> None:
         """Writes the node whose result is this one of the node that is translated."""
+        if position >= len(self.node.outputs):
+            raise NoEquivalent
         self._write(op, operands, (self.node.outputs[position],), attributes)
 
     def finish(self, value: Value) -> None:

@@ -152,6 +152,8 @@ CATALOGUE: Mapping[str, tuple[CatalogueRow, ...]] = MappingProxyType(
             CatalogueRow("elementwise_add", "add", draw=Draw.PADDLE_AXIS, dtypes=_BOTH, weight=6),
             CatalogueRow("elementwise_sub", "subtract", draw=Draw.PADDLE_AXIS, weight=6),
             CatalogueRow("elementwise_max", "maximum", draw=Draw.PADDLE_AXIS),
+            CatalogueRow("elementwise_fmax", "maximum", draw=Draw.PADDLE_AXIS, ask="fmax"),
+            CatalogueRow("greater_than", "greater", draw=Draw.PADDLE_AXIS, ask="greater"),
             CatalogueRow("add", "add", max_rank=9, ask="add", weight=2),
             CatalogueRow("subtract", "subtract", max_rank=9, weight=2),
             CatalogueRow("expand", "broadcast", ShapeRoles.TO, Draw.KEEPS, max_rank=9, weight=3),

@@ -90,7 +90,7 @@ def _split(w: OpWriter) -> None:
     if len(sections) != count:
         raise NoEquivalent
     if -1 in sections:
-        whole_size = w.sizes(data)[axis]
+        whole_size = w.size(axis)
         if not isinstance(whole_size, int) or sections.count(-1) > 1:
             raise NoEquivalent
         rest = whole_size - sum(size for size in sections if size != -1)
@@ -105,7 +105,7 @@ def _split_evenly(w: OpWriter) -> None:
 def _even_parts(w: OpWriter, axis: int) -> None:
     """Parts of equal size; ONNX would make the last one smaller."""
     data, count = w.input(), len(w.node.outputs)
-    size = w.sizes(data)[axis]
+    size = w.size(axis)
     if isinstance(size, int):
         if size % count:
             raise NoEquivalent
@@ -333,7 +333,7 @@ def _roll(w: OpWriter) -> None:
         raise NoEquivalent
     value = w.input()
     for shift, axis in zip(shifts, axes, strict=True):
-        size = w.sizes(w.input())[axis]
+        size = w.size(axis)
         if not isinstance(size, int) or not isinstance(shift, int) or not size:
             raise NoEquivalent
         at = -shift % size

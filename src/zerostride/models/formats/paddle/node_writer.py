@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from ...ir.graph import Value
 from ..lowering import ELEMENT_TYPES, NodeWriter, NoEquivalent
@@ -29,6 +30,13 @@ class OpWriter(NodeWriter):
         if self.optional(position) is None:
             return None
         return self.content(position) or None
+
+    def size(self, axis: int) -> Any:
+        """The size of the data's axis, which must be known; it may be an expression."""
+        sizes = self.sizes(self.input())
+        if not -len(sizes) <= axis < len(sizes):
+            raise NoEquivalent
+        return sizes[axis]
 
     def numbers_at(self, position: int) -> Value:
         """An operand that is a list of whole numbers, as ONNX wants it."""

@@ -200,12 +200,10 @@ _ROWS = (
         for name in ("nearest", "bilinear", "bicubic", "linear", "trilinear")
     ),
 )
-#: Ops whose attribute `axis` places the smaller operand. For other ops of old programs the
-#: inference of shapes does not read it, and kernels do: Paddle refuses, unless it changes nothing
-#: (3.3.1, run: comparisons, logical and bitwise ops, fmax, heaviside).
-PLACED = frozenset(
-    {"add", "subtract", "multiply", "divide", "floor_divide", "remainder", "elementwise_pow"}
-    | {"maximum", "minimum"}
+#: Ops of old programs that have the attribute `axis` and do not read it (see the engine's row).
+UNPLACED = frozenset(
+    {"logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_xor"}
+    | {"fmax", "fmin", "heaviside"}
 )
 #: The operators of old programs.
 OLD: Mapping[str, Old] = MappingProxyType(dict(map(_row, _ROWS)))
@@ -223,8 +221,6 @@ def canonical(node: Node) -> str:
 
 
 def axis_of(node: Node) -> int | None:
-    """The axis at which an op places its smaller operand; None if it takes no such axis."""
-    axis = node.attributes.get("axis", -1)
-    if type(axis) is not int or (axis != -1 and canonical(node) not in PLACED):
-        return None
-    return axis
+    """The axis at which an op places its smaller operand; None if the file has no number."""
+    axis = -1 if canonical(node) in UNPLACED else node.attributes.get("axis", -1)
+    return axis if type(axis) is int else None

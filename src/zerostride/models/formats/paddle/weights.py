@@ -93,12 +93,14 @@ def _refuse(why: str) -> Array:
 
 
 def _read(file: Path, name: str, record: Record) -> Array:
-    if record.dtype == "bfloat16":
-        raise ModelError(f"{file}: weight {name!r}: numbers of bfloat16 are not read here")
-    kind = np.dtype(record.dtype)
+    half = record.dtype == "bfloat16"
+    kind = np.dtype("uint16" if half else record.dtype)
     count = math.prod(record.shape)
     raw = section(file, record.start, count * kind.itemsize, f"weight {name!r}")
-    return np.frombuffer(raw, kind.newbyteorder("<")).astype(kind).reshape(record.shape)
+    flat = np.frombuffer(raw, kind.newbyteorder("<")).astype(kind)
+    if half:  # the upper half of a float32, as which its numbers are read
+        flat = (flat.astype(np.uint32) << 16).view(np.float32)
+    return flat.reshape(record.shape)
 
 
 def with_numbers(value: Value) -> Value:
