@@ -10,6 +10,7 @@ from ..core.rules import (
     NCNN_RANK,
     align_ncnn,
     align_numpy,
+    align_paddle,
     align_unidirectional,
     check_axes,
     check_fits,
@@ -353,6 +354,11 @@ def _empty_blob(asker: Asker, shapes: tuple[Shape, ...], alignment: Alignment) -
     if any(all(asker.equal(size, 0) for size in sizes) for sizes in padded):
         return Misfit(Reason.BAD_EXTENT, "it has no empty blobs, and the result would be one")
     return Misfit(Reason.WRONG_RESULT, "an empty operand is read as if it had elements")
+
+
+def paddle_compared(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """Paddle's comparisons: with an operand of no axes, the axis is not read."""
+    return align_paddle(asker, shapes, attributes if all(shapes) else {"axis": -1})
 
 
 def paddle_unplaced(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
