@@ -1,8 +1,8 @@
 """ncnn's .param files, with or without their .bin.
 
 `layers` has one row for each type of layer: sizes, weights, broadcasts, ONNX nodes. `text` reads
-lines of layers. `inference` finds shapes, `weights` reads a .bin, `reader` builds a graph. `editor`
-and `program` change a file.
+lines of layers. `inference` finds shapes by `shapes`, `weights` reads a .bin, `reader` builds a
+graph. `lowering` translates layers to ONNX. `editor` and `program` change a file.
 In: a file. Out: Graph, Site, a changed file.
 """
 

@@ -24,7 +24,7 @@ from ...ir.rewrite import Rewrite
 from .layers import LAYERS
 from .program import LayerProgram, parameter
 from .reader import read_ncnn
-from .sizes import MAX_SIZE
+from .shapes.call import MAX_SIZE
 from .text import SPACES, Layer, ParamFile, read_text, shown
 from .weights import Weights, bin_path, locate
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 
 from ....core.rules import NCNN_RANK
 from ....sizes.dim import Dim, Number, Symbol, of_atom
+from ...onnx_ops.sizes.facts import NoSizes, Unclear
 from .layers import LAYERS, LEFTOVERS
-from .sizes import LayerCall, Sizes, Unknown, Wrong, called, checked
+from .shapes.call import LayerCall, Sizes, called, checked
 from .text import Layer, Params, shown
 
 #: Longer expressions of sizes are replaced by new names.
@@ -104,12 +105,12 @@ def _results(
         return ()
     try:
         return row.shapes(LayerCall(layer, tuple(operands)))
-    except Unknown:
+    except Unclear:
         if layer.type == "Input" and layer.tops:
             return _input(layer.tops[0], inferred, ranks)
         if row.by_data and len(layer.bottoms) > 1:
             inferred.open.update(layer.tops)
-    except (Wrong, ArithmeticError) as error:
+    except (NoSizes, ArithmeticError) as error:
         inferred.wrong.update(layer.tops)
         if layer.type != "BinaryOp":  # its finding explains the failure better
             inferred.notes.append(f"{layer.shown} does not work: {error}")
@@ -220,7 +221,7 @@ def _hints(layer: Layer, notes: list[str]) -> dict[str, Sizes]:
             inner = (row[1], row[2], row[4])
         try:
             hinted[name] = checked(inner[::-1])
-        except Wrong as error:
+        except NoSizes as error:
             notes.append(f"{layer.shown}: its hint at shapes is malformed: {error}")
             return {}
     return hinted

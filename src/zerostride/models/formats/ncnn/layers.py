@@ -1,7 +1,7 @@
 """The table of layers: one row for each type of layer, with all facts about it.
 
-To add a layer, write its functions in `shapes` or `windows` (the sizes of results), `loads` (its
-weights), `sites` (what broadcasts in it) and `lower*` (its ONNX nodes), and a row here.
+To add a layer, write its functions in `shapes` (the sizes of results), `loads` (its weights),
+`sites` (what broadcasts in it) and `lowering` (its ONNX nodes), and a row here.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from ....errors import ModelError
 from ...ir.graph import Node
 from ...ir.site import Kind, Site, unjudged
 from ..lowering import EVERY, Row, becomes, lower_by, real, whole
-from . import loads, lower_products, lower_windows, shapes, sites, windows
-from . import lower as lowered
+from . import loads, sites
 from .loads import Load, Loads
-from .node_writer import LayerWriter
-from .sizes import LayerCall, Results
+from .lowering import elements, products
+from .lowering import windows as lower_windows
+from .lowering.writer import LayerWriter
+from .shapes import formulas, windows
+from .shapes.call import LayerCall, Results
 from .text import Layer, Params
 
 
@@ -57,7 +59,7 @@ def _same(
     dtype: str | None = None,
 ) -> LayerType:
     """A layer whose results have the shape of the first operand."""
-    return LayerType(shapes.same, lower, site, weights, keeps=True, dtype=dtype)
+    return LayerType(formulas.same, lower, site, weights, keeps=True, dtype=dtype)
 
 
 def _rows(row: LayerType, names: str) -> dict[str, LayerType]:
@@ -90,7 +92,7 @@ _OTHER_WEIGHTS = {
 
 def _recurrent(name: str, gates: int, biases: int) -> LayerType:
     weights = loads.recurrent(gates, biases)
-    return LayerType(shapes.recurrent, lower_products.recurrent(name), weights=weights, rank=2)
+    return LayerType(formulas.recurrent, products.recurrent(name), weights=weights, rank=2)
 
 
 LAYERS: Mapping[str, LayerType] = MappingProxyType(
@@ -102,7 +104,7 @@ LAYERS: Mapping[str, LayerType] = MappingProxyType(
         },
         **_by_rank("Pooling", LayerType(windows.pooling, lower_windows.pooling)),
         **_rows(_same(), "Cast CopyTo Packing RotaryEmbed"),
-        **_rows(LayerType(shapes.regions, rank=3), "PSROIPooling ROIAlign ROIPooling"),
+        **_rows(LayerType(formulas.regions, rank=3), "PSROIPooling ROIAlign ROIPooling"),
         **_rows(LayerType(), "ArgMax InverseSpectrogram PriorBox Spectrogram"),
         **_rows(
             LayerType(by_data=True),
@@ -111,18 +113,20 @@ LAYERS: Mapping[str, LayerType] = MappingProxyType(
         "AbsVal": _same("Abs"),
         "BNLL": _same("Softplus"),
         "BatchNorm": _same(
-            lower_products.batch_norm,
+            products.batch_norm,
             sites.norm("BatchNormalization", "slope", "bias", "mean", "variance"),
             loads.vectors("slope mean variance bias", 0),
         ),
-        "Bias": _same(lowered.bias, sites.bias, loads.vectors("bias", 0)),
-        "BinaryOp": LayerType(shapes.binary, lowered.binary_with_plan, sites.binary),
+        "Bias": _same(elements.bias, sites.bias, loads.vectors("bias", 0)),
+        "BinaryOp": LayerType(formulas.binary, elements.binary_with_plan, sites.binary),
         "CELU": _same(becomes("Celu", alpha=real(0, 1.0))),
-        "Clip": _same(lowered.clip),
-        "Concat": LayerType(shapes.concat, becomes("Concat", EVERY, axis=whole(0, 0)), ranked=True),
-        "Crop": LayerType(shapes.crop, lowered.cropped, ranked=True, by_data=True),
+        "Clip": _same(elements.clip),
+        "Concat": LayerType(
+            formulas.concat, becomes("Concat", EVERY, axis=whole(0, 0)), ranked=True
+        ),
+        "Crop": LayerType(formulas.crop, elements.cropped, ranked=True, by_data=True),
         "CumulativeSum": _same(becomes("CumSum", 0, lambda w: w.ints(w.whole(0)))),
-        "DeepCopy": _same(lowered.identity),
+        "DeepCopy": _same(elements.identity),
         "DeformableConv2D": LayerType(windows.deformable, weights=loads.WEIGHTED, rank=3),
         "Dequantize": _same(
             None,
@@ -130,78 +134,78 @@ LAYERS: Mapping[str, LayerType] = MappingProxyType(
             loads.several(loads.optional("scale", 0, 1), loads.optional("bias", 1)),
             "float32",
         ),
-        "Diag": LayerType(shapes.diag),
-        "Dropout": _same(lowered.dropout),
+        "Diag": LayerType(formulas.diag),
+        "Dropout": _same(elements.dropout),
         "ELU": _same(becomes("Elu", alpha=real(0, 0.1))),
         "Einsum": LayerType(site=sites.einsum),
-        "Eltwise": _same(lowered.eltwise, sites.eltwise),
-        "Embed": LayerType(shapes.embed, lower_products.embed, weights=loads.EMBED, rank=1),
+        "Eltwise": _same(elements.eltwise, sites.eltwise),
+        "Embed": LayerType(formulas.embed, products.embed, weights=loads.EMBED, rank=1),
         "Erf": _same("Erf"),
-        "Exp": _same(lowered.exponential),
-        "ExpandDims": LayerType(shapes.expand_dims, lowered.unsqueezed),
-        "Flatten": LayerType(shapes.flatten, lowered.reshaped),
-        "Flip": _same(lowered.flipped),
+        "Exp": _same(elements.exponential),
+        "ExpandDims": LayerType(formulas.expand_dims, elements.unsqueezed),
+        "Flatten": LayerType(formulas.flatten, elements.reshaped),
+        "Flip": _same(elements.flipped),
         "Fold": LayerType(windows.fold, rank=2),
-        "GELU": _same(lowered.gelu),
-        "GLU": LayerType(shapes.glu, lower_products.glu, ranked=True),
+        "GELU": _same(elements.gelu),
+        "GLU": LayerType(formulas.glu, products.glu, ranked=True),
         "GRU": _recurrent("GRU", 3, 4),
-        "Gemm": LayerType(shapes.gemm, lower_products.gemm, sites.gemm, loads.gemm),
-        "GridSample": LayerType(shapes.grid_sample),
+        "Gemm": LayerType(formulas.gemm, products.gemm, sites.gemm, loads.gemm),
+        "GridSample": LayerType(formulas.grid_sample),
         "GroupNorm": _same(
-            lower_products.group_norm,
+            products.group_norm,
             sites.norm("GroupNormalization", "gamma", "beta"),
             loads.vectors("gamma beta", 1, when=3, default=1),
         ),
         "HardSigmoid": _same(becomes("HardSigmoid", alpha=real(0, 0.2), beta=real(1, 0.5))),
-        "HardSwish": _same(lowered.hard_swish),
+        "HardSwish": _same(elements.hard_swish),
         "InnerProduct": LayerType(
-            shapes.inner_product, lower_products.inner_product, weights=loads.INNER_PRODUCT
+            formulas.inner_product, products.inner_product, weights=loads.INNER_PRODUCT
         ),
-        "Input": LayerType(shapes.declared),
+        "Input": LayerType(formulas.declared),
         # Documented for images; data of fewer axes do not fail, and keep their shape.
         "InstanceNorm": _same(
-            lower_products.instance_norm,
+            products.instance_norm,
             sites.norm("InstanceNormalization", "gamma", "beta"),
             loads.vectors("gamma beta", 0, when=2, default=1),
         ),
         "Interp": LayerType(windows.interp, lower_windows.interp),
-        "LRN": _same(lowered.lrn),
+        "LRN": _same(elements.lrn),
         "LSTM": _recurrent("LSTM", 4, 4),
         "LayerNorm": _same(
-            lower_products.trailing_norm(True),
+            products.trailing_norm(True),
             sites.trailing("LayerNormalization", "gamma", "beta"),
             loads.vectors("gamma beta", 0, when=2, default=1),
         ),
-        "Log": _same(lowered.logarithm),
-        "MVN": LayerType(shapes.mvn, lower_products.mean_variance),
-        "MatMul": LayerType(shapes.matmul, lowered.matmul, sites.matmul),
-        "MemoryData": LayerType(shapes.declared, lowered.memory, weights=loads.memory_data),
+        "Log": _same(elements.logarithm),
+        "MVN": LayerType(formulas.mvn, products.mean_variance),
+        "MatMul": LayerType(formulas.matmul, elements.matmul, sites.matmul),
+        "MemoryData": LayerType(formulas.declared, elements.memory, weights=loads.memory_data),
         "Mish": _same("Mish"),
         "MultiHeadAttention": LayerType(
-            shapes.attention, lower_products.attention, sites.masked, loads.attention
+            formulas.attention, products.attention, sites.masked, loads.attention
         ),
-        "Noop": LayerType(shapes.each, lowered.identity),
+        "Noop": LayerType(formulas.each, elements.identity),
         "Normalize": _same(None, sites.scaled(3), loads.optional("scale", 3)),
-        "PReLU": _same(lowered.prelu, sites.prelu, loads.vectors("slope", 0)),
+        "PReLU": _same(elements.prelu, sites.prelu, loads.vectors("slope", 0)),
         "Padding": LayerType(
-            shapes.padding,
+            formulas.padding,
             lower_windows.padding,
             weights=loads.optional("value", 6),
             ranked=True,
             by_data=True,
         ),
-        "Permute": LayerType(shapes.permute, lowered.permuted, ranked=True),
+        "Permute": LayerType(formulas.permute, elements.permuted, ranked=True),
         "PixelShuffle": LayerType(windows.pixel_shuffle, lower_windows.shuffled, rank=3),
-        "Power": _same(lowered.power),
+        "Power": _same(elements.power),
         "Quantize": _same(None, sites.scaled(0), loads.optional("scale", 0, 1), "int8"),
         "RMSNorm": _same(
-            lower_products.trailing_norm(False),
+            products.trailing_norm(False),
             sites.trailing("RMSNormalization", "gamma"),
             loads.vectors("gamma", 0, when=2, default=1),
         ),
         "RNN": _recurrent("RNN", 1, 1),
-        "ReLU": _same(lowered.relu),
-        "Reduction": LayerType(shapes.reduction, lowered.reduced),
+        "ReLU": _same(elements.relu),
+        "Reduction": LayerType(formulas.reduction, elements.reduced),
         "Reorg": LayerType(windows.reorg, lower_windows.shuffled, rank=3),
         "Requantize": _same(
             None,
@@ -213,25 +217,25 @@ LAYERS: Mapping[str, LayerType] = MappingProxyType(
             ),
             "int8",
         ),
-        "Reshape": LayerType(shapes.reshape, lowered.reshaped),
-        "SDPA": LayerType(shapes.sdpa, lower_products.sdpa, sites.masked, rank=3),
+        "Reshape": LayerType(formulas.reshape, elements.reshaped),
+        "SDPA": LayerType(formulas.sdpa, products.sdpa, sites.masked, rank=3),
         "SELU": _same(becomes("Selu", alpha=real(0, 1.67326324), gamma=real(1, 1.050700987))),
         "SPP": LayerType(rank=3),
-        "Scale": _same(lowered.scale, sites.along_channels("Mul", "scale"), loads.scale),
+        "Scale": _same(elements.scale, sites.along_channels("Mul", "scale"), loads.scale),
         "Shrink": _same(becomes("Shrink", bias=real(0, 0.0), lambd=real(1, 0.5))),
         "ShuffleChannel": _same(lower_windows.shuffle_channel),  # as InstanceNorm
         "Sigmoid": _same("Sigmoid"),
-        "Slice": LayerType(shapes.slice_, lowered.sliced, ranked=True),
-        "Softmax": LayerType(shapes.softmax, becomes("Softmax", axis=whole(0, 0)), keeps=True),
+        "Slice": LayerType(formulas.slice_, elements.sliced, ranked=True),
+        "Softmax": LayerType(formulas.softmax, becomes("Softmax", axis=whole(0, 0)), keeps=True),
         "Softplus": _same("Softplus"),
-        "Split": _same(lowered.split),
-        "Squeeze": LayerType(shapes.squeeze, lowered.reshaped),
-        "StatisticsPooling": LayerType(shapes.statistics),
+        "Split": _same(elements.split),
+        "Squeeze": LayerType(formulas.squeeze, elements.reshaped),
+        "StatisticsPooling": LayerType(formulas.statistics),
         "Swish": _same("silu"),
         "TanH": _same("Tanh"),
-        "Threshold": _same(lowered.threshold),
-        "Tile": LayerType(shapes.tile, lowered.tiled),
-        "UnaryOp": _same(lowered.unary),
+        "Threshold": _same(elements.threshold),
+        "Tile": LayerType(formulas.tile, elements.tiled),
+        "UnaryOp": _same(elements.unary),
         "Unfold": LayerType(windows.unfold, lower_windows.unfold, rank=3),
     }
 )
@@ -244,7 +248,7 @@ LEFTOVERS: Mapping[str, LayerType] = MappingProxyType(
     {
         **_rows(_same(), "Identity Tensor.clone Tensor.to"),
         **_rows(
-            LayerType(shapes.opened, ranked=True),
+            LayerType(formulas.opened, ranked=True),
             "F.pad Pad Slice Tensor.index_select Tensor.slice torch.flip torch.roll",
         ),
         **_rows(

@@ -20,10 +20,11 @@ from ....errors import Misfit, ModelError, printable
 from ....sizes.dim import Dim, Number
 from ....sizes.parse import read as read_size
 from ...ir.graph import FileShape, FileSize, Graph, Node, Value
+from ...onnx_ops.sizes.facts import NoSizes
 from . import engine
 from .inference import Inferred, infer
 from .layers import LAYERS, loads_of
-from .sizes import Sizes, Wrong, checked
+from .shapes.call import Sizes, checked
 from .text import Layer, ParamFile, Params, read_text, shown
 from .weights import Stored, Weights, bin_path, dtype_of, load, locate
 
@@ -73,7 +74,7 @@ def _input_sizes(parsed: ParamFile, inputs: Mapping[str, Sizes | None]) -> dict[
             if shape is not None:
                 try:
                     shapes[name] = checked(shape)
-                except Wrong as error:
+                except NoSizes as error:
                     raise ModelError(f"the input {shown(name)} is given {shape}: {error}") from None
     return shapes
 

@@ -1,7 +1,7 @@
 """OpenVINO's IR (.xml, with or without .bin), versions 10 and 11.
 
 :mod:`.markup` reads the XML. :mod:`.reader` builds a graph. :mod:`.sites` finds broadcasts and
-their rules. :mod:`.lower` translates layers to ONNX. :mod:`.editor` changes a file.
+their rules. :mod:`.lowering` translates layers to ONNX. :mod:`.editor` changes a file.
 :mod:`.fragments` reads single layers as in documents.
 In: a file. Out: Graph, Site, a changed file.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from ...ir.graph import Node
 from .editor import edit
-from .lower import lower
+from .lowering.elements import lower
 from .reader import read
 from .sites import AXIS, find_site
 

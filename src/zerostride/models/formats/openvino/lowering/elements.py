@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from ...ir.graph import Body, Node
-from ...ir.site import Kind
-from ..lowering import (
+from ....ir.graph import Body, Node
+from ....ir.site import Kind
+from ...lowering import (
     ELEMENT_TYPES,
     VERSION,
     NoEquivalent,
@@ -25,10 +25,10 @@ from ..lowering import (
     table,
     whole,
 )
-from . import lower_layout, lower_windows
-from .node_writer import IrWriter
-from .opsets import NEWEST, canonical
-from .sites import NAMES, mode_of
+from ..opsets import NEWEST, canonical
+from ..sites import NAMES, mode_of
+from . import layout, windows
+from .writer import IrWriter
 
 
 def lower(node: Node) -> tuple[Node, ...] | None:
@@ -271,6 +271,6 @@ ROWS = table(
         "NormalizeL2": _normalize,
         "If": _if,
     },
-    lower_layout.ROWS,
-    lower_windows.ROWS,
+    layout.ROWS,
+    windows.ROWS,
 )

@@ -9,10 +9,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...ir.graph import Value
-from ..lowering import NoEquivalent
-from .node_writer import LayerWriter
-from .windows import POOL, SAME, Window, channels, groups, kernel, spatial, window
+from ....ir.graph import Value
+from ...lowering import NoEquivalent
+from ..shapes.windows import POOL, SAME, Window, channels, groups, kernel, spatial, window
+from .writer import LayerWriter
 
 #: The least 32-bit float, with which ncnn pads for a maximum.
 _LEAST = -3.4028234663852886e38

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ....core.rules import NCNN_RANK
-from ...ir.graph import Value
-from ...ir.moves import at_rank
-from ..lowering import FAR, NoEquivalent, written_by
-from .node_writer import LayerWriter
-from .shapes import cuts, order, spans
-from .sites import ELTWISE, binary, binary_op, onnx_name, weights
+from .....core.rules import NCNN_RANK
+from ....ir.graph import Value
+from ....ir.moves import at_rank
+from ...lowering import FAR, NoEquivalent, written_by
+from ..shapes.formulas import cuts, order, spans
+from ..sites import ELTWISE, binary, binary_op, onnx_name, weights
+from .writer import LayerWriter
 
 # Layers that pass on or move elements.
 

@@ -8,20 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....sizes.dim import Dim, Number, plain
+from .....sizes.dim import Dim, Number, plain
+from ....onnx_ops.sizes.facts import NoSizes, Unclear, product
+from .call import ABSENT, LayerCall, Results, checked, divided, equal, named_sizes
 from .expression import evaluate
-from .sizes import (
-    ABSENT,
-    LayerCall,
-    Results,
-    Unknown,
-    Wrong,
-    checked,
-    divided,
-    equal,
-    named_sizes,
-    product,
-)
 
 #: Padding for a result as large as the data divided by the stride (SAME_UPPER, _LOWER).
 SAME = (-233, -234)
@@ -35,9 +25,9 @@ def _over(size: Number, extent: int, stride: int) -> Number:
 def _check_same(over: Sequence[Number]) -> None:
     """If one axis is padded, ncnn pads all axes, also by negative numbers."""
     if len(over) > 1 and any(isinstance(pad, Dim) for pad in over):
-        raise Unknown("the padding is not known")
+        raise Unclear("the padding is not known")
     if any(pad > 0 for pad in over) and any(pad < 0 for pad in over):
-        raise Wrong("windows smaller than their stride along one axis alone, padded to 'same'")
+        raise NoSizes("windows smaller than their stride along one axis alone, padded to 'same'")
 
 
 #: Parameters of a window by axis: kernel, dilation, stride, pad before, pad after.
@@ -64,7 +54,7 @@ def window(call: LayerCall, name: str) -> Window:
     for axis in ("w", name):
         numbers = tuple(map(call.whole, _WINDOW[axis], numbers))
     if min(numbers[:3]) < 1:
-        raise Wrong(f"a window of kernel, dilation and stride {list(numbers[:3])}")
+        raise NoSizes(f"a window of kernel, dilation and stride {list(numbers[:3])}")
     size, dilation, stride, before = numbers
     return Window(size, dilation, stride, (before, call.whole(_WINDOW[name][4], before)))
 
@@ -76,7 +66,7 @@ def _outward(size: Number, window: Window) -> Number:
     padded = plain(size + sum(max(pad, 0) for pad in window.pads))
     room = plain(padded - window.extent)
     if isinstance(room, int) and room < 0:
-        raise Wrong(f"a window of {window.extent} over {padded}")
+        raise NoSizes(f"a window of {window.extent} over {padded}")
     return plain(divided(room, window.stride) + 1)
 
 
@@ -105,7 +95,7 @@ def channels(call: LayerCall) -> int:
 def _check_channels(call: LayerCall) -> None:
     wanted = channels(call)
     if equal(call.first[0], wanted) is False:
-        raise Wrong(f"{call.first[0]} channels, and weights for {wanted}")
+        raise NoSizes(f"{call.first[0]} channels, and weights for {wanted}")
 
 
 def convolution(call: LayerCall) -> Results:
@@ -116,12 +106,12 @@ def convolution(call: LayerCall) -> Results:
         return [checked((call.positive(0),))]  # a vector is one position
     shape = call.of_rank(rank)
     if call.whole(19) or len(call.shapes) > 1:
-        raise Unknown("its weights are an operand")
+        raise Unclear("its weights are an operand")
     _check_channels(call)
     windows = [window(call, name) for name in spatial(call)]
     same_everywhere = {window.pads for window in windows}
     if len(same_everywhere) > 1 and any(pad in SAME for pads in same_everywhere for pad in pads):
-        raise Unknown("some of its pads are 'same'")
+        raise Unclear("some of its pads are 'same'")
     sizes = list(map(_outward, shape[1:], windows))
     if windows[0].pads[0] in SAME:
         pairs = zip(shape[1:], windows, strict=True)
@@ -139,7 +129,7 @@ def deconvolution(call: LayerCall) -> Results:
     rank = len(spatial(call)) + 1
     shape = call.of_rank(rank)
     if call.whole(28) or len(call.shapes) > 1:
-        raise Unknown("its weights are an operand")
+        raise Unclear("its weights are an operand")
     _check_channels(call)
     right = call.whole(18)
     more = {"w": right, "h": call.whole(19, right), "d": call.whole(20, right)}
@@ -153,11 +143,11 @@ def deconvolution(call: LayerCall) -> Results:
         full = plain((size - 1) * each.stride + each.extent + more[name])
         if max(pads) > 0:
             if min(pads) < 0:
-                raise Unknown("some of its pads are below 0")
+                raise Unclear("some of its pads are below 0")
             full = plain(full - sum(each.pads))
         elif min(wanted.values()) > 0:
             if not any(pad in SAME for pad in pads):
-                raise Wrong("a size of the result is given, but no way to cut to it")
+                raise NoSizes("a size of the result is given, but no way to cut to it")
             full = wanted[name]
         sizes.append(full)
     return [checked((call.positive(0), *sizes))]
@@ -183,12 +173,12 @@ def pooling(call: LayerCall) -> Results:
         if adaptive:
             wanted = call.whole(keys[4], call.whole(across[4]))
             if wanted == ABSENT and rank == 2:
-                raise Wrong("one axis and its size is kept, which ncnn refuses")
+                raise NoSizes("one axis and its size is kept, which ncnn refuses")
             sizes.append(size if wanted == ABSENT else wanted)
             continue
         own = call.whole(keys[0], kernel), call.whole(keys[1], stride)
         if min(own) < 1:
-            raise Wrong(f"a window of kernel and stride {own}")
+            raise NoSizes(f"a window of kernel and stride {own}")
         before = left if name == "w" else call.whole(keys[2], left)
         pads = (before, call.whole(keys[3], before))
         if mode in (2, 3):
@@ -204,7 +194,7 @@ def _pooled(size: Number, kernel: int, stride: int, pads: tuple[int, int], mode:
     """The number of window positions; mode 0 fills up the last window."""
     room = plain(size + sum(pads) - kernel)
     if (isinstance(room, int) and room < 0) or min(pads) < 0 or mode not in (0, 1):
-        raise Wrong(f"a window of {kernel} over {size}, padded by {pads}")
+        raise NoSizes(f"a window of {kernel} over {size}, padded by {pads}")
     return plain(divided(room + (stride - 1 if mode == 0 else 0), stride) + 1)
 
 
@@ -234,7 +224,7 @@ def interp(call: LayerCall) -> Results:
     if text:
         sizes = evaluate(text, call.shapes)
         if not 1 <= len(sizes) <= 2:
-            raise Wrong(f"{len(sizes)} sizes")
+            raise NoSizes(f"{len(sizes)} sizes")
         wide, high = sizes[0], sizes[1] if len(sizes) > 1 else own["h"]
     elif len(call.shapes) > 1:
         other = named_sizes(call.operand(1))
@@ -245,7 +235,7 @@ def interp(call: LayerCall) -> Results:
             wide = _scaled(w, call.params.real(2, 1.0))
             high = _scaled(h, call.params.real(1, 1.0))
     if len(shape) == 4:
-        raise Unknown("data of rank 4")
+        raise Unclear("data of rank 4")
     outer = {1: (shape[0], high), 2: (shape[0],), 3: (shape[0], high)}[len(shape)]
     return [checked((*outer, wide))]
 
@@ -255,10 +245,10 @@ def _scaled(size: Number, scale: float) -> Number:
     if isinstance(size, int):
         scaled = float(np.float32(size) * np.float32(scale))
         if not math.isfinite(scaled):
-            raise Wrong(f"a scale of {scale}")
+            raise NoSizes(f"a scale of {scale}")
         return int(scaled)
     if scale != int(scale):
-        raise Unknown(f"{size} times {scale}")
+        raise Unclear(f"{size} times {scale}")
     return plain(size * int(scale))
 
 

@@ -1,4 +1,7 @@
-"""The call of a layer's shape function: operands, parameters, and the exceptions for no answer.
+"""The call of a layer's shape function: operands and parameters.
+
+A function raises Unclear if the shape cannot be computed: an op that is not modelled, or sizes that
+are not decided. It raises NoSizes, with the reason, if the layer fails or computes nonsense.
 
 Shapes are in NumPy's order: (c, d, h, w), (c, h, w), (h, w) or (w,). A size is a number, or an
 expression of input sizes that the file does not give.
@@ -8,15 +11,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ....core.rules import NCNN_RANK
-from ....sizes import Answer, is_one
-from ....sizes.dim import Dim, Number, Symbol, of_atom, plain
-from ....sizes.functions import floordiv
-from .text import Layer, Params
+from .....core.rules import NCNN_RANK
+from .....sizes import Answer, is_one
+from .....sizes.dim import Dim, Number, Symbol, of_atom, plain
+from .....sizes.functions import floordiv
+from ....onnx_ops.sizes.facts import NoSizes, Unclear
+from ..text import Layer, Params
 
 Sizes: TypeAlias = tuple[Number, ...]
 #: The shape of each result of a layer; None if it is unknown.
@@ -28,14 +32,6 @@ MAX_SIZE = 2**31 - 1
 AXES: Mapping[int, str] = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}
 #: Stands for "not given" among sizes and offsets.
 ABSENT = -233
-
-
-class Unknown(Exception):  # noqa: N818 - an answer, not a fault
-    """The shape cannot be computed: an op that is not modelled, or sizes that are not decided."""
-
-
-class Wrong(Exception):  # noqa: N818 - an answer, not a fault
-    """The layer fails or computes nonsense; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +61,22 @@ class LayerCall:
         return self.operand(0)
 
     def operand(self, position: int) -> Sizes:
-        """An operand's shape; Wrong if the operand is missing."""
+        """An operand's shape; NoSizes if the operand is missing."""
         if position >= len(self.shapes):
-            raise Wrong(f"it has {len(self.shapes)} operands, too few")
+            raise NoSizes(f"it has {len(self.shapes)} operands, too few")
         return self.shapes[position]
 
     def of_rank(self, *ranks: int) -> Sizes:
-        """The first operand's shape; Unknown if its rank is not one of these."""
+        """The first operand's shape; Unclear if its rank is not one of these."""
         if len(self.first) not in ranks:
-            raise Unknown(f"data of rank {len(self.first)}")
+            raise Unclear(f"data of rank {len(self.first)}")
         return self.first
 
     def positive(self, number: int, default: int = 0) -> int:
         """A parameter that must be at least 1."""
         value = self.whole(number, default)
         if value < 1:
-            raise Wrong(f"parameter {number} is {value}")
+            raise NoSizes(f"parameter {number} is {value}")
         return value
 
     def axis(self, number: int, default: int = 0, rank: int | None = None) -> int:
@@ -101,26 +97,26 @@ def named_sizes(shape: Sizes) -> dict[str, Number]:
 
 
 def place(axis: int, rank: int) -> int:
-    """An axis counted from 0; Wrong if it is out of range."""
+    """An axis counted from 0; NoSizes if it is out of range."""
     position = axis + rank if axis < 0 else axis
     if not 0 <= position < rank:
-        raise Wrong(f"axis {axis} of data of rank {rank}")
+        raise NoSizes(f"axis {axis} of data of rank {rank}")
     return position
 
 
 def number(size: Number) -> int:
-    """A size as a number; Unknown for an expression."""
+    """A size as a number; Unclear for an expression."""
     value = plain(size)
     if isinstance(value, Dim):
-        raise Unknown(f"the size {value} is not known")
+        raise Unclear(f"the size {value} is not known")
     return value
 
 
 def is_unit(size: Number) -> bool:
-    """Whether a size is 1; Unknown if that is not decided."""
+    """Whether a size is 1; Unclear if that is not decided."""
     answer = is_one(size)
     if answer is Answer.UNKNOWN:
-        raise Unknown(f"whether {size} is 1 is not known")
+        raise Unclear(f"whether {size} is 1 is not known")
     return answer is Answer.YES
 
 
@@ -132,36 +128,31 @@ def equal(a: Number, b: Number) -> bool | None:
     return None
 
 
-def product(sizes: Sequence[Number]) -> Number:
-    """The number of elements."""
-    return plain(math.prod(sizes))
-
-
 def divided(size: Number, divisor: Number) -> Number:
     """A size, not below 0, divided and rounded down."""
     if isinstance(divisor, int) and divisor == 0:
-        raise Wrong("a division by 0")
+        raise NoSizes("a division by 0")
     if isinstance(size, int) and isinstance(divisor, int):
         return size // divisor
     return plain(floordiv(size, divisor))
 
 
 def quotient(size: Number, divisor: Number) -> Number:
-    """A quotient; Wrong if there certainly is a remainder."""
+    """A quotient; NoSizes if there certainly is a remainder."""
     rows = divided(size, divisor)
     if equal(plain(rows * divisor), size) is False:
-        raise Wrong(f"{size} elements do not fill rows of {divisor}")
+        raise NoSizes(f"{size} elements do not fill rows of {divisor}")
     return rows
 
 
 def checked(shape: Sizes) -> Sizes:
-    """The shape; Wrong if no blob can have it."""
+    """The shape; NoSizes if no blob can have it."""
     if not 1 <= len(shape) <= NCNN_RANK:
-        raise Wrong(f"a blob of {len(shape)} axes")
+        raise NoSizes(f"a blob of {len(shape)} axes")
     for size in shape:
         if isinstance(size, int) and not 1 <= size <= MAX_SIZE:
-            raise Wrong(f"a size of {size}")
+            raise NoSizes(f"a size of {size}")
     numbers = [size for size in shape if isinstance(size, int)]
     if math.prod(numbers) > MAX_SIZE:
-        raise Wrong(f"{math.prod(numbers)} elements are more than ncnn counts")
+        raise NoSizes(f"{math.prod(numbers)} elements are more than ncnn counts")
     return tuple(map(plain, shape))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....sizes import MAX_RANK
-from ...ir.graph import FileShape, Value
-from ..lowering import (
+from .....sizes import MAX_RANK
+from ....ir.graph import FileShape, Value
+from ...lowering import (
     ELEMENT_TYPES,
     EVERY,
     FAR,
@@ -19,8 +19,8 @@ from ..lowering import (
     table,
     whole,
 )
-from .node_writer import IrWriter
-from .tensors import element_type
+from ..tensors import element_type
+from .writer import IrWriter
 
 
 def _type_number(text: str) -> int:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ...ir.graph import Value
-from ..lowering import NoEquivalent, becomes, real, table, whole
-from .node_writer import IrWriter
+from ....ir.graph import Value
+from ...lowering import NoEquivalent, becomes, real, table, whole
+from .writer import IrWriter
 
 _AUTO = MappingProxyType(
     {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ....core.plan import Plan
-from ...ir.graph import Node
-from ...ir.site import Kind, Site
-from ..lowering import NodeWriter, NoEquivalent
-from .opsets import canonical
-from .sites import find_site
+from .....core.plan import Plan
+from ....ir.graph import Node
+from ....ir.site import Kind, Site
+from ...lowering import NodeWriter, NoEquivalent
+from ..opsets import canonical
+from ..sites import find_site
 
 
 class IrWriter(NodeWriter):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...ir.graph import Value
-from ..lowering import NodeWriter, NoEquivalent
-from .sites import weights
-from .sizes import LayerCall, Sizes, Unknown, Wrong
-from .text import Layer
+from ....ir.graph import Value
+from ....onnx_ops.sizes.facts import NoSizes, Unclear
+from ...lowering import NodeWriter, NoEquivalent
+from ..shapes.call import LayerCall, Sizes
+from ..sites import weights
+from ..text import Layer
 
 
 class LayerWriter(NodeWriter):
     """Writes the ONNX nodes that replace a layer; its parameters are numbered attributes."""
 
-    refusals = (*NodeWriter.refusals, Unknown, Wrong)
+    refusals = (*NodeWriter.refusals, Unclear, NoSizes)
 
     def whole(self, key: str | int, default: int | None = 0) -> int:
         """A whole-number parameter, 0 by default."""

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ...ir.graph import Value
-from ...ir.moves import at_rank
-from ..lowering import Function, NoEquivalent
-from .node_writer import LayerWriter
+from ....ir.graph import Value
+from ....ir.moves import at_rank
+from ...lowering import Function, NoEquivalent
+from .writer import LayerWriter
 
 
 def inner_product(w: LayerWriter) -> None:

@@ -6,21 +6,19 @@ tests/conformance/test_ncnn_format.py runs each of them in the real ncnn.
 
 from __future__ import annotations
 
-from ....core.rules import NCNN_RANK
-from ....engines.planning import engine_plan
-from ....errors import BroadcastError
-from ....sizes.dim import Dim, Number, dim_of_terms, plain
-from ....sizes.functions import minimum
-from ...ir.moves import at_rank, inserted, with_kept
-from .expression import evaluate
-from .sizes import (
+from .....core.rules import NCNN_RANK
+from .....engines.planning import engine_plan
+from .....errors import BroadcastError
+from .....sizes.dim import Dim, Number, dim_of_terms, plain
+from .....sizes.functions import minimum
+from ....ir.moves import at_rank, inserted, with_kept
+from ....onnx_ops.sizes.facts import NoSizes, Unclear, product
+from .call import (
     ABSENT,
     AXES,
     LayerCall,
     Results,
     Sizes,
-    Unknown,
-    Wrong,
     called,
     checked,
     divided,
@@ -29,9 +27,9 @@ from .sizes import (
     named_sizes,
     number,
     place,
-    product,
     quotient,
 )
+from .expression import evaluate
 
 
 def same(call: LayerCall) -> Results:
@@ -47,7 +45,7 @@ def mvn(call: LayerCall) -> Results:
 def softmax(call: LayerCall) -> Results:
     """Softmax: the data's shape. For an inner axis parameter 1 must say that axes count from 0."""
     if call.whole(0) and not call.whole(1):
-        raise Wrong("its axis is of an older form, which ncnn refuses; convert the model again")
+        raise NoSizes("its axis is of an older form, which ncnn refuses; convert the model again")
     return [call.first]
 
 
@@ -65,7 +63,7 @@ def declared(call: LayerCall) -> Results:
     """Input and MemoryData: the line's sizes; without outer sizes there are fewer axes."""
     w, h, d, c = (call.whole(key) for key in (0, 1, 11, 2))
     if min(w, h, d, c) < 0:
-        raise Wrong(f"sizes {w}, {h}, {d}, {c}")
+        raise NoSizes(f"sizes {w}, {h}, {d}, {c}")
     if d and call.layer.type == "MemoryData":
         return [checked((c, d, h, w))]
     if c:
@@ -74,7 +72,7 @@ def declared(call: LayerCall) -> Results:
         return [checked((h, w) if h else (w,))]
     if call.layer.type == "MemoryData":
         return [(1,)]
-    raise Unknown("the file does not give its sizes")
+    raise Unclear("the file does not give its sizes")
 
 
 # Element-wise.
@@ -87,7 +85,7 @@ def binary(call: LayerCall) -> Results:
     try:
         plan = engine_plan(*call.shapes[:2], engine="ncnn")
     except BroadcastError as error:
-        raise Wrong(error.detail) from None
+        raise NoSizes(error.detail) from None
     return [tuple(dim_of_terms(s.const, s.terms) if isinstance(s, Dim) else s for s in plan.shape)]
 
 
@@ -109,7 +107,7 @@ def reshape(call: LayerCall) -> Results:
     if call.params.has(12) or call.params.has(13):
         return [_with_batch(call, inner[::-1])]
     if not 1 <= len(inner) <= NCNN_RANK:
-        raise Unknown("a result of no axes")
+        raise Unclear("a result of no axes")
     own = named_sizes(call.first)
     names = ["w", "h", "d", "c"] if len(inner) == 4 else ["w", "h", "c"]
     target = [own[name] if size == 0 else size for name, size in zip(names, inner, strict=False)]
@@ -126,7 +124,7 @@ def _with_batch(call: LayerCall, target: list[Number]) -> Sizes:
     if after != _NO_BATCH:
         batch = batched.pop(place(after, len(batched)))
         if equal(batch, 1) is not True:
-            raise Unknown(f"a batch of {batch}")
+            raise Unclear(f"a batch of {batch}")
     return checked(tuple(batched))
 
 
@@ -134,12 +132,12 @@ def _filled(target: list[Number], shape: Sizes) -> Sizes:
     """The target with its −1 replaced by the remaining size of `shape`."""
     total = product(shape)
     if target.count(-1) > 1:
-        raise Wrong("two sizes are to be what is left")
+        raise NoSizes("two sizes are to be what is left")
     if -1 in target:
         rest = product([size for size in target if size != -1])
         target[target.index(-1)] = quotient(total, rest)
     if equal(product(target), total) is False:
-        raise Wrong(f"{_words(shape)} has not as many elements as {_words(tuple(target))}")
+        raise NoSizes(f"{_words(shape)} has not as many elements as {_words(tuple(target))}")
     return tuple(target)
 
 
@@ -155,7 +153,7 @@ def expand_dims(call: LayerCall) -> Results:
         return [call.first]
     places = {place(axis, total) for axis in axes}
     if len(places) < len(axes):
-        raise Wrong(f"axes {axes} are not distinct")
+        raise NoSizes(f"axes {axes} are not distinct")
     return [inserted(call.first, places)]
 
 
@@ -199,7 +197,7 @@ def permute(call: LayerCall) -> Results:
     """Permute: by the number of an order."""
     axes = order(len(call.first), call.whole(0))
     if axes is None:
-        raise Wrong(f"order {call.whole(0)} of data of rank {len(call.first)}")
+        raise NoSizes(f"order {call.whole(0)} of data of rank {len(call.first)}")
     return [tuple(call.first[axis] for axis in axes)]
 
 
@@ -217,12 +215,12 @@ def concat(call: LayerCall) -> Results:
     sizes = list(call.first)
     for other in call.shapes[1:]:
         if len(other) != len(sizes):
-            raise Wrong(f"{_words(call.first)} and {_words(other)} are joined")
+            raise NoSizes(f"{_words(call.first)} and {_words(other)} are joined")
         for k, (a, b) in enumerate(zip(sizes, other, strict=True)):
             if k == axis:
                 sizes[k] = plain(a + b)
             elif equal(a, b) is False:
-                raise Wrong(f"{_words(call.first)} and {_words(other)} are joined at axis {axis}")
+                raise NoSizes(f"{_words(call.first)} and {_words(other)} are joined at axis {axis}")
             elif isinstance(b, int):
                 sizes[k] = b
     return [checked(tuple(sizes))]
@@ -239,19 +237,19 @@ def cuts(call: LayerCall) -> list[Number]:
         if indices:
             last = k == count - 1
             if not last and k >= len(indices):
-                raise Wrong(f"{len(indices)} places to cut {count} parts")
+                raise NoSizes(f"{len(indices)} places to cut {count} parts")
             end = size if last else indices[k] + (size if indices[k] < 0 else 0)
             part = plain(end - done)
         else:
             if k >= len(slices):
-                raise Wrong(f"{len(slices)} sizes for {count} parts")
+                raise NoSizes(f"{len(slices)} sizes for {count} parts")
             part = slices[k]
             if part == ABSENT:
                 part = divided(plain(size - done), count - k)
         parts.append(part)
         done = plain(done + part)
     if isinstance(done, int) and isinstance(size, int) and done > size:
-        raise Wrong(f"parts of {done} in all are cut from {size}")
+        raise NoSizes(f"parts of {done} in all are cut from {size}")
     return parts
 
 
@@ -277,7 +275,7 @@ def spans(call: LayerCall) -> list[tuple[Number, Number]]:
     if starts and ends:
         axes = axes or list(range(len(shape)))
         if len(axes) > min(len(starts), len(ends)):
-            raise Wrong(f"{len(axes)} axes, {len(starts)} starts and {len(ends)} ends")
+            raise NoSizes(f"{len(axes)} axes, {len(starts)} starts and {len(ends)} ends")
         pairs: list[tuple[Number, Number]] = [(0, size) for size in shape]
         for axis, start, end in zip(axes, starts, ends, strict=False):
             here = 0 if len(shape) == 1 else place(number(axis), len(shape))
@@ -316,7 +314,7 @@ def _crop_like(call: LayerCall) -> Sizes:
     """To the size of the second operand; channels stay if the ranks differ."""
     first, like = call.first, call.operand(1)
     if call.whole(0) == ABSENT:
-        raise Unknown("its places are data")
+        raise Unclear("its places are data")
     own, other = named_sizes(first), named_sizes(like)
     kept = {"c"} if len(first) > 2 and len(like) != len(first) else set()
     names = AXES[len(first)]
@@ -326,11 +324,11 @@ def _crop_like(call: LayerCall) -> Sizes:
 def padding(call: LayerCall) -> Results:
     """Padding of rows and columns, and before and behind the channels or depth."""
     if len(call.shapes) > 1:
-        raise Unknown("its widths are data")
+        raise Unclear("its widths are data")
     top, bottom, left, right, front, behind = (call.whole(key) for key in (0, 1, 2, 3, 7, 8))
     around = [0, front + behind, top + bottom, left + right][-len(call.first) :]
     if min(top, bottom, left, right, front, behind) < 0:
-        raise Unknown("widths below 0")
+        raise Unclear("widths below 0")
     return [checked(tuple(plain(s + more) for s, more in zip(call.first, around, strict=True)))]
 
 
@@ -346,7 +344,7 @@ def tile(call: LayerCall) -> Results:
         axis, times = call.whole(0), call.whole(1, 1)
         repeats = tuple(times if k == axis or len(shape) == 1 else 1 for k in range(len(shape)))
     if len(repeats) > NCNN_RANK:
-        raise Wrong(f"{len(repeats)} axes are repeated")
+        raise NoSizes(f"{len(repeats)} axes are repeated")
     names = {1: "w", 2: "hw", 3: "dhw" if len(shape) == 4 else "chw", 4: "cdhw"}[len(repeats)]
     by_name = dict(zip(names, repeats, strict=True))
     own = named_sizes(shape)
@@ -363,7 +361,7 @@ def inner_product(call: LayerCall) -> Results:
     if len(call.first) == 2:
         fits = equal(call.first[1], weights // count)
         if fits is None:
-            raise Unknown(f"whether rows of {call.first[1]} fit the weights is not known")
+            raise Unclear(f"whether rows of {call.first[1]} fit the weights is not known")
         if fits:
             return [checked((call.first[0], count))]
     return [checked((count,))]
@@ -378,15 +376,15 @@ def gemm(call: LayerCall) -> Results:
             matrix: Sizes = tuple(call.whole(key) for key in sizes)
             return matrix
         if not operands:
-            raise Wrong("an operand is missing")
+            raise NoSizes("an operand is missing")
         shape = operands.pop(0)
         if len(shape) not in (2, 3):
-            raise Unknown("a result that depends on how blobs are packed")
+            raise Unclear("a result that depends on how blobs are packed")
         return (shape[-1], shape[0]) if call.whole(flipped) else (shape[0], shape[-1])
 
     a, b = part(4, 2, (7, 9)), part(5, 3, (9, 8))
     if equal(a[1], b[0]) is False:
-        raise Wrong(f"rows of {a[1]} times columns of {b[0]}")
+        raise NoSizes(f"rows of {a[1]} times columns of {b[0]}")
     m, n = (b[1], a[0]) if call.whole(14) else (a[0], b[1])
     return [checked((m, 1, n) if call.whole(11) else (m, n))]
 
@@ -397,7 +395,7 @@ def matmul(call: LayerCall) -> Results:
     transposed = bool(call.whole(0)) and len(b) > 1
     inner = b[-1] if transposed or len(b) == 1 else b[-2]
     if equal(a[-1], inner) is False:
-        raise Wrong(f"rows of {a[-1]} times columns of {inner}")
+        raise NoSizes(f"rows of {a[-1]} times columns of {inner}")
     rows = a[-2:-1]
     columns = () if len(b) == 1 else (b[-2:-1] if transposed else b[-1:])
     batch = _joined(a[:-2], b[:-2])
@@ -413,7 +411,7 @@ def _joined(a: Sizes, b: Sizes) -> Sizes:
         elif is_unit(x) or is_unit(y):
             sizes.append(y if is_unit(x) else x)
         else:
-            raise Wrong(f"batches of {x} and {y}")
+            raise NoSizes(f"batches of {x} and {y}")
     return tuple(sizes)
 
 
@@ -436,7 +434,7 @@ def grid_sample(call: LayerCall) -> Results:
     """GridSample: the data's channels, the grid's positions."""
     shape, grid = call.of_rank(3, 4), call.operand(1)
     if len(grid) != len(shape):
-        raise Unknown(f"a grid of rank {len(grid)}")
+        raise Unclear(f"a grid of rank {len(grid)}")
     return [(shape[0], *(grid[1:] if call.whole(3) else grid[:-1]))]
 
 
@@ -455,14 +453,14 @@ def embed(call: LayerCall) -> Results:
 def attention(call: LayerCall) -> Results:
     """MultiHeadAttention: the query's rows, the layer's width."""
     if call.whole(7) or len(call.layer.tops) > 1 or len(call.first) != 2:
-        raise Unknown("a cache")
+        raise Unclear("a cache")
     return [checked((call.first[0], call.whole(2) // call.positive(0)))]
 
 
 def sdpa(call: LayerCall) -> Results:
     """SDPA: heads and rows of the query, columns of the value."""
     if call.whole(7) or len(call.layer.tops) > 1 or len(call.first) != 3:
-        raise Unknown("a cache")
+        raise Unclear("a cache")
     return [(*call.first[:2], call.operand(2)[-1])]
 
 
@@ -486,7 +484,7 @@ def reduction(call: LayerCall) -> Results:
     else:
         places = {place(axis, len(shape)) for axis in call.params.wholes(3)}
     if call.params.wholes(3) and not call.whole(5):
-        raise Wrong("its axes are of an older form, which ncnn refuses; convert the model again")
+        raise NoSizes("its axes are of an older form, which ncnn refuses; convert the model again")
     if call.whole(4):
         return [tuple(1 if k in places else size for k, size in enumerate(shape))]
     return [tuple(size for k, size in enumerate(shape) if k not in places) or (1,)]

@@ -14,9 +14,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ....sizes.dim import Number, plain
-from ....sizes.functions import maximum, minimum
-from .sizes import Sizes, Unknown, Wrong, divided
+from .....sizes.dim import Number, plain
+from .....sizes.functions import maximum, minimum
+from ....onnx_ops.sizes.facts import NoSizes, Unclear
+from .call import Sizes, divided
 
 #: Longest expression: a text parameter has no more.
 MAX_TEXT = 255
@@ -34,7 +35,7 @@ def _divided(a: Number, b: Number) -> Number:
     if isinstance(a, int) and isinstance(b, int) and b:
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
     if (isinstance(a, int) and a < 0) or (isinstance(b, int) and b < 0):
-        raise Unknown("a division of numbers below 0")
+        raise Unclear("a division of numbers below 0")
     return divided(a, b)
 
 
@@ -104,11 +105,11 @@ def evaluate(text: str, shapes: Sequence[Sizes]) -> list[Number]:
     [8, 3, -1]
 
     Raises:
-        Unknown: it has an operation that is not evaluated here.
-        Wrong: it is not an expression.
+        Unclear: it has an operation that is not evaluated here.
+        NoSizes: it is not an expression.
     """
     if len(text) > MAX_TEXT:
-        raise Unknown("an expression too long")
+        raise Unclear("an expression too long")
     tokens = _tokens(text)
     sizes: list[Number] = []
     at = 0
@@ -118,7 +119,7 @@ def evaluate(text: str, shapes: Sequence[Sizes]) -> list[Number]:
         if at == len(tokens):
             return sizes
         if tokens[at] != ",":
-            raise Wrong(f"the expression {text!r} is malformed")
+            raise NoSizes(f"the expression {text!r} is malformed")
         at += 1
 
 
@@ -129,7 +130,7 @@ def _tokens(text: str) -> list[str]:
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
-            raise Unknown(f"the expression {text!r} is not worked out here")
+            raise Unclear(f"the expression {text!r} is not worked out here")
         tokens.append(token[0].strip())
         at = token.end()
     return tokens
@@ -139,13 +140,13 @@ def _cut_off(value: _Term) -> Number:
     if not isinstance(value, np.floating):
         return value
     if not abs(float(value)) < 2**31:
-        raise Wrong(f"an expression is {value}")
+        raise NoSizes(f"an expression is {value}")
     return int(value)
 
 
 def _value(tokens: list[str], at: int, shapes: Sequence[Sizes], depth: int) -> tuple[_Term, int]:
     if at >= len(tokens) or depth > 32:
-        raise Wrong("an expression ends too early")
+        raise NoSizes("an expression ends too early")
     token = tokens[at]
     if re.fullmatch(r"-?[0-9]+", token):
         return int(token), at + 1
@@ -155,14 +156,14 @@ def _value(tokens: list[str], at: int, shapes: Sequence[Sizes], depth: int) -> t
     if re.fullmatch(r"[0-9][wdhcn]", token):
         return _size(int(token[0]), token[1], shapes), at + 1
     if at + 1 >= len(tokens) or tokens[at + 1] != "(":
-        raise Wrong(f"{token!r} in an expression")
+        raise NoSizes(f"{token!r} in an expression")
     arguments: list[_Term] = []
     at += 1
     while tokens[at] != ")":
         value, at = _value(tokens, at + 1, shapes, depth + 1)
         arguments.append(value)
         if at >= len(tokens) or tokens[at] not in (",", ")"):
-            raise Wrong("an expression ends too early")
+            raise NoSizes("an expression ends too early")
     return _applied(token, arguments), at + 1
 
 
@@ -175,7 +176,7 @@ def _applied(name: str, terms: Sequence[_Term]) -> _Term:
         if name in _BINARY and len(whole) == 2:
             return _BINARY[name](*whole)
     if any(not isinstance(term, int | np.floating) for term in terms):
-        raise Unknown(f"{name} in an expression")
+        raise Unclear(f"{name} in an expression")
     integers = [term for term in whole if isinstance(term, int)]
     reals = [np.float32(term) for term in terms if isinstance(term, int | np.floating)]
     with np.errstate(all="ignore"):
@@ -183,19 +184,19 @@ def _applied(name: str, terms: Sequence[_Term]) -> _Term:
             return _UNARY[name](*(integers or reals))  # type: ignore[no-any-return]
         if name in _BITS and len(integers) == 2 and 0 <= integers[1] < 2**31:
             if "shift" in name and integers[1] > 31:
-                raise Wrong(f"a shift by {integers[1]}")
+                raise NoSizes(f"a shift by {integers[1]}")
             return _BITS[name](*integers)
         if name in _WHOLE and len(terms) == 1:
             return _cut_off(_WHOLE[name](*reals))
         for table, count in ((_REAL_UNARY, 1), (_REAL_BINARY, 2)):
             if name in table and len(terms) == count:
                 return np.float32(table[name](*reals))
-    raise Unknown(f"{name} in an expression")
+    raise Unclear(f"{name} in an expression")
 
 
 def _size(position: int, name: str, shapes: Sequence[Sizes]) -> Number:
     if position >= len(shapes):
-        raise Wrong(f"operand {position} in an expression, of {len(shapes)}")
+        raise NoSizes(f"operand {position} in an expression, of {len(shapes)}")
     shape = shapes[position]
     names = _NAMES[len(shape)]  # and n, of which there is one
     return shape[names.index(name)] if name in names else 1
