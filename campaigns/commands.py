@@ -207,6 +207,19 @@ def _seeded(command: Command) -> Command:
 
 
 @click.command()
+@cases(200, "Networks with a fault, and as many without.")
+@first
+@seed
+@seconds
+@as_json
+def bisect(**options: Any) -> int:
+    """Bisect networks with one broadcast read another way, and untouched ones."""
+    from .models.bisections import run
+
+    return run(SimpleNamespace(**options))
+
+
+@click.command()
 @_seeded
 def native(**options: Any) -> int:
     """Compare the native engine with the reference backend on random calls."""
@@ -259,6 +272,7 @@ COMMANDS = (
     models,
     port,
     litert_graphs,
+    bisect,
     exhaustion,
     inference,
     coverage,

@@ -145,6 +145,7 @@ def test_the_command_shows_the_culprit_and_its_inputs_are_given(tmp_path: Path) 
     words = ["bisect", str(model), str(other), "--input", f"x={tmp_path / 'x.npy'}", "--json"]
     page = tmp_path / "report.html"
     words += ["--report", str(page), "--report", str(tmp_path / "report.md")]
+    words += ["--repro", str(tmp_path / "repro")]
     done = subprocess.run(
         [sys.executable, "-m", "zerostride", *words], capture_output=True, text=True, check=False
     )
@@ -152,6 +153,9 @@ def test_the_command_shows_the_culprit_and_its_inputs_are_given(tmp_path: Path) 
     report = json.loads(done.stdout)
     assert [culprit["node"] for culprit in report["bisection"]["culprits"]] == [node]
     assert node in page.read_text()
+    assert 'class="culprit"' in page.read_text()
+    files = {file.name for file in (tmp_path / "repro").iterdir()}
+    assert files == {"repro.npz", "repro.onnx", "repro.py"}
     assert node in (tmp_path / "report.md").read_text()
 
 

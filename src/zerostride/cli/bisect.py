@@ -7,48 +7,39 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..report import text
-from . import inputs, options, reporting
-from .progress import bar
-from .verify import pythons_of
+from . import engine_runs, options
 
 if TYPE_CHECKING:
+    from ..models.findings import Report
     from ..models.options import ModelOptions
 
 
 @click.command(short_help="Find the first node at which two runs of a model differ, and why.")
 @click.argument("model", type=click.Path())
 @click.argument("other", type=click.Path(), required=False)
-@inputs.options
 @click.option("--engine", type=options.engine_name, help="What runs MODEL.")
 @click.option("--other-engine", type=options.engine_name, help="What runs OTHER.")
-@click.option("--seed", type=click.IntRange(0), default=0, help="Of inputs that are not given.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(0, min_open=True),
-    help="Seconds for one answer of an engine; 300 if not given.",
+@engine_runs.options(
+    "Of inputs that are not given.", "Seconds for one answer of an engine; 300 if not given."
 )
 @options.of_model("via", "batch_axis", "facts")
 @click.option(
-    "--python",
-    "pythons",
-    multiple=True,
-    metavar="ENGINE=PATH",
-    help="The interpreter for an engine that needs an environment of its own.",
+    "--repro",
+    type=click.Path(file_okay=False),
+    metavar="FOLDER",
+    help="Write the first culprit alone: repro.py, repro.npz and repro.onnx.",
 )
-@reporting.reports
 @click.option("--all", "every", is_flag=True, help="Show every tensor, not the culprits alone.")
 @options.as_json
 def bisect(
     model: str,
     other: str | None,
-    feeds: dict[str, Any],
     engine: str | None,
     other_engine: str | None,
-    seed: int,
-    timeout: float | None,
+    asked: dict[str, Any],
     given: ModelOptions,
-    pythons: tuple[str, ...],
     reports: tuple[str, ...],
+    repro: str | None,
     every: bool,
     as_json: bool,
 ) -> int:
@@ -62,26 +53,14 @@ def bisect(
     """
     from ..runtimes.bisect.run import bisect as run
 
-    with bar(model) as told:
-        report = run(
-            model,
-            other,
-            inputs=feeds,
-            engine=engine,
-            other_engine=other_engine,
-            seed=seed,
-            timeout=timeout,
-            via=given.via,
-            batch_axis=given.batch_axis,
-            facts=given.facts,
-            sizes=given.sizes,
-            input_shapes=given.input_shapes,
-            pythons=pythons_of(pythons),
-            progress=told,
-        )
-    reporting.save(reports, report)
-    if as_json:
-        options.put_json(report.as_dict())
-    else:
+    def find(model: str, **keywords: Any) -> Report:
+        engines: dict[str, Any] = {"engine": engine, "other_engine": other_engine, "via": given.via}
+        report = run(model, other, **engines, **asked, **keywords)
+        if repro is not None and report.culprit is not None and report.culprit.repro is not None:
+            report.culprit.repro.save(repro)
+        return report
+
+    def show(report: Report) -> None:
         click.echo(text(report, full=every))
-    return 0 if report.ok else options.FOUND
+
+    return engine_runs.carry_out(find, model, given, reports, None if as_json else show)

@@ -43,8 +43,8 @@ def _row(stage: Stage) -> tuple[str, ...]:
     )
 
 
-def culprit_lines(culprit: Culprit) -> list[str]:
-    """A culprit with its operands, its cause and its fix."""
+def culprit_lines(culprit: Culprit, *, drawn: bool = True) -> list[str]:
+    """A culprit with its operands, its cause, the two plans as text if `drawn`, and its fix."""
     judged = culprit.judged
     mark = DIFFERENCES[judged.difference]
     lines = [f"{mark}  {shown(culprit.op, 60)} {shown(culprit.node, LONGEST_NAME)}"]
@@ -58,9 +58,8 @@ def culprit_lines(culprit: Culprit) -> list[str]:
         nodes = ", ".join(shown(node, 60) for node in culprit.nodes)
         lines.append(f"  in one of these nodes, which share no tensor: {nodes}")
     lines.append(f"  cause: {shown(culprit.cause) or 'not known'}")
-    for where, plan in zip(
-        ("in the model", "on the other side"), culprit.plans or (), strict=False
-    ):
+    plans = culprit.plans if drawn and culprit.plans is not None else ()
+    for where, plan in zip(("in the model", "on the other side"), plans, strict=False):
         lines.append(f"  {where}:")
         lines += [f"    {line}" for line in explain(plan, culprit.names).splitlines()]
     if culprit.fix:

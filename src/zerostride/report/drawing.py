@@ -26,7 +26,7 @@ _MOST_AXES = 32
 def drawings(sheet: Sheet) -> str:
     """The plans of a finding as tables side by side."""
     pictures = "".join(
-        _plan(title, drawing.plan, drawing.names)
+        figure(title, drawing.plan, drawing.names)
         if isinstance(drawing.plan, Plan)
         else f'<figure class="no"><figcaption>{esc(title)}</figcaption>'
         f"<pre>{esc(chr(10).join(refusal(drawing.plan, sheet.finding)), lines=True)}</pre></figure>"
@@ -36,7 +36,8 @@ def drawings(sheet: Sheet) -> str:
     return f'<div class="plans">{pictures}</div>' if pictures else ""
 
 
-def _plan(title: str, plan: Plan, names: Sequence[str]) -> str:
+def figure(title: str, plan: Plan, names: Sequence[str]) -> str:
+    """One plan as a table with a title."""
     head = f"<figure><figcaption>{esc(title)} <small>{esc(plan.rule.label)}</small></figcaption>"
     if plan.rank > _MOST_AXES:
         return f"{head}<pre>{esc(explain(plan, names), lines=True)}</pre></figure>"

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..models.bisect.result import Culprit
 from ..models.findings import Change, Report
 from .bisection import culprit_lines, stage_rows
+from .bisection_plot import error_plot
+from .drawing import figure
 from .markup import esc
 from .plain import CHECK_CELLS, check_row, checked, computed_words, stale_lines
 from .words import LONGEST_NAME, OUTCOMES, shown
@@ -46,18 +49,28 @@ def _side(name: str, lines: tuple[str, ...]) -> str:
 
 
 def bisection(report: Report) -> str:
-    """The culprits, and every tensor in a table."""
+    """The error along the depth of the model, the culprits, and every tensor in a table."""
     if report.bisection is None:
         return ""
-    culprits = (
-        f"<pre>{esc(chr(10).join(culprit_lines(culprit)))}</pre>"
-        for culprit in report.bisection.culprits
-    )
     titles, *rows = stage_rows(report.bisection)
+    if not rows:
+        return '<p class="none">Nothing was computed.</p>'
     head = "".join(f"<th>{esc(title)}" for title in titles)
     lines = ("<tr>" + "".join(f"<td>{esc(cell)}" for cell in row) for row in rows)
-    table = f"<table><thead><tr>{head}<tbody>{''.join(lines)}</table>"
-    return "".join(culprits) + (table if rows else '<p class="none">Nothing was computed.</p>')
+    return (
+        error_plot(report.bisection)
+        + "".join(map(_culprit, report.bisection.culprits))
+        + f'<div class="x"><table class="t"><thead><tr>{head}<tbody>{"".join(lines)}</table></div>'
+    )
+
+
+def _culprit(culprit: Culprit) -> str:
+    text = "\n".join(culprit_lines(culprit, drawn=False))
+    titles = ("In the model", "On the other side")
+    pairs = zip(titles, culprit.plans or (), strict=False)
+    figures = "".join(figure(title, plan, culprit.names) for title, plan in pairs)
+    plans = f'<div class="plans">{figures}</div>' if figures else ""
+    return f"<pre>{esc(text, lines=True)}</pre>{plans}"
 
 
 def checks(report: Report) -> str:

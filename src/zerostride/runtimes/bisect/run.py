@@ -90,7 +90,10 @@ def bisect(
     options = ModelOptions(via, batch_axis, facts, sizes, input_shapes)
     graph, arrays = fed(options, file, inputs or {}, seed)
     graph = resolved(graph, ALWAYS)[0]
-    other_graph = graph if other is None else _with_names_of(graph, read_model(theirs))
+    other_graph = graph
+    if other is not None:
+        other_graph = _with_names_of(graph, read_model(theirs))
+        graph = _with_names_of(other_graph, graph)
     seconds = timeout or MODEL_SECONDS
     with tempfile.TemporaryDirectory(prefix="zerostride-") as folder:
         # 2. Every tensor of both sides.
@@ -140,8 +143,8 @@ def bisect(
 
 
 def _with_names_of(graph: Graph, other: Graph) -> Graph:
-    """The other graph, its tensors renamed to those names in the file that the model has."""
-    own = {value.name for value in graph.values()}
+    """The other graph, its tensors renamed to those names in its file that the first graph has."""
+    own = {name for value in graph.values() for name in (value.name, *value.aliases)}
 
     def change(value: Value, _: int) -> Value:
         name = next((name for name in value.aliases if name in own), value.name)

@@ -1,0 +1,180 @@
+"""``python -m campaigns bisect``: networks with one broadcast read another way, and untouched ones.
+
+Each case is a network of ONNX, a pair of engines, and the files that real converters make for them.
+In one form of the network a constant lies along other axes. Bisection of the network and that form
+must find the node and name the axes; bisection of the network with itself must find nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from time import monotonic
+from types import SimpleNamespace
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import zerostride as zs
+from zerostride.errors import ZerostrideError
+from zerostride.runtimes.process import engines_kept
+
+from ..real_models.convert import convert
+from .bisect_graphs import CUBE, chain, misread, saved
+
+#: An engine to the converter that makes its files; "": it runs the ONNX file.
+CONVERTERS = {"onnxruntime": "", "openvino": "openvino", "mnn": "mnnconvert", "ncnn": "pnnx"}
+#: The engine of the model and that of the other side. ncnn's files have no batch axis, so they are
+#: the other side.
+PAIRS = (
+    *(("onnxruntime", "openvino"), ("onnxruntime", "ncnn"), ("onnxruntime", "mnn")),
+    *(("openvino", "ncnn"), ("openvino", "mnn"), ("mnn", "ncnn")),
+)
+#: A fault counts if an output differs by this part of the largest number.
+_VISIBLE = 1e-2
+
+
+@dataclass
+class Counts:
+    """The results of one pair.
+
+    Attributes:
+        cases: networks with a fault, and as many without.
+        culprits: faults whose node was found.
+        causes: faults whose axes were named.
+        false: untouched networks with a culprit, though the engine's outputs are right.
+        wrong: untouched networks with a culprit and with wrong outputs: real faults.
+        left: networks that a converter or an engine refused.
+        failures: what went wrong, in words.
+    """
+
+    cases: int = 0
+    culprits: int = 0
+    causes: int = 0
+    false: int = 0
+    wrong: int = 0
+    left: int = 0
+    failures: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A network, its faulty form, and the node and the constant of the fault."""
+
+    seed: int
+    files: tuple[Path, Path]
+    node: str
+    constant: str
+    feed: np.ndarray
+
+
+def _draw(seed: int, folder: Path) -> _Case:
+    """The first network from a seed on whose fault changes an output."""
+    import onnxruntime
+
+    feed = np.random.default_rng(seed).uniform(-1, 1, CUBE).astype(np.float32)
+    turn = seed * 1000
+    while True:
+        model = chain(turn, shape=CUBE)
+        fault = misread(model, turn)
+        if fault is not None:
+            files = saved(model, folder / "model.onnx"), saved(fault[0], folder / "faulty.onnx")
+            right, wrong = (
+                onnxruntime.InferenceSession(str(file)).run(None, {"x": feed})[0] for file in files
+            )
+            if np.abs(right - wrong).max() > _VISIBLE * np.abs(right).max():
+                return _Case(turn, files, fault[1], fault[2], feed)
+        turn += 1
+
+
+def _file(case: _Case, faulty: bool, engine: str, folder: Path) -> Path | str:
+    model = case.files[faulty]
+    if not CONVERTERS[engine]:
+        return model
+    shape = f"x={','.join(map(str, CUBE))}"
+    return convert(model, CONVERTERS[engine], (shape,), folder / CONVERTERS[engine])
+
+
+def judge(case: _Case, pair: tuple[str, str], folder: Path, counts: Counts) -> None:
+    """Bisects a case's two forms and counts."""
+    model, other, same = (
+        _file(case, faulty, engine, folder)
+        for faulty, engine in zip((False, True, False), (*pair, pair[1]), strict=True)
+    )
+    where = f"{pair[0]} and {pair[1]}, network {case.seed}"
+    if isinstance(model, str) or isinstance(other, str) or isinstance(same, str):
+        counts.left += 1
+        return
+    counts.cases += 1
+    engines = {"engine": pair[0], "other_engine": pair[1]}
+    report = zs.bisect(model, other, inputs={"x": case.feed}, **engines)
+    names = {case.node, case.node.replace("n", "t")}
+    hits = [c for c in report.bisection.culprits if names & {*c.nodes, c.tensor}]
+    counts.culprits += bool(hits)
+    named = any(case.constant in c.cause and "goes to" in c.cause for c in hits)
+    counts.causes += named
+    if not named:
+        told = [(c.nodes, c.tensor, c.cause) for c in report.bisection.culprits]
+        counts.failures.append(f"{where}: {case.node} reads {case.constant} otherwise; told {told}")
+    report = zs.bisect(model, same, inputs={"x": case.feed}, **engines)
+    if report.bisection.culprits:
+        whole = zs.verify(case.files[0], pair[1], against=same, inputs={"x": case.feed})
+        counts.false += whole.ok
+        counts.wrong += not whole.ok
+        told = [(c.nodes, c.judged.detail, c.cause) for c in report.bisection.culprits]
+        counts.failures.append(f"{where}: untouched, outputs right: {whole.ok}; told {told}")
+
+
+def _cases(options: SimpleNamespace) -> Iterator[int]:
+    start = monotonic()
+    numbers = range(options.first, options.first + options.cases)
+    for number in track(numbers, "networks", console=Console(stderr=True)):
+        if monotonic() - start > options.seconds:
+            return
+        yield number
+
+
+def run(options: SimpleNamespace) -> int:
+    """Runs the campaign; returns the exit status."""
+    table = {pair: Counts() for pair in PAIRS}
+    with engines_kept():
+        for number in _cases(options):
+            pair = PAIRS[number % len(PAIRS)]
+            with tempfile.TemporaryDirectory(prefix="zerostride-") as folder:
+                place = Path(folder)
+                try:
+                    judge(_draw(options.seed * 100_000 + number, place), pair, place, table[pair])
+                except ZerostrideError as error:
+                    table[pair].left += 1
+                    table[pair].failures.append(f"network {number}: {error}")
+    if options.as_json:
+        print(json.dumps({f"{a} {b}": asdict(counts) for (a, b), counts in table.items()}))
+    else:
+        _print(table)
+    total = list(table.values())
+    if not sum(counts.cases for counts in total):
+        return 2
+    return int(any(c.culprits < c.cases or c.causes < c.cases or c.false for c in total))
+
+
+def _print(table: dict[tuple[str, str], Counts]) -> None:
+    console = Console()
+    rows = Table(box=box.SIMPLE_HEAD)
+    numbers = ("cases", "culprits", "causes", "false", "wrong", "left")
+    for title in ("model on", "other on", *numbers):
+        rows.add_column(title, justify="right" if title in numbers else "left")
+    for pair, counts in table.items():
+        rows.add_row(*pair, *(str(getattr(counts, name)) for name in numbers))
+    console.print(rows)
+    for counts in table.values():
+        for words in counts.failures:
+            console.print(words, markup=False, soft_wrap=True)
+
+
+__all__ = ["run"]
