@@ -23,6 +23,7 @@ from rich.table import Table
 
 import zerostride as zs
 from zerostride.errors import ZerostrideError
+from zerostride.models.bisect.result import Culprit
 from zerostride.runtimes.process import engines_kept
 
 from ..real_models.convert import convert
@@ -112,23 +113,34 @@ def judge(case: _Case, pair: tuple[str, str], folder: Path, counts: Counts) -> N
         counts.left += 1
         return
     counts.cases += 1
-    engines = {"engine": pair[0], "other_engine": pair[1]}
-    report = zs.bisect(model, other, inputs={"x": case.feed}, **engines)
+    culprits = _culprits(case, model, other, pair)
     names = {case.node, case.node.replace("n", "t")}
-    hits = [c for c in report.bisection.culprits if names & {*c.nodes, c.tensor}]
+    hits = [culprit for culprit in culprits if names & {*culprit.nodes, culprit.tensor}]
     counts.culprits += bool(hits)
     named = any(case.constant in c.cause and "goes to" in c.cause for c in hits)
     counts.causes += named
     if not named:
-        told = [(c.nodes, c.tensor, c.cause) for c in report.bisection.culprits]
-        counts.failures.append(f"{where}: {case.node} reads {case.constant} otherwise; told {told}")
-    report = zs.bisect(model, same, inputs={"x": case.feed}, **engines)
-    if report.bisection.culprits:
+        words = f"{case.node} reads {case.constant} otherwise"
+        counts.failures.append(f"{where}: {words}; culprits: {_described(culprits)}")
+    culprits = _culprits(case, model, same, pair)
+    if culprits:
         whole = zs.verify(case.files[0], pair[1], against=same, inputs={"x": case.feed})
         counts.false += whole.ok
         counts.wrong += not whole.ok
-        told = [(c.nodes, c.judged.detail, c.cause) for c in report.bisection.culprits]
-        counts.failures.append(f"{where}: untouched, outputs right: {whole.ok}; told {told}")
+        words = f"untouched, outputs {'right' if whole.ok else 'wrong'}"
+        counts.failures.append(f"{where}: {words}; culprits: {_described(culprits)}")
+
+
+def _culprits(case: _Case, model: Path, other: Path, pair: tuple[str, str]) -> tuple[Culprit, ...]:
+    inputs = {"x": case.feed}
+    report = zs.bisect(model, other, inputs=inputs, engine=pair[0], other_engine=pair[1])
+    return () if report.bisection is None else report.bisection.culprits
+
+
+def _described(culprits: tuple[Culprit, ...]) -> str:
+    return "; ".join(
+        f"{'+'.join(c.nodes)} {c.tensor} ({c.judged.detail}) {c.cause}" for c in culprits
+    )
 
 
 def _cases(options: SimpleNamespace) -> Iterator[int]:

@@ -14,6 +14,10 @@ from campaigns.models.bisect_graphs import CUBE, chain, faulty, misread, renamed
 
 import zerostride as zs
 from zerostride.models.bisect.judging import Difference, judged
+from zerostride.models.bisect.search import search
+from zerostride.models.bisect.walk import Other
+from zerostride.models.execute import execute
+from zerostride.models.formats import read_model
 from zerostride.runtimes.process import engines_kept
 
 ort = pytest.importorskip("onnxruntime", reason="runs both files")
@@ -104,6 +108,53 @@ def test_a_constant_along_other_axes_is_named_drawn_and_repeated(tmp_path: Path,
 
 def _dims(model: onnx.ModelProto, name: str) -> tuple[int, ...]:
     return next(tuple(t.dims) for t in model.graph.initializer if t.name == name)
+
+
+def test_the_node_that_an_engine_does_not_compute_is_the_only_culprit(tmp_path: Path) -> None:
+    file = saved(chain(3), tmp_path / "a.onnx")
+    graph = read_model(file)
+    arrays = execute(graph, {"x": X}, outputs=[v.name for n in graph.nodes for v in n.outputs])
+    names = list(arrays)
+    failures = dict.fromkeys(names[5:], "the engine's process ended: SIGSEGV")
+    side = Other(tuple(names[:5]), {name: arrays[name] for name in names[:5]}.get, failures)
+    _, faults, _ = search(graph, {"x": X}, side, arrays.get, 1e-4)
+    assert [fault.other for fault in faults] == [names[5]]
+    assert faults[0].judged.difference is Difference.MISSING
+    assert "SIGSEGV" in faults[0].judged.detail
+
+
+def test_an_engine_that_refuses_a_node_answers_for_the_nodes_before(tmp_path: Path) -> None:
+    model = chain(2)
+    model.graph.node[6].op_type, model.graph.node[6].domain = "NoSuchOp", "com.example"
+    model.opset_import.append(onnx.helper.make_opsetid("com.example", 1))
+    file = saved(model, tmp_path / "a.onnx")
+    right = saved(chain(2), tmp_path / "b.onnx")
+    report = zs.bisect(right, file, inputs={"x": X})
+    assert [culprit.node for culprit in report.bisection.culprits] == ["n6"]
+    assert "onnxruntime refused" in report.culprit.judged.detail
+    assert report.bisection.compared >= 6
+
+
+@pytest.mark.parametrize(
+    ("dtype", "error", "kind"),
+    [("float16", 2e-3, "none"), ("float16", 0.1, "numbers"), ("float32", 2e-3, "numbers")],
+)
+def test_the_tolerance_follows_the_element_type(
+    tmp_path: Path, dtype: str, error: float, kind: str
+) -> None:
+    element = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    ends = [onnx.helper.make_tensor_value_info(name, element, [4]) for name in "xy"]
+    node = onnx.helper.make_node("Neg", ["x"], ["y"], "n0")
+    graph = onnx.helper.make_graph([node], "g", ends[:1], ends[1:])
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    model = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    x = np.arange(1, 5).astype(dtype)
+    held = {"y": (-x * (1 + error)).astype(dtype)}
+    stages, _, _ = search(
+        read_model(saved(model, tmp_path / "a.onnx")), {"x": x}, Other(("y",), held.get),
+        held.get, 1e-4,
+    )  # fmt: skip
+    assert str(stages[0].judged.difference) == kind
 
 
 def test_two_faults_are_two_culprits(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
-from ..ir.graph import Array
+from ..ir.graph import Array, Node
 
 
 class Difference(StrEnum):
@@ -48,6 +49,28 @@ class Judged:
 
 #: Ends of ranges at which an engine may stop: of int8, uint8, int16, float16, int32 and int64.
 _ENDS = (127.0, -128.0, 255.0, 32767.0, -32768.0, 65504.0, -65504.0, 2.0**31, -(2.0**31), 2.0**63)
+
+
+#: The least tolerance of types of few bits, relative: 16 units in the last place, because a sum of
+#: many numbers is rounded often.
+_FEW_BITS: Mapping[str, float] = {"float16": 2.0**-7, "bfloat16": 2.0**-4}
+
+
+def tolerance_of(dtype: object) -> float:
+    """The least tolerance of an element type; 0 for those that are not rounded coarsely."""
+    return _FEW_BITS.get(str(dtype), 0.0)
+
+
+def one_step(node: Node, expected: Array) -> Array | float:
+    """The tolerance of one step of a quantised result, for each number; 0 for other results.
+
+    Engines round halves up, down or to even.
+    """
+    quantised = "quant" in node.op.lower() or node.op.startswith("QLinear")
+    quantised = quantised or any(value.quantised is not None for value in node.outputs)
+    if expected.dtype.kind not in "iu" or not quantised:
+        return 0.0
+    return 1.0 / np.maximum(np.abs(expected.astype(np.float64)), 1.0)
 
 
 def relative(expected: Array, actual: Array) -> Array:

@@ -16,9 +16,9 @@ import numpy as np
 from ...errors import ModelError
 from ..execute.program import readable
 from ..ir.graph import Array, Graph, Value
-from .judging import Difference, Judged, judged, relative
+from .judging import Difference, Judged, judged, one_step, relative, tolerance_of
 from .layouts import Layout, layouts
-from .part import Part, Parts, last_uses
+from .part import Part, Parts, last_uses, read_by
 from .result import Fetch, How, Stage
 
 #: Operands are moved by this part of the tolerance to see how far rounding alone moves a result.
@@ -111,6 +111,8 @@ class Walk:
         taken = set(self.placed.values())
         self.same_names = own & set(other.names)
         self.free = [n for n in other.names if n not in own and n not in taken]
+        # Tensors that the other side failed to compute, and those that need them.
+        self.lost: set[int] = set()
         self._sizes: dict[int, list[str]] | None = None
 
     def run(self) -> list[Stage]:
@@ -219,7 +221,9 @@ class Walk:
             detail = self.other.failures.get(match.name, "it is not in the other's results")
             failed = Judged(Difference.MISSING, float("inf"), detail=detail)
             if match.name in self.other.failures:
-                self._blame(part, match, failed, expected, None)
+                if not any(id(v) in self.lost for node in part.nodes for v in read_by(node)):
+                    self._blame(part, match, failed, expected, None)
+                self.lost.add(id(part.result))
                 return failed, match
             return None, match
         if expected is None:
@@ -230,9 +234,11 @@ class Walk:
             self._blame(part, match, failed, expected, match.array)
             return failed, match
         actual = match.layout.read(match.array)
-        verdict = judged(expected, actual, self.most)
+        most = max(self.most, tolerance_of(expected.dtype), tolerance_of(part.result.dtype))
+        verdict = judged(expected, actual, most)
         if not verdict.agrees:
-            verdict = judged(expected, actual, self.most, self._excused(part, expected))
+            excused = self._excused(part, expected) + one_step(part.nodes[-1], expected)
+            verdict = judged(expected, actual, most, excused)
         if not verdict.agrees and self._no_fault(part.result, expected, match):
             return None, None
         if not verdict.agrees:

@@ -8,18 +8,33 @@ import numpy as np
 
 from ...errors import ZerostrideError
 from ..flow.advice import advice
+from ..formats import lowered
 from ..ir.graph import Array, Graph, Value
 from ..onnx_ops.kernels.call import room
+from .input_ranges import input_range
 from .inputs import shown
 
 
-def random_array(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
+def random_array(
+    rng: np.random.Generator,
+    shape: tuple[int, ...],
+    dtype: str,
+    meant: tuple[float, float] | None = None,
+) -> Array:
     """Typical model inputs: floats of 0 to 1 (images, masks), integers of 0 to 3, truth values.
 
     Models multiply masks by the largest float. A mask below 0 would overflow, and engines differ
     then.
+
+    Args:
+        rng: the generator.
+        shape, dtype: of the input.
+        meant: the range of the numbers, if the model tells it.
     """
     kind = np.dtype(dtype)
+    if meant is not None and kind.kind in "iuf":
+        numbers = rng.uniform(*meant, shape)
+        return (numbers if kind.kind == "f" else np.rint(numbers)).astype(kind)
     if kind.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
     if kind.kind in "iu":
@@ -38,20 +53,24 @@ def random_inputs(
 
     Args:
         graph: the model.
-        seed: equal seeds give equal arrays, whatever inputs are given.
+        seed: equal seeds give equal arrays, whatever inputs are given. Their numbers are in the
+            range that the model's first ops suggest.
         given: names of inputs that the caller has.
 
     Raises:
         ZerostrideError: a size is not known.
     """
+    uses = lowered(graph).uses()
     return {
-        value.name: _one(graph, position, value, seed)
+        value.name: _one(graph, position, value, seed, input_range(value, uses))
         for position, value in enumerate(graph.inputs)
         if value.name not in given
     }
 
 
-def _one(graph: Graph, position: int, value: Value, seed: int) -> Array:
+def _one(
+    graph: Graph, position: int, value: Value, seed: int, meant: tuple[float, float] | None
+) -> Array:
     where = f"{graph.path}: input {value.name!r}, {shown(value)}"
     # A file without element types (a single layer of a document) means floats.
     dtype = value.dtype or "float32"
@@ -67,6 +86,6 @@ def _one(graph: Graph, position: int, value: Value, seed: int) -> Array:
     except (ValueError, TypeError) as error:  # TypeError: NumPy has no such type
         raise ZerostrideError(f"{where}: {error}") from None
     try:
-        return random_array(np.random.default_rng([seed, position]), tuple(shape), dtype)
+        return random_array(np.random.default_rng([seed, position]), tuple(shape), dtype, meant)
     except MemoryError as error:
         raise ZerostrideError(f"{where}: {error}") from None

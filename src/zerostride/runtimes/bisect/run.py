@@ -33,6 +33,7 @@ from ..verify.compare import COMPOUND_ULPS
 from ..verify.halves import stores_halves, with_halves
 from ..verify.whole_model import samples
 from .collect import Progress, Spilled, collect, computed
+from .refused_file import refused_file
 from .repro import repro
 
 #: The engine of a format that no engine defines.
@@ -113,6 +114,10 @@ def bisect(
         outputs = tuple(value.name for value in other_graph.outputs)
         side = Other(hers.names, hers.fetch, hers.failures, outputs)
         most = _tolerance(other_engine)
+        if values and not hers.names:
+            refused = refused_file(theirs, other_graph, other_engine, hers.failures)
+            bisection = Bisection((), (refused,), graph.notes)
+            return _report(model, other_engine, release, bisection)
         stages, faults, notes = search(graph, arrays, side, ours.fetch, most, variants)
         own = Other(ours.names, ours.fetch, ours.failures)
         _, own_faults, _ = search(graph, arrays, own, ours.fetch, _tolerance(engine))
@@ -130,15 +135,13 @@ def bisect(
     if variants:
         notes.append(f"{theirs.name} stores its weights in half precision")
     bisection = Bisection(tuple(stages), tuple(culprits), tuple(notes))
+    return _report(model, other_engine, release, bisection)
+
+
+def _report(model: str | Path, engine: str, release: str, bisection: Bisection) -> Report:
+    notes = bisection.notes
     return Report(
-        str(model),
-        other_engine,
-        None,
-        release,
-        (),
-        bisection.notes,
-        command="bisect",
-        bisection=bisection,
+        str(model), engine, None, release, (), notes, command="bisect", bisection=bisection
     )
 
 

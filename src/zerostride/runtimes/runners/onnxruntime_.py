@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,21 +65,34 @@ def load() -> Runner:
         return [np.asarray(session(one_node(task, arrays)).run(None, fed(task, arrays))[0])]
 
     def open_file(path: str, _: Sequence[str]) -> ModelFile:
-        run = session(path)
-        inputs = [entry.name for entry in run.get_inputs()]
-        outputs = [entry.name for entry in run.get_outputs()]
+        graph = onnx.load(path, load_external_data=False).graph
+        constants = {tensor.name for tensor in graph.initializer}
+        inputs = [entry.name for entry in graph.input if entry.name not in constants]
+        outputs = [entry.name for entry in graph.output]
 
         def compute(feeds: Mapping[int, Array], wanted: Sequence[int | str]) -> Sequence[Array]:
             named = {inputs[k]: array for k, array in feeds.items()}
             names = [outputs[name] if isinstance(name, int) else name for name in wanted]
-            chosen = run if set(names) <= set(outputs) else with_outputs(path, names)
+            whole = set(names) <= set(outputs)
+            chosen = session(path) if whole else with_outputs(path, names)
             return [np.asarray(result) for result in chosen.run(names, named)]
 
         return ModelFile([[name] for name in inputs], [[name] for name in outputs], compute)
 
     def with_outputs(path: str, names: Sequence[str]) -> Any:
-        """A session of the file whose outputs are any of its tensors."""
+        """A session of the file whose outputs are any of its tensors, without other nodes.
+
+        A node that is not needed may be one that the runtime refuses.
+        """
         model = onnx.load(path, load_external_data=False)
+        needed, kept = set(names), []
+        for node in reversed(model.graph.node):
+            if needed.intersection(node.output):
+                kept.append(node)
+                needed.update(_read_by(node))
+        nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in reversed(kept)]
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
         del model.graph.output[:]
         model.graph.output.extend(map(onnx.helper.make_empty_tensor_value_info, names))
         return session(model.SerializeToString(), str(Path(path).resolve().parent))
@@ -93,3 +106,13 @@ def load() -> Runner:
         {Form.NODE: node},
         open_file,
     )
+
+
+def _read_by(node: Any) -> Iterator[str]:
+    """Yield the names that a node of ONNX and its bodies read."""
+    yield from node.input
+    for attribute in node.attribute:
+        for body in (attribute.g, *attribute.graphs):
+            yield from (entry.name for entry in body.output)
+            for inner in body.node:
+                yield from _read_by(inner)

@@ -83,6 +83,12 @@ def load() -> Runner:
             inner = [name for name in wanted if isinstance(name, str)]
             # A result of its own for each: a compiled model merges ports, and forgets names.
             added = model.add_outputs([ports_of.get(name, name) for name in inner])
+            if len(inner) == len(wanted):
+                # A result that nobody asked for would be computed too, and may crash.
+                used = {model.get_result_index(port) for port in added}
+                for k, result in enumerate(model.get_results()):
+                    if k not in used:
+                        model.remove_result(result)
             compiled = core.compile_model(model, "CPU")
             results = compiled(dict(feeds))
             places = dict(zip(inner, (model.get_result_index(port) for port in added), strict=True))

@@ -1,0 +1,113 @@
+"""The range of numbers that a model's first ops take its input to have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from ...errors import ModelError
+from ..ir.graph import Node, Value
+
+#: Ops that pass numbers on.
+_PASSING = frozenset(
+    {"Cast", "Flatten", "Identity", "Pad", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+)
+#: Nodes that are followed from an input.
+_MOST_NODES = 8
+#: Pixels are from 0 to 255. A model that subtracts more than 2, or divides by more than 32, has
+#: pixels as input: images from 0 to 1 have means and deviations below 1.
+_PIXELS, _LEAST_MEAN, _LEAST_DEVIATION = (0.0, 255.0), 2.0, 32.0
+
+Uses = Mapping[int, tuple[tuple[Node, int], ...]]
+
+
+def input_range(value: Value, uses: Uses) -> tuple[float, float] | None:
+    """The least and the largest number that an input is meant to have; None if no op tells.
+
+    Args:
+        value: the input.
+        uses: the uses of every value of the graph, by identity, as `Graph.uses` gives them.
+    """
+    for node, position in _first(value, uses):
+        if node.op == "Gather" and position == 1:
+            rows = _rows(node)
+            return None if rows is None else (0.0, float(rows - 1))
+        if node.op == "Clip":
+            return _bounds(node)
+        if node.op == "QuantizeLinear":
+            return _quantised(node)
+        if node.op in ("Sub", "Add", "Div", "Mul"):
+            number = _size(node, 1 - position)
+            if number is None:
+                return None
+            divisor = 1 / number if node.op == "Mul" and number else number
+            offset = node.op in ("Sub", "Add") and number >= _LEAST_MEAN
+            if offset or (node.op in ("Div", "Mul") and divisor >= _LEAST_DEVIATION):
+                return _PIXELS
+    return None
+
+
+def _first(value: Value, uses: Uses) -> Iterator[tuple[Node, int]]:
+    """Yield the first nodes that compute with an input, and where they read it."""
+    for _ in range(_MOST_NODES):
+        users = uses.get(id(value), ())
+        if not users:
+            return
+        node, position = users[0]
+        if node.op not in _PASSING or position:
+            yield node, position
+            if node.op not in ("Sub", "Add"):  # a division may follow
+                return
+        value = node.outputs[0]
+
+
+def _numbers(node: Node, position: int) -> list[float] | None:
+    value = node.inputs[position] if position < len(node.inputs) else None
+    if value is None or not value.constant:
+        return None
+    try:
+        return [float(number) for number in np.asarray(value.data()).reshape(-1)[:64]]
+    except ModelError:
+        return None
+
+
+def _size(node: Node, position: int) -> float | None:
+    """The largest size among a constant operand's numbers."""
+    numbers = _numbers(node, position)
+    return max(map(abs, numbers)) if numbers else None
+
+
+def _rows(node: Node) -> int | None:
+    table = node.inputs[0]
+    axis = int(node.attributes.get("axis", 0))
+    if table is None or not table.constant or table.shape is None or not table.shape:
+        return None
+    size = table.shape[axis]
+    return size if isinstance(size, int) and size > 0 else None
+
+
+def _bounds(node: Node) -> tuple[float, float] | None:
+    bounds: list[float | None] = []
+    for k, name in ((1, "min"), (2, "max")):
+        numbers = _numbers(node, k)
+        bounds.append(numbers[0] if numbers else node.attributes.get(name))
+    low, high = bounds
+    if low is None or high is None or not math.isfinite(high - low) or low >= high:
+        return None
+    return float(low), float(high)
+
+
+def _quantised(node: Node) -> tuple[float, float] | None:
+    scale = _size(node, 1)
+    zero = node.inputs[2] if len(node.inputs) > 2 else None
+    kind = np.dtype(zero.dtype) if zero is not None and zero.dtype else np.dtype(np.uint8)
+    if scale is None or kind.kind not in "iu" or kind.itemsize > 2:
+        return None
+    point = (_numbers(node, 2) or [0.0])[0]
+    least, most = np.iinfo(kind).min, np.iinfo(kind).max
+    return (least - point) * scale, (most - point) * scale
+
+
+__all__ = ["input_range"]
