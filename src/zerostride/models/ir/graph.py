@@ -55,6 +55,7 @@ class Value:
         source: reads the data of a constant of the file; see :meth:`data`.
         quantised: the real numbers that its whole numbers stand for, if they do.
         aliases: other names of the tensor in the file, such as those before a conversion.
+        stored: its element type in the file, where reading converts it; "" where it does not.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Value:
     source: Callable[[], Array] | None = field(default=None, compare=False, repr=False)
     quantised: Quantisation | None = None
     aliases: tuple[str, ...] = field(default=(), compare=False)
+    stored: str = field(default="", compare=False)
 
     def data(self) -> Array:
         """The numbers of a constant, read from the file by this call.

@@ -32,7 +32,7 @@ def halved(array: Array) -> Array:
 
 
 def stores_halves(file: Path) -> bool:
-    """Whether every large weight of a file is a float16, or could be one.
+    """Whether a file marks a weight as float16, or every large weight could be one.
 
     Single numbers and small tensors do not count; a file without large weights stores none.
     """
@@ -40,6 +40,8 @@ def stores_halves(file: Path) -> bool:
     for value in read_model(file).values():
         if value.source is None or value.dtype not in ("float16", "float32"):
             continue
+        if value.stored == "float16":
+            return True
         try:
             array = value.data()
         except ModelError:

@@ -26,7 +26,7 @@ from .inference import Inferred, infer
 from .layers import LAYERS, loads_of
 from .shapes.call import Sizes, checked
 from .text import Layer, ParamFile, Params, read_text, shown
-from .weights import Stored, Weights, bin_path, dtype_of, load, locate
+from .weights import Stored, Weights, bin_path, dtype_of, is_half, load, locate
 
 DOMAIN = "ncnn"
 #: ncnn's layers have no versions.
@@ -224,7 +224,8 @@ class _Builder:
                 continue
             source = partial(load, stored[k], self.weights.path)
             dtype = dtype_of(stored[k])
-            constants.append(Value(name, row.shape, True, dtype=dtype, source=source))
+            half = "float16" if is_half(stored[k]) else ""
+            constants.append(Value(name, row.shape, True, dtype=dtype, source=source, stored=half))
         return constants
 
     def _say(self, read: Mapping[str, int]) -> None:

@@ -193,6 +193,11 @@ def dtype_of(stored: Stored) -> str:
     return "int8" if stored.mark == _INT8 else "float32"
 
 
+def is_half(stored: Stored) -> bool:
+    """Whether the file holds 16-bit floats, which ncnn reads as 32-bit ones."""
+    return stored.mark == _HALF
+
+
 def load(stored: Stored, path: Path) -> Array:
     """The numbers of weights, as ncnn holds them.
 
@@ -203,7 +208,7 @@ def load(stored: Stored, path: Path) -> Array:
     what = f"{stored.load.name} of {stored.load.shape}"
     raw = section(path, start, stored.end - start, what)
     count, shape = stored.load.count, stored.load.shape
-    if stored.mark == _HALF:
+    if is_half(stored):
         return np.frombuffer(raw, "<f2", count).astype(np.float32).reshape(shape)
     if stored.mark == _INT8:
         return np.frombuffer(raw, np.int8, count).reshape(shape)
