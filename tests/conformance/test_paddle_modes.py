@@ -86,3 +86,14 @@ def test_axis_is_read_by_comparisons_and_by_nothing_else(op: str, process: Proce
         operands = [rng.integers(0, 9, shape).astype(dtype) for shape in (x, y)]
         wide = [a.reshape(s) for a, s in zip(operands, plan.aligned, strict=True)]
         np.testing.assert_array_equal(reply.arrays[0], getattr(np, name)(*wide), str((x, y, axis)))
+
+
+@pytest.mark.parametrize("op", PLACED)
+@pytest.mark.parametrize(("x", "y"), [((), (2, 1)), ((3, 2, 1), ()), ((), (4,)), ((), ())])
+def test_comparison_with_a_rank_0_operand_bounds_its_axis(
+    op: str, x: tuple[int, ...], y: tuple[int, ...], process: Process
+) -> None:
+    for axis in range(-4, 6):
+        reply = ask(process, op, x, y, axis=axis)
+        plan = planned(x, y, PLACED[op], axis)
+        assert (reply.kind is ReplyKind.RESULT) == (plan is not None), axis

@@ -357,8 +357,13 @@ def _empty_blob(asker: Asker, shapes: tuple[Shape, ...], alignment: Alignment) -
 
 
 def paddle_compared(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """Paddle's comparisons: with an operand of no axes, the axis is not read."""
-    return align_paddle(asker, shapes, attributes if all(shapes) else {"axis": -1})
+    """Paddle's comparisons: beside an operand of rank 0 the axis need only be -1 or 0..rank."""
+    if all(shapes):
+        return align_paddle(asker, shapes, attributes)
+    axis, rank = attributes["axis"], max(map(len, shapes))
+    if rank and not -1 <= axis <= rank:
+        raise Misfit(Reason.AXIS_RANGE, f"axis {axis} is not in -1..{rank}")
+    return align_numpy(asker, shapes, {})
 
 
 def paddle_unplaced(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
