@@ -89,8 +89,10 @@ def test_axis_is_read_by_comparisons_and_by_nothing_else(op: str, process: Proce
 
 
 @pytest.mark.parametrize("op", PLACED)
-@pytest.mark.parametrize(("x", "y"), [((), (2, 1)), ((3, 2, 1), ()), ((), (4,)), ((), ())])
-def test_comparison_with_a_rank_0_operand_bounds_its_axis(
+@pytest.mark.parametrize(
+    ("x", "y"), [((), (2, 1)), ((3, 2, 1), ()), ((), (4,)), ((), ()), ((3, 2, 2), (1, 1))]
+)
+def test_comparison_with_one_element_bounds_its_axis(
     op: str, x: tuple[int, ...], y: tuple[int, ...], process: Process
 ) -> None:
     for axis in range(-4, 6):

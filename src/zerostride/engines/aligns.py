@@ -357,10 +357,18 @@ def _empty_blob(asker: Asker, shapes: tuple[Shape, ...], alignment: Alignment) -
 
 
 def paddle_compared(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """Paddle's comparisons: beside an operand of rank 0 the axis need only be -1 or 0..rank."""
-    if all(shapes):
-        return align_paddle(asker, shapes, attributes)
-    axis, rank = attributes["axis"], max(map(len, shapes))
+    """Paddle's comparisons: beside one element of lower rank the axis need only be -1 or 0..rank.
+
+    Nothing runs for an empty result, and nothing reads the axis.
+    """
+    if any(asker.equal(size, 0) for shape in shapes for size in shape):
+        return align_numpy(asker, shapes, {})
+    smaller, larger = sorted(shapes, key=len)
+    axis, rank = attributes["axis"], len(larger)
+    if (smaller and len(smaller) == rank) or not all(map(asker.is_one, smaller)):
+        placed = align_paddle(asker, shapes, attributes)
+        single = all(map(asker.is_one, larger))  # the numbers keep their order
+        return align_numpy(asker, shapes, {}) if single else placed
     if rank and not -1 <= axis <= rank:
         raise Misfit(Reason.AXIS_RANGE, f"axis {axis} is not in -1..{rank}")
     return align_numpy(asker, shapes, {})
