@@ -172,4 +172,5 @@ def _run(command: Sequence[str], environment: dict[str, str]) -> dict[str, Any] 
         return f"status {done.returncode}: {lines[-1][:300]}"
     if isinstance(answer, dict) and ("answers" in answer or "findings" in answer):
         return answer
-    return f"status {done.returncode}: {str(answer)[:300]}"
+    detail = answer.get("detail", answer) if isinstance(answer, dict) else answer
+    return f"status {done.returncode}: {str(detail)[:300]}"

@@ -20,7 +20,7 @@ _PACKAGES = ("onnxruntime", "openvino", "ncnn", "pnnx", "MNN", "ai-edge-litert",
 
 
 #: Audits of fewer seconds count as this long in a ratio: the clock and the disk decide below it.
-_LEAST = 0.01
+_LEAST = 0.05
 
 
 @dataclass
@@ -35,7 +35,8 @@ class Totals:
         contradictions: nodes of which the audit and the engine say opposite things.
         unstable: questions that got more than one answer.
         audit, port: the longest, in seconds.
-        ratio: the largest port for its audit.
+        ratio: the largest port for its file's longest audit. Later audits of a process reuse what the
+            first one computed.
     """
 
     files: int = 0
@@ -58,8 +59,8 @@ class Totals:
         """Whether each question has one answer, and no engine contradicts it."""
         return not self.contradictions and not self.unstable
 
-    def add(self, target: Target) -> None:
-        """Counts what was measured of one file and one target."""
+    def add(self, target: Target, longest: float) -> None:
+        """Counts what was measured of one file and one target; `longest`: the file's audit."""
         self.files += 1
         self.counts.update(target.counts)
         self.rewrites += target.rewrites
@@ -68,16 +69,17 @@ class Totals:
         self.unstable += target.answers > 1
         self.audit = max(self.audit, target.audit)
         self.port = max(self.port, target.port)
-        self.ratio = max(self.ratio, target.port / max(target.audit, _LEAST))
+        self.ratio = max(self.ratio, target.port / max(longest, _LEAST))
 
 
 def totals(results: Sequence[Measured], name: str | None = None) -> Totals:
     """The sums of one target, or of all."""
     total = Totals()
     for measured in results:
+        longest = max((target.audit for target in measured.targets.values()), default=0.0)
         for target_name, target in measured.targets.items():
             if name in (None, target_name):
-                total.add(target)
+                total.add(target, longest)
     return total
 
 
@@ -180,6 +182,9 @@ def write_page(results: Sequence[Measured]) -> None:
         f"In all: {total.findings} findings, {total.counts['unknown']} unknown, {total.checks} "
         f"checks on real engines, {total.contradictions} contradictions between audit and engine, "
         f"{total.unstable} questions with more than one answer.",
+        "",
+        "Times are CPU seconds beyond loading. \"port / audit\" is the largest port for the longest "
+        f"audit of its file; an audit below {_LEAST} s counts as that.",
         "",
         f"Measured with {', '.join(_installed())}.",
         "",

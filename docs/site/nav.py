@@ -44,7 +44,7 @@ PARTS = (
     ),
     Part("Models", ("models", "report", "ci", "backend", "cli")),
     Part("Reference", ("rules", "engines", "reasons", "api/index", "glossary")),
-    Part("Results", ("benchmarks/index", "conformance")),
+    Part("Results", ("benchmarks/index", "real_models", "conformance")),
     Part(
         "Project",
         (
