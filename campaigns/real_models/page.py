@@ -35,8 +35,8 @@ class Totals:
         contradictions: nodes of which the audit and the engine say opposite things.
         unstable: questions that got more than one answer.
         audit, port: the longest, in seconds.
-        ratio: the largest port for its file's longest audit. Later audits of a process reuse what the
-            first one computed.
+        ratio: the largest port for its file's longest audit. Later audits of a process reuse
+            results of the first.
     """
 
     files: int = 0
@@ -183,8 +183,8 @@ def write_page(results: Sequence[Measured]) -> None:
         f"checks on real engines, {total.contradictions} contradictions between audit and engine, "
         f"{total.unstable} questions with more than one answer.",
         "",
-        "Times are CPU seconds beyond loading. \"port / audit\" is the largest port for the longest "
-        f"audit of its file; an audit below {_LEAST} s counts as that.",
+        'Times are CPU seconds beyond loading. "port / audit" is the largest port for the '
+        f"longest audit of its file; an audit below {_LEAST} s counts as that.",
         "",
         f"Measured with {', '.join(_installed())}.",
         "",

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 from verified import one_op, verified
 
+from zerostride.errors import ZerostrideError
 from zerostride.models.findings import Outcome
+from zerostride.models.formats import read_model
 from zerostride.runtimes.runners import RUNNERS
 from zerostride.runtimes.verify import site_checks
+from zerostride.runtimes.verify.whole_model import samples
 
 onnx = pytest.importorskip("onnx", reason="writes the models")
 
@@ -71,3 +74,12 @@ def test_work_of_one_call_is_bounded(tmp_path: Path, monkeypatch: Any) -> None:
         outcomes = [check.outcome for check in verified(path, "numpy").checks]
         assert outcomes == [Outcome.AGREES] * 2 + [Outcome.NOT_RUN] * 3
     assert verified(path, "numpy", node="n4").ok
+
+
+def test_two_samples_for_an_engine_of_one_are_refused(tmp_path: Path) -> None:
+    graph = read_model(one_op(tmp_path, "Add", (2, 3), (2, 3)))
+    two = {value.name: np.ones((2, 3), np.float32) for value in graph.inputs}
+    with pytest.raises(ZerostrideError, match=r"of \(2, 3\): axis 0 .* these are 2: give it"):
+        samples(graph, two, 0)
+    one = {name: array[:1] for name, array in two.items()}
+    assert [array.shape for array in samples(graph, one, 0).values()] == [(3,), (3,)]

@@ -93,14 +93,26 @@ def _made(graph: Graph) -> tuple[Value, ...]:
 
 
 def samples(graph: Graph, inputs: Mapping[str, Array], batch_axis: int | None) -> dict[str, Array]:
-    """The inputs without their batch axes, in the order of the graph's."""
+    """The inputs without their batch axes, in the order of the graph's.
+
+    Raises:
+        ZerostrideError: an input has more or fewer than one sample.
+    """
     sized = resolved(graph, ALWAYS)[0]
     axes = batch_axes(lowered(sized), batch_axis)
-    return {v.name: _without(inputs[v.name], axes.of(v)) for v in sized.inputs}
+    return {v.name: _without(v.name, inputs[v.name], axes.of(v)) for v in sized.inputs}
 
 
-def _without(array: Array, axis: int | None) -> Array:
-    return array if axis is None else array.squeeze(axis)
+def _without(name: str, array: Array, axis: int | None) -> Array:
+    if axis is None:
+        return array
+    if array.shape[axis] != 1:
+        raise ZerostrideError(
+            f"input {name!r} of {array.shape}: axis {axis} is its batch axis, the engine takes one "
+            f"sample, and these are {array.shape[axis]}: give it sizes with 1 there "
+            "(--input-shape), or say that it is no batch axis (--batch-axis none)"
+        )
+    return array.squeeze(axis)
 
 
 def like(array: Array, shape: tuple[int, ...]) -> Array:
