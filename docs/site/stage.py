@@ -23,6 +23,7 @@ ROOT = Path(__file__).parents[2]
 SOURCES = (
     "docs/*.md",
     "docs/howto/*.md",
+    "docs/reasons/*.md",
     "benchmarks/*.md",
     "native/README.md",
     "examples/README.md",
