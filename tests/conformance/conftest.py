@@ -52,3 +52,7 @@ def with_64_bits() -> Iterator[None]:
 
     with jax.enable_x64(True):
         yield
+
+
+#: A program for Paddle's own interpreter, not a module of tests.
+collect_ignore = ["paddle_worker.py"]

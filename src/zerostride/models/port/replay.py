@@ -48,8 +48,8 @@ class Worse(ModelError):  # noqa: N818 - says what is wrong
         self.nodes = nodes
 
 
-#: Verdicts in the whole model, which needs less of its sizes, of a rewrite that is `same` alone.
-_OPEN = frozenset({Verdict.SAME_HERE, Verdict.UNKNOWN})
+#: Verdicts of a rewrite that is `same` alone and not in the whole model. It is taken back.
+_OPEN = frozenset({Verdict.SAME_HERE, Verdict.UNKNOWN, Verdict.REFUSED})
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ MOST_TRIED, MOST_TRIED_OPEN = 300, 30
 #: The most operands of a rewritten node: its ops are compared as a tree, one level for each.
 MOST_OPERANDS = 100
 #: The most restarts of a port without a rewrite that failed.
-ROUNDS = 8
+ROUNDS = 64
 
 
 @dataclass(frozen=True, slots=True)
