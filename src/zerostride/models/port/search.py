@@ -27,8 +27,8 @@ from .program import RewriteProgram, Subject, Unwitnessed, Wrong, carry_out, pos
 MOST_TRIED, MOST_TRIED_OPEN = 300, 30
 #: The most operands of a rewritten node: its ops are compared as a tree, one level for each.
 MOST_OPERANDS = 100
-#: The most restarts of a port without a rewrite that failed.
-ROUNDS = 64
+#: The most restarts of a port without rewrites that failed.
+ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,8 @@ def rewritten(
     """The file with rewrites applied, and the search result of each node that needs one.
 
     An editor may refuse a rewrite only when it applies it; then the port starts again without it.
-    `banned` are rewrites (by `key_of`) that are known to fail, with the reason.
+    `banned` are rewrites (by `key_of`) that are known to fail, and places of nodes that stay as
+    they are, each with the reason.
     """
     module = old.module
     needed = list(_in_need(old))
@@ -252,7 +253,7 @@ class _Refusals:
 
     def __call__(self, rewrite: Rewrite) -> str | None:
         """The reason, or None."""
-        refusal = self.banned.get(key_of(rewrite))
+        refusal = self.banned.get(rewrite.place) or self.banned.get(key_of(rewrite))
         if refusal is None and (own := self.own(rewrite)) is not None:
             return f"the file cannot say the rewrite: {own}"
         return refusal
