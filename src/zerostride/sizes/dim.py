@@ -107,23 +107,26 @@ class Dim:
         if isinstance(other, int):
             return not self.terms and self.const == other
         if isinstance(other, str):
-            # A constant equals a number and has its hash, so it cannot equal its text.
-            return bool(self.terms) and str(self) == other
+            # A constant equals a number and has its hash, so it cannot equal its text. Text cannot
+            # tell two unnamed sizes apart.
+            return bool(self.terms) and self._is_named() and str(self) == other
         return NotImplemented
 
     def __hash__(self) -> int:
         try:
             return self._hash
         except AttributeError:
-            # It may equal a number, and it equals the text that it is written as. All unnamed sizes
-            # are written as "?": by their text, a thousand of them would share one hash.
+            # Equal to a number or to its own text, it needs that hash.
             if not self.terms:
                 self._hash = hash(self.const)
-            elif all(symbol.named for symbol in self.symbols):
+            elif self._is_named():
                 self._hash = hash(str(self))
             else:
                 self._hash = hash((self.const, self.terms))
             return self._hash
+
+    def _is_named(self) -> bool:
+        return all(symbol.named for symbol in self.symbols)
 
     def __reduce__(self) -> tuple[Any, ...]:
         facts = getattr(self, "_facts", None)
