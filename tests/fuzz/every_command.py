@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import harness
-from hostile_files import engine_of
+from hostile_files import audited_with_data, ended, engine_of
 
 import zerostride as zs
 from zerostride import BroadcastError, ZerostrideError
+from zerostride.errors import EngineVersionWarning
 from zerostride.models.execute import execute
 from zerostride.models.execute.random_inputs import random_inputs
 from zerostride.models.formats import read_model
@@ -22,6 +24,16 @@ VERIFY_EVERY = 25
 LARGEST = 2**20
 #: Work that a run may be: two seconds, where a user's may be a minute.
 RUN_WORK = 10_000
+
+
+def run_on(path: Path, number: int) -> str:
+    """How the audit of a file ended, and the functions that gave a result for it."""
+    warnings.simplefilter("ignore", EngineVersionWarning)
+    outcome = ended(path, lambda: audited_with_data(path, number))
+    if outcome.startswith(harness.BAD):
+        return outcome
+    worked = use_every(path, number)
+    return worked if worked.startswith(harness.BAD) else f"{outcome} {worked}"
 
 
 def use_every(path: Path, number: int) -> str:

@@ -18,21 +18,18 @@ import json
 import os
 import random
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
-import harness
-from every_command import kept, use_every
-from fuzz_mnn import changed, numbers
-from hostile_files import audited, ended, scratch
+from every_command import kept, run_on
+from fuzz_mnn import changed
+from hostile_files import scratch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 
 import numpy as np
 import paddle_files
 
-from zerostride.errors import EngineVersionWarning
 from zerostride.models.formats.paddle import sites
 from zerostride.models.formats.paddle.schema import OLD
 
@@ -238,21 +235,7 @@ def run_case(seed: int, number: int) -> str:
     beside.unlink(missing_ok=True)
     if held:
         beside.write_bytes(held)
-    warnings.simplefilter("ignore", EngineVersionWarning)
-    answer = ended(path, lambda: use(path, number))
-    if answer.startswith(harness.BAD):
-        return answer
-    words = use_every(path, number)
-    return words if words.startswith(harness.BAD) else f"{answer} {words}"
-
-
-def use(path: Path, number: int) -> tuple[str, str]:
-    """Audits the file, and reads its numbers; the outcome, and what it said."""
-    graph, outcome, said = audited(path, number)
-    for constant in graph.values():
-        if constant.source is not None:
-            numbers(constant)
-    return outcome, said
+    return run_on(path, number)
 
 
 if __name__ == "__main__":

@@ -16,14 +16,12 @@ import functools
 import os
 import random
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
-import harness
-from every_command import kept, use_every
-from fuzz_mnn import changed, numbers
-from hostile_files import audited, ended, scratch
+from every_command import kept, run_on
+from fuzz_mnn import changed
+from hostile_files import scratch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the campaigns
@@ -31,7 +29,6 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # the campaigns
 import numpy as np
 import tflite_files
 
-from zerostride.errors import EngineVersionWarning
 from zerostride.models.formats.tflite import schema
 
 NUMBERS = (0, 1, 2, 3, 5, 8, 64, 255, 2**16, 2**31 - 1, -1, -2, -(2**31))
@@ -132,21 +129,7 @@ def run_case(seed: int, number: int) -> str:
     """How a case ended."""
     path = scratch() / "case.tflite"
     path.write_bytes(case(seed, number))
-    warnings.simplefilter("ignore", EngineVersionWarning)
-    answer = ended(path, lambda: use(path, number))
-    if answer.startswith(harness.BAD):
-        return answer
-    words = use_every(path, number)
-    return words if words.startswith(harness.BAD) else f"{answer} {words}"
-
-
-def use(path: Path, number: int) -> tuple[str, str]:
-    """Audits the file, and reads its numbers; the outcome, and what it said."""
-    graph, outcome, said = audited(path, number)
-    for constant in graph.values():
-        if constant.source is not None:
-            numbers(constant)
-    return outcome, said
+    return run_on(path, number)
 
 
 if __name__ == "__main__":
