@@ -84,8 +84,8 @@ class Graph:
             if all(tensor.name != name for tensor in self.tensors):
                 self.add(name, (), ranked=False)
         read = tuple(self.number(name.strip("-")) for name in inputs.split())
-        made = tuple(map(self.number, outputs.split()))
-        self.ops.append(Op(kind, read, made, options, version or VERSIONS.get(kind, 1)))
+        results = tuple(map(self.number, outputs.split()))
+        self.ops.append(Op(kind, read, results, options, version or VERSIONS.get(kind, 1)))
 
     def output(self, *names: str) -> None:
         """Makes tensors outputs."""

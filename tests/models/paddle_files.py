@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ def weights(arrays: Mapping[str, np.ndarray[Any, Any]]) -> bytes:
     return data
 
 
-class Model:
+class Model(ABC):
     """A model of Paddle, written op by op; `save` writes it in one of the formats."""
 
     def __init__(self) -> None:
@@ -70,9 +71,9 @@ class Model:
         self.variables[name] = array.shape, str(array.dtype)
         return name
 
+    @abstractmethod
     def program(self) -> bytes:
         """The bytes of the program."""
-        raise NotImplementedError
 
     suffix = ""
 

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from ..models.options import ModelOptions
 
 
-def after_audit(report: Report, findings: Sequence[Finding], given: ModelOptions) -> str:
+def after_audit(report: Report, findings: Sequence[Finding], options: ModelOptions) -> str:
     """The command that helps most: a port, the model's shapes or a reason's meaning.
 
     Args:
         report: an audit.
         findings: those that are not the same, the worst first; at least one.
-        given: the options of the audit, which the next command repeats.
+        options: the options of the audit, which the next command repeats.
     """
-    port = _port(report, findings, given)
+    port = _port(report, findings, options)
     if port:
         return port
     unknown = [finding for finding in findings if finding.verdict is Verdict.UNKNOWN]
@@ -34,30 +34,30 @@ def after_audit(report: Report, findings: Sequence[Finding], given: ModelOptions
     return _command("explain", [findings[0].code])
 
 
-def after_verify(report: Report, given: ModelOptions) -> str:
-    """The command that repairs what differs; nothing where there is none."""
+def after_verify(report: Report, options: ModelOptions) -> str:
+    """The command that repairs the nodes that differ; empty where all agree."""
     wrong = {check.node for check in report.checks if check.outcome is Outcome.DIFFERS}
-    return _port(report, [one for one in report.findings if one.node in wrong], given)
+    return _port(report, [finding for finding in report.findings if finding.node in wrong], options)
 
 
-def after_port(report: Report, given: ModelOptions, *, dry_run: bool) -> str:
+def after_port(report: Report, options: ModelOptions, *, dry_run: bool) -> str:
     """The command that writes what a dry run shows, or that runs the result on its engine."""
     if not report.changes:
         return ""
     if dry_run:
-        return _port(report, report.before, given)
+        return _port(report, report.before, options)
     if report.target in RUNNERS and report.output is not None:
         words = [report.output, "--engine", report.target]
-        return _command("verify", [*words, *_words_of(replace(given, via=None))])
+        return _command("verify", [*words, *_words_of(replace(options, via=None))])
     return ""
 
 
-def _port(report: Report, findings: Sequence[Finding], given: ModelOptions) -> str:
+def _port(report: Report, findings: Sequence[Finding], options: ModelOptions) -> str:
     fixable = any(finding.fix is not None for finding in findings)
-    if not fixable or given.layout is not None or not _is_writable(report.model):
+    if not fixable or options.layout is not None or not _is_writable(report.model):
         return ""
     output = ported_name(report.model, report.target)
-    words = [report.model, "--target", report.target, "-o", output, *_words_of(given)]
+    words = [report.model, "--target", report.target, "-o", output, *_words_of(options)]
     return _command("port", words)
 
 
@@ -84,17 +84,17 @@ def _command(name: str, words: Sequence[str]) -> str:
     return printable(shlex.join(["zerostride", name, *words]))
 
 
-def _words_of(given: ModelOptions) -> Iterator[str]:
+def _words_of(options: ModelOptions) -> Iterator[str]:
     """The options of a port that say the same of the model."""
-    if given.via is not None:
-        yield from ("--via", given.via)
-    if given.batch_axis is not None:
-        yield from ("--batch-axis", "none" if given.batch_axis < 0 else str(given.batch_axis))
-    for fact in given.facts or ():
+    if options.via is not None:
+        yield from ("--via", options.via)
+    if options.batch_axis is not None:
+        yield from ("--batch-axis", "none" if options.batch_axis < 0 else str(options.batch_axis))
+    for fact in options.facts or ():
         yield from ("--given", str(fact))
-    for name, size in (given.sizes or {}).items():
+    for name, size in (options.sizes or {}).items():
         yield from ("--set", f"{name}={size}")
-    shapes = given.input_shapes or {}
+    shapes = options.input_shapes or {}
     for key, shape in shapes.items() if isinstance(shapes, Mapping) else enumerate(shapes):
         sizes = ",".join("?" if size is None else str(size) for size in shape) or "scalar"
         yield from ("--input-shape", f"{key}={sizes}" if isinstance(key, str) else sizes)

@@ -9,7 +9,7 @@ from .words import LONGEST_NAME, shown
 
 #: The cells of a stage.
 STAGE_CELLS = ("tensor", "op", "on the other side", "matched by", "", "error", "apart")
-#: What a kind of difference means for a reader.
+#: The word in a report for each kind of difference.
 DIFFERENCES = {
     Difference.NONE: "agrees",
     Difference.NUMBERS: "DIFFERS",

@@ -41,8 +41,8 @@ MOST_DRAWN = 3
 #: Blanks between drawings side by side.
 _BETWEEN = 4
 _MEANING = {str(row.name): row.meaning for row in REASONS}
-#: What a verdict means for some nodes, and for one node.
-_MEANS = {
+#: The predicate of each verdict in the plural and the singular.
+_PREDICATES = {
     Verdict.DIFFERENT: (
         "compute something else without an error",
         "computes something else without an error",
@@ -238,7 +238,7 @@ def meaning(report: Report, causes: Sequence[CauseGroup]) -> str:
     parts = []
     for verdict in WORST:
         if tally[verdict]:
-            many, one = _MEANS[verdict]
+            many, one = _PREDICATES[verdict]
             count = tally[verdict]
             parts.append(f"{counted_noun(count, 'node')} {one if count == 1 else many}")
     kinds = [kind for cause in causes for kind in cause.kinds]
@@ -255,13 +255,13 @@ def _fixes(fixed: int, total: int) -> str:
 
 
 def summary(report: Report, findings: Sequence[Finding], width: int) -> list[Line]:
-    """Whether a model is clean for its target, and if not, the ops of which it is not.
+    """Whether a model is clean for its target, and the ops that keep it from being clean.
 
     A delegate that leaves ops to the CPU has rows by outcome, another engine by verdict.
     """
-    what = "GPU-clean" if report.target.endswith("-gpu") else f"clean for {report.target}"
+    goal = "GPU-clean" if report.target.endswith("-gpu") else f"clean for {report.target}"
     if not findings:
-        return [Line(f"{what}: yes")]
+        return [Line(f"{goal}: yes")]
     ops: dict[str, Counter[str]] = {}
     for finding in findings:
         title = outcome_of(finding) or mark_of(finding.verdict)
@@ -270,5 +270,5 @@ def summary(report: Report, findings: Sequence[Finding], width: int) -> list[Lin
         [title, str(tally.total()), ", ".join(f"{n} {op}" for op, n in tally.most_common())]
         for title, tally in ops.items()
     ]
-    columns = [Column(f"{what}: no", folds=False), Column("nodes", right=True), Column("ops")]
+    columns = [Column(f"{goal}: no", folds=False), Column("nodes", right=True), Column("ops")]
     return table(columns, rows, width)

@@ -267,7 +267,7 @@ class Value:
         return self._compare("eq", other)
 
     def ne(self, other: Value | Number) -> Value:
-        """A mask of elements that differ, or of which one is NaN."""
+        """A mask of elements that differ or hold a NaN."""
         return self._compare("ne", other)
 
     def where(self, yes: Value | Number, no: Value | Number) -> Value:

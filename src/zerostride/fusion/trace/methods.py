@@ -208,7 +208,7 @@ class Methods:
         return self.tracer.apply("square", (self,))
 
     def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Value:
-        """The values within limits, of which one or both may be None."""
+        """The values within limits. One limit or both may be None."""
         from ...compute.unary import clip
 
         result: Value = clip(self, min, max, out=out)

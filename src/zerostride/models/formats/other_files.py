@@ -77,7 +77,7 @@ OTHER_FILES = (
 
 
 def advice_for(path: Path) -> str | None:
-    """What a file is and what to do instead, by its name; None if the name is in no row.
+    """The kind of a file and the way to a model, by its name. None if no row has the name.
 
     >>> advice_for(Path("llama.gguf")).split(":")[0]
     'weights without operations'

@@ -111,6 +111,7 @@ def checked_archive(path: Path) -> bytes:
         raise ModelError(f"{path}: {error.strerror or error}") from None
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, ValueError) as error:
         raise ModelError(f"{path}: not an archive of torch.export: {line_of(error)}") from None
+    # The graph is JSON of no schema: a key may be absent, a value of any type, at any depth.
     except (KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise ModelError(f"{path}: its graph is malformed: {line_of(error)}") from None
 

@@ -73,10 +73,10 @@ def model_file(model: object, example: Example = Example()) -> Iterator[ModelFil
     """
     from . import path_of
 
-    given = example != Example()
+    has_inputs = example != Example()
     if not _of_torch(model):
         path = path_of(model)
-        if given:
+        if has_inputs:
             raise TypeError("args, kwargs and dynamic_shapes are for a torch.nn.Module")
         if path.name.lower().endswith(".pt2"):
             from .pt2 import onnx_of

@@ -1,4 +1,4 @@
-"""A file of which the engine computes no tensor: the reason as a culprit."""
+"""The culprit of a file that its engine refuses as a whole."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...models.ir.graph import Graph
 
 
 def refused_file(file: Path, graph: Graph, engine: str, failures: Mapping[str, str]) -> Culprit:
-    """The culprit: the layers that a converter left over, if there are some, else the file."""
+    """The layers that a converter left over, or the file where it left none."""
     message = next(iter(failures.values()), "")
     # pnnx keeps what it cannot write for ncnn under PyTorch's names, which have dots.
     left = [node for node in graph.nodes if engine == "ncnn" and "." in node.op]

@@ -33,15 +33,15 @@ class Builder:
     Attributes:
         file: the file.
         version: `Node.version` of its ops.
-        given: shapes of inputs by name, which take the place of the file's.
+        input_shapes: shapes of inputs by name, which take the place of the file's.
         notes: the graph's notes.
         inputs, outputs: the graph's inputs and outputs.
     """
 
-    def __init__(self, file: Path, version: int, given: Mapping[str, FileShape]) -> None:
+    def __init__(self, file: Path, version: int, input_shapes: Mapping[str, FileShape]) -> None:
         self.file = file
         self.version = version
-        self.given = given
+        self.input_shapes = input_shapes
         self.notes: list[str] = []
         self.inputs: list[Value] = []
         self.outputs: list[Value] = []
@@ -86,7 +86,7 @@ class Builder:
                 size if size >= 0 else f"{name}_{axis}" if plain else None
                 for axis, size in enumerate(checked(shape, name))
             )
-        sizes = self.given.get(name) or sizes
+        sizes = self.input_shapes.get(name) or sizes
         value = Value(self.unique(name), sizes, declared=sizes, dtype=dtype)
         self.inputs.append(value)
         return value
@@ -96,7 +96,7 @@ class Builder:
     ) -> Value:
         """A tensor inside the model; Paddle infers its sizes again from the inputs."""
         declared: FileShape = None
-        if shape is not None and not any(self.given.values()):
+        if shape is not None and not any(self.input_shapes.values()):
             declared = tuple(size if size >= 0 else None for size in checked(shape, name))
         return Value(self.unique(name), None, constant, declared=declared, dtype=dtype)
 

@@ -81,7 +81,7 @@ def _stack(w: OpWriter) -> None:
 
 
 def _split(w: OpWriter) -> None:
-    """Lengths of the parts, of which one may be −1, the rest; or the number of parts."""
+    """The lengths of the parts, or their number. A length of −1 takes the rest."""
     data, axis = w.input(), w.one(2)
     count = len(w.node.outputs)
     sections = w.axes(1)

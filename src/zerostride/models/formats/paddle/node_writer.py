@@ -22,7 +22,7 @@ class OpWriter(NodeWriter):
             raise NoEquivalent
 
     def axes(self, position: int, name: str = "") -> tuple[int, ...] | None:
-        """Axes from a constant operand or an attribute; None if there are none of them."""
+        """Axes from a constant operand or an attribute; None if the node has neither."""
         if self.flag("reduce_all"):
             return None
         if name and name in self.node.attributes:

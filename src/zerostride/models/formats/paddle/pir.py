@@ -46,7 +46,7 @@ _NORMS = frozenset({"batch_norm", "layer_norm", "instance_norm", "group_norm"})
 _BODIES: Mapping[str, tuple[str, ...]] = {"if": ("then_branch", "else_branch"), "while": ("body",)}
 
 
-def read(path: Path, given: Mapping[str, FileShape]) -> Graph:
+def read(path: Path, input_shapes: Mapping[str, FileShape]) -> Graph:
     """The graph of a .json file.
 
     Raises:
@@ -61,7 +61,7 @@ def read(path: Path, given: Mapping[str, FileShape]) -> Graph:
     if not isinstance(program, dict) or _magic(program) != "pir":
         raise ModelError(f'{path}: not a program of Paddle: its base_code has no magic "pir"')
     try:
-        return _Reader(path, given).graph(program)
+        return _Reader(path, input_shapes).graph(program)
     except Malformed as error:
         raise ModelError(f"{path}: a malformed program: {printable(str(error))}") from None
 
@@ -156,8 +156,8 @@ _Scope = MutableMapping[int, "Value | tuple[Value, ...] | None"]
 class _Reader:
     """Reads one program."""
 
-    def __init__(self, path: Path, given: Mapping[str, FileShape]) -> None:
-        self.builder = Builder(path, PIR, given)
+    def __init__(self, path: Path, input_shapes: Mapping[str, FileShape]) -> None:
+        self.builder = Builder(path, PIR, input_shapes)
         self.weights: Weights | None = None
         #: The numbers of values that an op reads.
         self.read: set[int] = set()

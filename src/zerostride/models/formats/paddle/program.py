@@ -46,7 +46,7 @@ _FRAME = re.compile(r'^ {0,8}File "([^"\n]{1,4096})", line (\d{1,9}), in ')
 _LIBRARY = re.compile(r"[/\\]paddle[/\\]")
 
 
-def read(path: Path, given: Mapping[str, FileShape]) -> Graph:
+def read(path: Path, input_shapes: Mapping[str, FileShape]) -> Graph:
     """The graph of a .pdmodel file.
 
     Raises:
@@ -55,7 +55,7 @@ def read(path: Path, given: Mapping[str, FileShape]) -> Graph:
     beyond = "a program of Paddle has at most 64 MiB; its weights are in .pdiparams"
     data = content(path, ".pdmodel", MAX_FILE_BYTES, beyond)
     try:
-        return _Reader(path, given).graph(Message(memoryview(data)))
+        return _Reader(path, input_shapes).graph(Message(memoryview(data)))
     except Malformed as error:
         raise ModelError(
             f"{path}: not a readable program of Paddle; truncated, or another format? "
@@ -86,8 +86,8 @@ _Scope = MutableMapping[str, Value]
 class _Reader:
     """Reads one program."""
 
-    def __init__(self, path: Path, given: Mapping[str, FileShape]) -> None:
-        self.builder = Builder(path, PROGRAM, given)
+    def __init__(self, path: Path, input_shapes: Mapping[str, FileShape]) -> None:
+        self.builder = Builder(path, PROGRAM, input_shapes)
         self.blocks: list[Message] = []
         self.variables: dict[str, _Variable] = {}
         self.weights: Weights | None = None
