@@ -6,6 +6,7 @@ The commands here have small allowances; work is counted in calls, which no mach
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ onnx = pytest.importorskip("onnx", reason="the files are ONNX files")
 import small  # noqa: E402
 from work import calls_of  # noqa: E402
 
+import zerostride as zs  # noqa: E402
 from zerostride.models.findings import Report, Verdict  # noqa: E402
 from zerostride.models.flow import walk  # noqa: E402
 from zerostride.sizes.budget import COMMAND_STEPS, allowance  # noqa: E402
@@ -92,6 +94,32 @@ def test_sizes_leave_steps_for_the_findings(monkeypatch: pytest.MonkeyPatch) -> 
     verdicts = [finding.verdict for finding in audited(own_names(200, 60), 40_000).findings]
     assert verdicts[0] is Verdict.REFUSED
     assert verdicts[-1] is Verdict.UNKNOWN
+
+
+def sums(folder: Path, count: int) -> Path:
+    """A chain of additions that ncnn takes only after a reshape."""
+    nodes = [
+        small.node("Add", f"{f't{k - 1}' if k else 'x'} y", f"t{k}", name=f"n{k}")
+        for k in range(count)
+    ]
+    file = folder / "m.onnx"
+    inputs = {"x": ("n", "m", 3), "y": (3,)}
+    file.write_bytes(small.model(nodes, inputs, outputs=(f"t{count - 1}",)).SerializeToString())
+    return file
+
+
+def test_port_ends_wherever_its_steps_end(tmp_path: Path) -> None:
+    file, changes = sums(tmp_path, 30), set()
+    for steps in range(200, 800, 20):
+        with allowance(steps):
+            changes.add(len(zs.port(file, "ncnn", tmp_path / "out.onnx").changes))
+    assert {0, 30} <= changes
+
+
+def test_similar_nodes_of_a_port_take_the_steps_of_one(tmp_path: Path) -> None:
+    file = sums(tmp_path, 200)
+    with allowance(1000):
+        assert len(zs.port(file, "ncnn", tmp_path / "out.onnx").changes) == 200
 
 
 def test_sizes_that_are_not_followed_are_a_note() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,8 @@ import zerostride as zs
 
 #: Bytes for a node, at the audit's height: a GB for 100,000.
 MOST_BYTES = 10_000
+#: Calls of functions for a node.
+MOST_CALLS = 1000
 FEW, MANY = 400, 1200
 
 
@@ -38,25 +42,70 @@ def chains(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return chain(FEW), chain(MANY)
 
 
-def height(file: Path) -> int:
-    """The most bytes at once of an audit and its JSON."""
+@pytest.fixture(scope="module")
+def own_constants(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Chains of sums, each with a constant of its own."""
+
+    def chain(count: int) -> Path:
+        nodes = [small.node("Add", f"t{k} c{k}", f"t{k + 1}") for k in range(count)]
+        weights = {f"c{k}": (3,) for k in range(count)}
+        content = small.model(nodes, {"t0": ("n", 3)}, weights, outputs=(f"t{count}",))
+        file = tmp_path_factory.mktemp("constants") / f"{count}.onnx"
+        file.write_bytes(content.SerializeToString())
+        return file
+
+    return chain(FEW), chain(MANY)
+
+
+def height(file: Path, job: Callable[[Path], Any]) -> int:
+    """The most bytes at once of a job."""
     tracemalloc.start()
     try:
-        zs.audit(file, "ncnn").to_json()
+        job(file)
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
 
 
-def test_memory_is_linear_in_nodes(chains: tuple[Path, Path]) -> None:
-    few, many = chains
-    height(few)  # imports
-    assert height(many) - height(few) < MOST_BYTES * (MANY - FEW)
+def reports(file: Path) -> None:
+    """An audit, and its findings as text, JSON and HTML."""
+    report = zs.audit(file, "ncnn")
+    str(report)
+    report.to_html()
+    report.to_json()
 
 
-def test_work_is_linear_in_nodes(chains: tuple[Path, Path]) -> None:
-    few, many = (calls_of(lambda file=file: zs.audit(file, "ncnn")) for file in chains)
-    assert many < 1.3 * MANY / FEW * few
+def sizes(file: Path) -> None:
+    str(zs.shapes(file))
+
+
+def ported(file: Path) -> None:
+    zs.port(file, "ncnn", file.with_name("out.onnx"))
+
+
+JOBS = (reports, sizes, ported)
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("kind", ["chains", "own_constants"])
+def test_memory_is_linear_in_nodes(
+    kind: str, job: Callable[[Path], Any], request: pytest.FixtureRequest
+) -> None:
+    few, many = request.getfixturevalue(kind)
+    job(few)  # imports
+    assert height(many, job) - height(few, job) < MOST_BYTES * (MANY - FEW)
+
+
+@pytest.mark.parametrize("job", JOBS)
+@pytest.mark.parametrize("kind", ["chains", "own_constants"])
+def test_work_is_linear_in_nodes(
+    kind: str, job: Callable[[Path], Any], request: pytest.FixtureRequest
+) -> None:
+    few, many = request.getfixturevalue(kind)
+    job(few)  # imports
+    calls = [calls_of(lambda file=file: job(file)) for file in (few, many)]
+    assert calls[1] < 1.3 * MANY / FEW * calls[0]
+    assert calls[1] - calls[0] < MOST_CALLS * (MANY - FEW)
 
 
 def test_work_on_open_sizes_grows_with_the_nodes_and_their_axes(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ class Judge:
         self._bare = False
         self._judgements: MutableMapping[Hashable, Judgement] = {}
         self._aside: dict[Hashable, Judgement] = {}
+        self._sources: dict[Hashable, Plan | BroadcastError] = {}
 
     def __call__(self, site: Site) -> Finding:
         """The finding of a site."""
@@ -72,7 +73,17 @@ class Judge:
 
     def source(self, site: Site, shapes: tuple[Shape, ...]) -> Plan:
         """The site's plan in the model, under the model's needs; raises BroadcastError."""
-        return _planned(site, shapes, related(self.needs, shapes))
+        key = site.rule.name, _frozen(site.attributes), shapes
+        answer = self._sources.get(key)
+        if answer is None:
+            try:
+                answer = _planned(site, shapes, related(self.needs, shapes))
+            except BroadcastError as error:
+                answer = error
+            self._sources[key] = answer
+        if isinstance(answer, BroadcastError):
+            raise answer.with_traceback(None)
+        return answer
 
     def key(self, site: Site) -> Hashable:
         """All parts of a site that can change its verdict. Names are left out."""

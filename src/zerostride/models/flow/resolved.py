@@ -50,6 +50,8 @@ def _with_sizes(value: Value, sizes: Flow, number: int) -> Value:
         numbers = sizes.content_of(value)
         if numbers is not None and all(number is not None for number in numbers):
             content = tuple(number for number in numbers if number is not None)
+    if content is value.content and value.known and shape == value.shape:
+        return value  # most constants; a model may have 100,000
     return replace(value, shape=shape, content=content)
 
 

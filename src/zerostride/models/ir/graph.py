@@ -23,6 +23,10 @@ FileShape = tuple[FileSize, ...] | None
 Place = tuple[int | str, ...]
 
 
+#: The `content` and the `reals` of a value: one of them, or none.
+FewNumbers = tuple[tuple[int, ...] | None, tuple[float, ...] | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Quantisation:
     """The real numbers that whole numbers of a tensor stand for: scale * (number - zero point).
@@ -93,10 +97,10 @@ class Value:
 
     def with_numbers(self, numbers: Array) -> Value:
         """The constant with its few numbers: `content` of whole ones, `reals` of floats."""
-        flat = numbers.ravel().tolist()
-        if numbers.dtype.kind == "f":
-            return replace(self, reals=tuple(map(float, flat)))
-        return replace(self, content=tuple(map(int, flat)))
+        content, reals = few_numbers(numbers)
+        if content is None:
+            return replace(self, reals=reals)
+        return replace(self, content=content)
 
     @property
     def computed_type(self) -> str | None:
@@ -112,6 +116,14 @@ class Value:
     def known(self) -> bool:
         """Whether every size is a number."""
         return self.shape is not None and all(isinstance(size, int) for size in self.shape)
+
+
+def few_numbers(numbers: Array) -> FewNumbers:
+    """The few numbers of a constant: `content` of whole ones, `reals` of floats."""
+    flat = numbers.ravel().tolist()
+    if numbers.dtype.kind == "f":
+        return None, tuple(map(float, flat))
+    return tuple(map(int, flat)), None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any
 
 from ...core.plan import Plan
 from ...errors import BroadcastError, ModelError, Reason
+from ...sizes.budget import SpentError, used_up
 from ..audit.audited import Audited
 from ..findings import Finding, Verdict
 from ..formats import FormatModule
@@ -85,14 +86,24 @@ class _Search:
                 return replace(answer, node=node)
             # A format may express a change of one tensor and not of another.
             if self.refuses(answer.of(node)) is None:
-                program = carry_out(subject, answer.program.steps, self.setting)
-                if not program.judged(self.setting):
+                program = self._again(subject, answer.program)
+                if program is not None:
+                    return replace(answer, node=node, program=program)
+                if not used_up():
                     raise ModelError(f"node {node.path!r}: judged in two ways")
-                # Sites of one key have one result; each is computed again after writing.
-                program.values = answer.program.values
-                return replace(answer, node=node, program=program)
+                return Ported(node, None, None, str(SpentError()))
         self.answers[key] = answer = self._fresh(subject)
         return answer
+
+    def _again(self, subject: Subject, known: RewriteProgram) -> RewriteProgram | None:
+        """The rewrite of a similar node for this one; None if it does not mean the same here."""
+        try:
+            program = carry_out(subject, known.steps, self.setting)
+        except Wrong:
+            return None
+        # Sites of one key have one result; each is computed again after writing.
+        program.values = known.values
+        return program if program.judged(self.setting) else None
 
     def _fresh(self, subject: Subject) -> Ported:
         """The rewrite of the first node of its kind."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections import ChainMap
 from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -338,9 +337,9 @@ class _Reader:
         shapes, declarations, types = inferred
         shape, declared = shapes.get(name), declarations.get(name)
         if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
-            tensor = self.tensors.of_node(name, node)
+            tensor = self.tensors.of_node(name, node, declared)
             if tensor is not None:
-                return replace(tensor, declared=declared)
+                return tensor
         constant = (
             not has_bodies
             and node.op_type not in _NONDETERMINISTIC
@@ -386,9 +385,11 @@ class _Reader:
 
 
 def _origin(node: onnx.NodeProto) -> Origin | None:
+    if not node.metadata_props:
+        return None
     entries = {entry.key: entry.value for entry in node.metadata_props}
     readable = all(map(_is_text, (*entries, *entries.values())))
-    return origin_of(entries) if entries and readable else None
+    return origin_of(entries) if readable else None
 
 
 def _is_text(name: object) -> bool:

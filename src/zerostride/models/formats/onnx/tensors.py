@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 import os
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from ....errors import ModelError
 from ...ir.files import section
-from ...ir.graph import Array, Value
+from ...ir.graph import Array, FewNumbers, FileShape, Value, few_numbers
 from .onnx_validation import text
 
 if TYPE_CHECKING:
@@ -52,48 +51,67 @@ class Tensors:
         self.file = file
         self.notes = notes
 
-    def constant(self, tensor: onnx.TensorProto) -> Value:
-        """A tensor of the file."""
+    def constant(
+        self, tensor: onnx.TensorProto, name: str | None = None, declared: FileShape = None
+    ) -> Value:
+        """A tensor of the file, with another name if one is given."""
         import onnx
 
-        shape = tuple(tensor.dims)
-        name = text(tensor.name)
-        value = Value(name, shape, True, dtype=dtype_name(tensor.data_type))
+        own = text(tensor.name)
+        missing, content, reals = None, None, None
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            missing = self._missing(name, tensor)
-            return replace(value, missing=missing, source=partial(load, tensor, self.file))
-        value = replace(value, source=partial(load, tensor, self.file))
-        count = math.prod(shape)
+            missing = self._missing(own, tensor)
+        else:
+            content, reals = self._few_numbers(own, tensor)
+        # Made once, because copies of frozen values are slow: a model may have 100,000.
+        return Value(
+            own if name is None else name,
+            tuple(tensor.dims),
+            True,
+            content,
+            missing,
+            declared,
+            reals,
+            dtype_name(tensor.data_type),
+            partial(load, tensor, self.file),
+        )
+
+    def _few_numbers(self, name: str, tensor: onnx.TensorProto) -> FewNumbers:
+        """The numbers of a constant that has few."""
+        import onnx
+
+        count = math.prod(tensor.dims)
         kinds = {tensor.data_type} if 0 <= count <= MAX_CONTENT else set()
         try:
             if kinds & {onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.BOOL}:
-                return value.with_numbers(onnx.numpy_helper.to_array(tensor))
-            scales = len(shape) < 2 and count <= MAX_REALS
+                return few_numbers(onnx.numpy_helper.to_array(tensor))
+            scales = len(tensor.dims) < 2 and count <= MAX_REALS
             if scales and kinds & {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE}:
-                return value.with_numbers(onnx.numpy_helper.to_array(tensor))
+                return few_numbers(onnx.numpy_helper.to_array(tensor))
         except (ValueError, TypeError):
+            shape = tuple(tensor.dims)
             self.notes.append(f"constant {name!r} has not as many numbers as {shape}")
-        return value
+        return None, None
 
-    def of_node(self, name: str, node: onnx.NodeProto) -> Value | None:
-        """The result of a Constant node, named `name`."""
+    def of_node(self, name: str, node: onnx.NodeProto, declared: FileShape) -> Value | None:
+        """The result of a Constant node, with its name and its sizes in the file."""
         for attribute in node.attribute:
             key = attribute.name
             if key == "value":
-                return replace(self.constant(attribute.t), name=name)
+                return self.constant(attribute.t, name, declared)
             if key == "value_int":
-                return Value(name, (), True, (attribute.i,), dtype="int64")
+                return Value(name, (), True, (attribute.i,), None, declared, dtype="int64")
             if key == "value_ints":
                 ints = tuple(attribute.ints)
-                return Value(name, (len(ints),), True, ints, dtype="int64")
+                return Value(name, (len(ints),), True, ints, None, declared, dtype="int64")
             if key in ("value_float", "value_floats"):
                 reals = (attribute.f,) if key == "value_float" else tuple(attribute.floats)
                 shape = () if key == "value_float" else (len(reals),)
                 kept = reals if len(reals) <= MAX_CONTENT else None
                 source = partial(_listed, reals, shape)
-                return Value(name, shape, True, reals=kept, dtype="float32", source=source)
+                return Value(name, shape, True, None, None, declared, kept, "float32", source)
             if key == "value_string":
-                return Value(name, (), True)
+                return Value(name, (), True, declared=declared)
         return None
 
     def _missing(self, name: str, tensor: onnx.TensorProto) -> str | None:
