@@ -10,6 +10,7 @@ from ...sizes.dim import Dim
 from ...sizes.parse import unnamed
 from ..formats import FORMATS, lowered
 from ..ir.graph import FileShape, Graph, Value
+from ..ir.readings import once_per_graph
 from . import Flow, flow
 
 
@@ -27,6 +28,11 @@ def resolved(graph: Graph, facts: Condition = ALWAYS) -> tuple[Graph, Condition,
     Returns:
         The graph, the conditions on its sizes, and the flow that found them.
     """
+    return _resolved(graph, facts)
+
+
+@once_per_graph
+def _resolved(graph: Graph, facts: Condition) -> tuple[Graph, Condition, Flow | None]:
     hints = FORMATS[graph.format].hints
     if not hints and not graph.sized and all(map(_settled, graph.values())):
         return graph, facts, None

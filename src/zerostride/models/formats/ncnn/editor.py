@@ -23,9 +23,9 @@ from ...ir.graph import Graph, Node
 from ...ir.rewrite import Rewrite
 from .layers import LAYERS
 from .program import LayerProgram, parameter
-from .reader import read_ncnn
+from .reader import graph_of
 from .shapes.call import MAX_SIZE
-from .text import SPACES, Layer, ParamFile, read_text, shown
+from .text import SPACES, Layer, ParamFile, contents, parsed, shown
 from .weights import Weights, bin_path, locate
 
 _WORD = re.compile(r"\S+", re.ASCII)
@@ -76,8 +76,9 @@ class NcnnEditor:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        self.graph: Graph = read_ncnn(path)
-        self.parsed: ParamFile = read_text(self.path)
+        data = contents(self.path)
+        self.graph: Graph = graph_of(self.path, data)
+        self.parsed: ParamFile = parsed(self.path, data)
         self.weights: Weights = locate(self.parsed.layers, bin_path(self.path))
         layers = self.parsed.layers
         self.taken = {name for layer in layers for name in (layer.name, *layer.tops)}

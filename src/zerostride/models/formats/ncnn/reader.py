@@ -20,12 +20,13 @@ from ....errors import Misfit, ModelError, printable
 from ....sizes.dim import Dim, Number
 from ....sizes.parse import read as read_size
 from ...ir.graph import FileShape, FileSize, Graph, Node, Value
+from ...ir.readings import once_per_file
 from ...onnx_ops.sizes.facts import NoSizes
 from . import engine
 from .inference import Inferred, infer
 from .layers import LAYERS, loads_of
 from .shapes.call import Sizes, checked
-from .text import Layer, ParamFile, Params, read_text, shown
+from .text import Layer, ParamFile, Params, contents, parsed, shown
 from .weights import Stored, Weights, bin_path, dtype_of, is_half, load, locate
 
 DOMAIN = "ncnn"
@@ -49,12 +50,23 @@ def read_ncnn(path: str | Path, inputs: Mapping[str, Sizes | None] | None = None
     file = Path(path)
     if file.name.lower().endswith(_BINARY):
         raise ModelError(f"{file}: a binary file without names; name the .param text beside it")
-    parsed = read_text(file)
+    data = contents(file)
+    return _sized(file, data, inputs) if inputs else graph_of(file, data)
+
+
+@once_per_file
+def graph_of(file: Path, data: bytes) -> Graph:
+    """The graph in a file's bytes."""
+    return _sized(file, data, {})
+
+
+def _sized(file: Path, data: bytes, inputs: Mapping[str, Sizes | None]) -> Graph:
+    text = parsed(file, data)
     try:
-        inferred = infer(parsed.layers, inputs=_input_sizes(parsed, inputs or {}))
-        weights = locate(parsed.layers, bin_path(file))
-        inferred = _completed(parsed, inferred, _input_sizes(parsed, inputs or {}))
-        return _Builder(parsed, inferred, weights).graph()
+        inferred = infer(text.layers, inputs=_input_sizes(text, inputs))
+        weights = locate(text.layers, bin_path(file))
+        inferred = _completed(text, inferred, _input_sizes(text, inputs))
+        return _Builder(text, inferred, weights).graph()
     except ModelError as error:
         if str(file) in str(error):
             raise

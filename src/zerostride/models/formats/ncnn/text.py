@@ -17,6 +17,7 @@ from typing import TypeAlias
 
 from ....errors import ModelError, printable
 from ...ir.files import content
+from ...ir.readings import once_per_file
 
 #: The first line of every file since 2017.
 MAGIC = 7767517
@@ -99,12 +100,22 @@ def shown(name: str) -> str:
 
 
 def read_text(file: Path) -> ParamFile:
-    """The layers of a .param file.
+    """The layers of a .param file; see :func:`parsed`."""
+    return parsed(file, contents(file))
+
+
+def contents(file: Path) -> bytes:
+    """The bytes of a .param file."""
+    return content(file, ".param", MAX_FILE_BYTES, f"a .param file ends at {MAX_FILE_BYTES}")
+
+
+@once_per_file
+def parsed(file: Path, data: bytes) -> ParamFile:
+    """The layers in the bytes of a .param file.
 
     Raises:
         ModelError: it is not a valid .param; gives the reason, the line and the layer.
     """
-    data = content(file, ".param", MAX_FILE_BYTES, f"a .param file ends at {MAX_FILE_BYTES}")
     if b"\0" in data:
         raise ModelError(
             f"{file}: not a .param text, it holds NUL bytes; a binary .param.bin has no names, "

@@ -75,6 +75,7 @@ class Scope:
         self.moved: dict[Old, Tensor] = {}
         self.added: list[tuple[Tensor, tuple[int, int]]] = []
         self.texts: list[tuple[int, int, bytes]] = []
+        self.spans: dict[int, list[splice.Element]] = {}
         self.readers = Counter(end for ends in self.feeds for end in ends)
         self.reshaped: set[int] = set()
         self.copies: dict[tuple[int, Sizes], Tensor] = {}
@@ -296,10 +297,10 @@ class Scope:
         """Gives a constant's own layer, or a Convert of it, another shape."""
         layer = self.net.layers[position]
         if position in self.reshaped:  # a second step of one rewrite
-            spans = {element.start for element in splice.elements(self.data, layer.start)}
+            spans = {element.start for element in self._elements(layer.start)}
             self.texts = [edit for edit in self.texts if edit[0] not in spans]
         self.reshaped.add(position)
-        for element in splice.elements(self.data, layer.start):
+        for element in self._elements(layer.start):
             if element.tag == "data" and element.depth == 1 and "shape" in layer.data:
                 tag = self.data[element.start : element.open_stop]
                 attributes = {"shape": ", ".join(map(str, shape or ()))}
@@ -338,7 +339,7 @@ class Scope:
         for k, operand in enumerate(operands):
             if operand.old != self.feeds[position][k]:
                 self.sources[position, k] = operand
-        elements = splice.elements(self.data, layer.start)
+        elements = self._elements(layer.start)
         if changes:
             tag = self.data[elements[0].start : elements[0].open_stop]
             replacement = splice.with_attributes(tag, changes)
@@ -394,7 +395,7 @@ class Scope:
             self._refuse(layer, f"after the change it does not broadcast: {error.detail}")
 
     def _place(self, layer: Layer, before: list[str], after: list[str], kept: bool) -> None:
-        stop = splice.elements(self.data, layer.start)[0].stop
+        stop = self._elements(layer.start)[0].stop
         blanks = splice.margin(self.data, layer.start)
         if not kept:
             text = "".join((*before, *after)).strip()
@@ -424,14 +425,14 @@ class Scope:
             if source is None:
                 source = Tensor(None, "", old=self.feeds[position][place[1]])
             here = self._end(source)
-            (element,) = splice.elements(self.data, edge.start)[:1]
+            (element,) = self._elements(edge.start)[:1]
             if position in self.gone:
                 yield element.start, element.stop, b""
             elif here != (edge.from_layer, edge.from_port):
                 text = splice.edge(here, (edge.to_layer, edge.to_port))
                 yield element.start, element.stop, text.encode()
         if news:
-            last = splice.elements(self.data, self.net.edges[-1].start)[0]
+            last = self._elements(self.net.edges[-1].start)[0]
             blanks = splice.margin(self.data, last.start)
             text = "".join(f"\n{blanks}{line}" for line in news)
             yield last.stop, last.stop, text.encode()
@@ -445,6 +446,12 @@ class Scope:
             return layer.id, layer.outputs[tensor.old[1]].id
         assert tensor.new is not None
         return tensor.new
+
+    def _elements(self, start: int) -> list[splice.Element]:
+        """The element that begins at `start` and all elements in it."""
+        if start not in self.spans:
+            self.spans[start] = splice.elements(self.data, start)
+        return self.spans[start]
 
     def _id(self) -> int:
         self.next_id += 1

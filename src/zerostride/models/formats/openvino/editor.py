@@ -22,7 +22,7 @@ from ...ir.graph import Node, Place
 from ...ir.rewrite import Rewrite
 from .compile import Scope
 from .markup import Net, refuse
-from .reader import contents, parsed, read, weights_of
+from .reader import contents, graph_of, parsed, weights_of
 
 #: Alignment of new constants, for kernels that read whole numbers.
 ALIGNMENT = 64
@@ -55,7 +55,7 @@ class Editor:
         except UnicodeDecodeError:
             refuse(file, "it is not in UTF-8; save it so to change it")
         # With sizes from the flow: a port without sizes may be a scalar's.
-        graph, _, _ = resolved(read(file))
+        graph, _, _ = resolved(graph_of(file, self.data))
         self.nodes = {node.place: node for node in graph.nodes}
         self.names = {node.name for node in graph.nodes}
         self.names.update(value.name for value in graph.values())
@@ -93,7 +93,8 @@ class Editor:
         if path.suffix.lower() != ".xml":
             raise ModelError(f"{path}: an IR's name ends in .xml")
         data = self._spliced()
-        parsed(path, data)
+        if data != self.data:
+            parsed(path, data)
         written = [path]
         try:
             beside = weights_of(path)

@@ -23,6 +23,7 @@ from ....sizes.parse import read as read_size
 from ....sizes.parse import unnamed
 from ...ir.files import content
 from ...ir.graph import Body, FileShape, FileSize, Graph, Node, Place, Value
+from ...ir.readings import once_per_file
 from ..onnx.reader import flattened
 from .fragments import is_fragment, listed, whole
 from .markup import BODIES, MAX_FILE_BYTES, Edge, Entry, Layer, Net, Port, integer, parse, refuse
@@ -47,7 +48,13 @@ def read(path: Path) -> Graph:
         ModelError: it is not a valid IR; names the file, the layer and the reason.
     """
     file = Path(path)
-    net, fragment = parsed(file, contents(file))
+    return graph_of(file, contents(file))
+
+
+@once_per_file
+def graph_of(file: Path, data: bytes) -> Graph:
+    """The graph in a file's bytes."""
+    net, fragment = parsed(file, data)
     with Weights(file, weights_of(file)) as weights:
         reader = _Reader(file, weights, fragment)
         main = reader.body("", net, (), ())
@@ -73,6 +80,7 @@ def contents(file: Path) -> bytes:
     return content(file, ".xml", MAX_FILE_BYTES, "the text of an IR has no weights in it")
 
 
+@once_per_file
 def parsed(file: Path, data: bytes) -> tuple[Net, bool]:
     """The net in a file's bytes, and whether they are layers without a net."""
     if is_fragment(data):

@@ -22,7 +22,7 @@ from ..flatbuffer import File, Malformed, Table
 from ..schema_fields import fields
 from . import schema
 from .parts import NewOp, NewTensor, Subgraph, open_sizes
-from .reader import places
+from .reader import contents, graph_and_places
 from .rewriting import Task
 from .schema import NUMBERS, UNION, options_of
 from .writing import MAX_BYTES, TOO_LARGE, Writer
@@ -61,7 +61,8 @@ class Editor:
     def __init__(self, file: Path) -> None:
         self.file = file
         self.by_reshape = False
-        self.data, graph, self.places = places(file)
+        self.data = contents(file)
+        graph, self.places = graph_and_places(file, self.data)
         graph = resolved(graph)[0]
         self.nodes = {node.place: node for node in graph.nodes}
         file_of_tables = File(self.data)

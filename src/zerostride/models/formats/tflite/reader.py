@@ -25,6 +25,7 @@ from typing import Any
 from ....errors import ModelError, printable
 from ...ir.files import content
 from ...ir.graph import Body, FileShape, Graph, Node, Place, Value
+from ...ir.readings import once_per_file
 from ..flatbuffer import File, Malformed, Table, Vector
 from ..onnx.reader import flattened
 from ..ranks import ranked
@@ -90,15 +91,17 @@ def read(path: Path) -> Graph:
 def read_sized(path: Path, shapes: Mapping[str, FileShape]) -> Graph:
     """The graph of a file whose inputs have these shapes, by name."""
     file = Path(path)
-    return ranked(_checked(file, contents(file), shapes).graph(), lower)
-
-
-def places(path: Path) -> tuple[bytes, Graph, Mapping[Place, tuple[int, int]]]:
-    """The bytes of a file, its graph, and the subgraph and position of each node's op."""
-    file = Path(path)
     data = contents(file)
+    if not shapes:
+        return graph_and_places(file, data)[0]
+    return ranked(_checked(file, data, shapes).graph(), lower)
+
+
+@once_per_file
+def graph_and_places(file: Path, data: bytes) -> tuple[Graph, Mapping[Place, tuple[int, int]]]:
+    """The graph in a file's bytes, and the subgraph and position of each node's op."""
     reader = _checked(file, data, {})
-    return data, ranked(reader.graph(), lower), reader.places
+    return ranked(reader.graph(), lower), reader.places
 
 
 def tensor_numbers(path: Path) -> Mapping[str, tuple[int, int]]:
