@@ -67,6 +67,7 @@ class Audited:
         module: its format's functions.
         judge: judged the sites.
         flow: the flow of sizes, where one was needed.
+        delegate: what the engine's delegate asks of nodes besides.
         sites, findings: by identity of the node.
     """
 
@@ -75,6 +76,7 @@ class Audited:
     module: FormatModule
     judge: Judge
     flow: Flow | None
+    delegate: DelegateChecks
     sites: Mapping[int, Site]
     findings: Mapping[int, Finding]
 
@@ -152,7 +154,7 @@ def audited(
             findings[id(node)] = finding if node.origin is None else at_source(finding, node, lines)
         if progress is not None:
             progress(done + 1, len(graph.nodes))
-    return Audited(question, graph, module, judge, flow, sites, findings)
+    return Audited(question, graph, module, judge, flow, delegate, sites, findings)
 
 
 def _unchanged(finding: Finding) -> Finding:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeAlias
 
 from ...engines.model import Engine
 from ...errors import Reason
@@ -27,6 +28,8 @@ _READERS = frozenset({"CAST", "SELECT", "SELECT_V2", "Cast", "Where"})
 #: Ops of one tensor twice that the delegates rewrite: as a square, and as a product with 2.
 _TWICE = frozenset({"add", "multiply"})
 _DELEGATE = "TensorFlow Lite's GPU delegate"
+#: A message, and the finding's reason.
+Problem: TypeAlias = tuple[str, Reason]
 
 
 class DelegateChecks:
@@ -42,16 +45,32 @@ class DelegateChecks:
 
     def __call__(self, site: Site, finding: Finding) -> Finding:
         """The finding; refused where shapes fit and a delegate asks for something else."""
-        if not self._active or finding.verdict is not Verdict.SAME:
+        if finding.verdict is not Verdict.SAME:
             return finding
-        for check, reason in _CHECKS:
-            problem = check(self, site)
-            if problem is not None:
-                message = f"{self.engine.name}: {problem}"
-                return replace(
-                    finding, verdict=Verdict.REFUSED, reason=str(reason), message=message
-                )
-        return finding
+        return self._refused(finding, self._problem(site, (*_OF_SITE, *_OF_GRAPH)))
+
+    def alone(self, site: Site, finding: Finding) -> Finding:
+        """The finding of a site that is not in the graph, whose readers are not known."""
+        if finding.verdict is not Verdict.SAME:
+            return finding
+        return self._refused(finding, self.own_problem(site))
+
+    def own_problem(self, site: Site) -> Problem | None:
+        """What a delegate refuses of the site's own tensors, whatever their shapes."""
+        return self._problem(site, _OF_SITE)
+
+    def _problem(self, site: Site, checks: _Checks) -> Problem | None:
+        for check, reason in checks if self._active else ():
+            words = check(self, site)
+            if words is not None:
+                return f"{self.engine.name}: {words}", reason
+        return None
+
+    def _refused(self, finding: Finding, problem: Problem | None) -> Finding:
+        if problem is None:
+            return finding
+        message, reason = problem
+        return replace(finding, verdict=Verdict.REFUSED, reason=str(reason), message=message)
 
     def element_types(self, site: Site) -> str | None:
         """Tensors that are not constants are floats, or quantised numbers of 8 bits."""
@@ -95,8 +114,10 @@ def _is_eight_bits(value: Value) -> bool:
     return value.quantised is not None and value.dtype in _QUANTISED
 
 
-_CHECKS: tuple[tuple[Callable[[DelegateChecks, Site], str | None], Reason], ...] = (
+_Checks: TypeAlias = tuple[tuple[Callable[[DelegateChecks, Site], str | None], Reason], ...]
+#: The checks of a node's own tensors, and those that ask about the nodes around it.
+_OF_SITE: _Checks = (
     (DelegateChecks.element_types, Reason.DTYPE),
     (DelegateChecks.operands, Reason.NO_OP),
-    (DelegateChecks.readers, Reason.NO_OP),
 )
+_OF_GRAPH: _Checks = ((DelegateChecks.readers, Reason.NO_OP),)

@@ -85,6 +85,13 @@ class Judge:
             raise answer.with_traceback(None)
         return answer
 
+    def stretches(self, site: Site) -> bool:
+        """Whether the target may stretch an operand of the site's op; true where it is unknown."""
+        try:
+            return self._carry(site, self.engine).rule.name != "none"
+        except (NotJudged, BroadcastError):
+            return True
+
     def key(self, site: Site) -> Hashable:
         """All parts of a site that can change its verdict. Names are left out."""
         node, batch = site.node, self.batch

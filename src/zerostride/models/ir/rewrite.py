@@ -114,7 +114,7 @@ class Editor(Protocol):
     """A model file open for changes. Each port uses a new one; only `save` writes files."""
 
     def apply(self, rewrites: Sequence[Rewrite]) -> None:
-        """Translates the rewrites to the file's format.
+        """Translates the rewrites to the file's format, after those of earlier calls.
 
         Places refer to the file as it was read, whatever the other rewrites add or remove. A
         reshape, unsqueeze or squeeze of a constant becomes a constant of the new shape: the same

@@ -72,8 +72,22 @@ def _reshape(
             yield from rewritten(subject, shapes, swapped=name)
 
 
-def _has_constant(subject: Subject, _: Audited) -> bool:
-    return any(is_constant(subject, k) for k in may_move(subject))
+def _has_constant(subject: Subject, setting: Audited) -> bool:
+    return any(is_constant(subject, k) for k in may_move(subject)) and _suffices(subject, setting)
+
+
+def _suffices(subject: Subject, setting: Audited) -> bool:
+    """Whether the node's op may work on the target after moves of axes, without an Expand.
+
+    A target that stretches nothing takes a condition of one number, and no other such operand.
+    """
+    source, first = subject.source, int(subject.site.kind is Kind.WHERE)
+    grows = any(
+        isinstance(aligned[axis], int) and isinstance(source.shape[axis], int)
+        for aligned, axes in zip(source.aligned[first:], source.stretched[first:], strict=True)
+        for axis in axes
+    )
+    return not grows or setting.judge.stretches(subject.site)
 
 
 def _adds_no_node(subject: Subject, steps: Steps) -> bool:
@@ -93,8 +107,8 @@ def _adds_no_node(subject: Subject, steps: Steps) -> bool:
     return True
 
 
-def _swaps(subject: Subject, _: Audited) -> bool:
-    return _swap_name(subject) is not None
+def _swaps(subject: Subject, setting: Audited) -> bool:
+    return _swap_name(subject) is not None and _suffices(subject, setting)
 
 
 def _swap_name(subject: Subject) -> str | None:
@@ -133,8 +147,8 @@ def _moves_only(subject: Subject, steps: Steps) -> bool:
     )
 
 
-def _any(subject: Subject, _: Audited) -> bool:
-    return bool(may_move(subject))
+def _moves_axes(subject: Subject, setting: Audited) -> bool:
+    return bool(may_move(subject)) and _suffices(subject, setting)
 
 
 # Attributes.
@@ -171,6 +185,10 @@ def _is_elementwise(subject: Subject, _: Audited) -> bool:
     return subject.site.kind in (Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU, Kind.CLIP) and all(
         is_whole(subject, k) for k in range(len(subject.source.operands))
     )
+
+
+def _merges(subject: Subject, setting: Audited) -> bool:
+    return _is_elementwise(subject, setting) and _suffices(subject, setting)
 
 
 def _merge(subject: Subject, setting: Audited) -> Iterator[Steps]:
@@ -396,7 +414,7 @@ PASSES: tuple[Pass, ...] = (
         partial(_reshape, constants=True, swapped=True),
         _adds_no_node,
     ),
-    Pass("operands", "an operand reshaped", _any, _reshape, _moves_only),
+    Pass("operands", "an operand reshaped", _moves_axes, _reshape, _moves_only),
     Pass("attributes", "said explicitly", _says_explicit, _change_attributes, _one_self),
     Pass(
         "exchange",
@@ -405,7 +423,7 @@ PASSES: tuple[Pass, ...] = (
         partial(_reshape, swapped=True),
         _moves_only,
     ),
-    Pass("merge", "neighbouring axes merged", _is_elementwise, _merge, _puts_back),
+    Pass("merge", "neighbouring axes merged", _merges, _merge, _puts_back),
     Pass("target", "the whole result shape as target", _is_expand, _whole_target, _ends_in_expand),
     Pass("expand", "an operand broadcast first", _has_stretch, _expand, _expands),
     Pass("equivalent", "other ops of the same values", _is_elementwise, _replace, _no_self),

@@ -126,7 +126,7 @@ class RewriteProgram:
         judge = setting.judge.aside()
         for done in self.done:
             if done.site is not None:
-                self.finding = judge(done.site)
+                self.finding = setting.delegate.alone(done.site, judge(done.site))
                 if self.finding.verdict is not Verdict.SAME:
                     return False
             follow(done.node, judge.batch)

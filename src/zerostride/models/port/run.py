@@ -21,6 +21,8 @@ from ..flow.input_sizes import InputShapes, Sizes
 from ..formats import format_of
 from ..formats.torch_export import Example, model_file
 from ..ir.graph import Node
+from ..ir.memory import uncollected
+from ..ir.readings import readings_kept
 from ..ir.rewrite import Editor
 from ..ir.site import Site
 from ..options import ModelOptions
@@ -117,7 +119,7 @@ def _ported(
     warn_if_unmeasured(target)
     goal = _goal(path, output, dry_run=dry_run)
     question = Question.of(options, engine, format_of(path).name)
-    with allowance():
+    with allowance(), readings_kept(), uncollected():
         phases = _Phases(progress, 2 if goal is None else 3)
         old = audited(options.read(path), question, phases.phase(0))
         banned: dict[Hashable, str] = {}

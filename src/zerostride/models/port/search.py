@@ -14,7 +14,6 @@ from ...errors import BroadcastError, ModelError, Reason
 from ...sizes.budget import SpentError, used_up
 from ..audit.audited import Audited
 from ..findings import Finding, Verdict
-from ..formats import FormatModule
 from ..ir.graph import Node
 from ..ir.rewrite import Editor, Rewrite
 from ..ir.site import Site
@@ -79,6 +78,7 @@ class _Search:
         key = (
             self.setting.judge.key(subject.site),
             tuple(None if value is None else value.dtype for value in subject.node.inputs),
+            self.setting.delegate.own_problem(site),
         )
         answer = self.answers.get(key)
         if answer is not None:
@@ -139,16 +139,31 @@ class _Search:
             refused = refused or refusal
         if refused is not None:
             return refused
-        return _why_not(subject)
+        return self._why_not(subject)
+
+    def _why_not(self, subject: Subject) -> str:
+        """The reason why the search found no rewrite."""
+        problem = self.setting.delegate.own_problem(subject.site)
+        if problem is not None and problem[1] != subject.finding.reason:
+            return problem[0]
+        _, reason = _TRIED.get(subject.finding.reason, _OTHERWISE)
+        if 0 in subject.source.shape:
+            reason += " (it has no elements)"
+        if subject.node.domain == "" and subject.site.rule.name == "onnx6":
+            reason += "; convert the model to opset 13 first"
+        return reason
 
     def _proposals(self, subject: Subject) -> Iterator[tuple[Pass, tuple[Any, ...]]]:
         names, _ = _TRIED.get(subject.finding.reason, _OTHERWISE)
         most = MOST_TRIED if subject.source.open is None else MOST_TRIED_OPEN
+        proposed: set[tuple[Any, ...]] = set()
         for row in PASSES:
             tried = names is None or row.name in names
             if tried and row.requires(subject, self.setting):
                 for steps in islice(row.propose(subject, self.setting), most):
-                    yield row, steps
+                    if steps not in proposed:  # a later pass may repeat an earlier one's
+                        proposed.add(steps)
+                        yield row, steps
 
 
 #: Why a node without a meaning in the model has no rewrite, by the finding's reason.
@@ -178,16 +193,6 @@ _TRIED: Mapping[str, tuple[tuple[str, ...] | None, str]] = {
 _OTHERWISE = (None, "no rewrite of it means the same there")
 
 
-def _why_not(subject: Subject) -> str:
-    """The reason why the search found no rewrite."""
-    _, reason = _TRIED.get(subject.finding.reason, _OTHERWISE)
-    if 0 in subject.source.shape:
-        reason += " (it has no elements)"
-    if subject.node.domain == "" and subject.site.rule.name == "onnx6":
-        reason += "; convert the model to opset 13 first"
-    return reason
-
-
 def rewritten(
     path: Path,
     old: Audited,
@@ -200,14 +205,12 @@ def rewritten(
     `banned` are rewrites (by `key_of`) that are known to fail, and places of nodes that stay as
     they are, each with the reason.
     """
-    module = old.module
     needed = list(_in_need(old))
     banned = dict(banned)
     for _ in range(ROUNDS):
-        editor = module.edit(path)
-        if (serve := getattr(editor, "serve", None)) is not None:
-            serve(old.judge.engine.name)
-        own = getattr(editor, "refuses", None) or _Probe(path, module)
+        editor = _opened(path, old)
+        probe = _Probe(editor)
+        own = getattr(editor, "refuses", None) or probe
         search = _Search(old, _Refusals(own, banned))
         done = []
         for turn, question in enumerate(needed):
@@ -217,15 +220,26 @@ def rewritten(
         if progress is not None:
             progress(1, 1)
         rewrites = [ported.rewrite for ported in done if ported.program is not None]
+        if probe.holds(rewrites):
+            return editor, done
         try:
+            editor = _opened(path, old) if own is probe else editor
             editor.apply(rewrites)
             return editor, done
         except (ModelError, BroadcastError):  # the op table raises for an op that the format lacks
-            bad = _unsaid(path, module, rewrites)
+            bad = _unsaid(path, old, rewrites)
             if not bad:
                 raise
             banned |= dict.fromkeys(map(key_of, bad), _UNSAID)
     raise ModelError(f"{path}: too many rewrites cannot be said in this format")
+
+
+def _opened(path: Path, old: Audited) -> Editor:
+    """The file, open for the changes that the target needs."""
+    editor = old.module.edit(path)
+    if (serve := getattr(editor, "serve", None)) is not None:
+        serve(old.judge.engine.name)
+    return editor
 
 
 def key_of(rewrite: Rewrite) -> Hashable:
@@ -238,21 +252,30 @@ _UNSAID = "the file cannot say the rewrite: the format does not have it"
 
 @dataclass(slots=True)
 class _Probe:
-    """Tests whether an editor refuses a rewrite, by applying it to a file that is not written."""
+    """Tests whether an editor refuses a rewrite, by applying it.
 
-    path: Path
-    module: FormatModule
-    editor: Editor | None = None
+    Attributes:
+        editor: the editor.
+        tried: all rewrites that it was given, in order; None once it refused one.
+    """
+
+    editor: Editor
+    tried: list[Rewrite] | None = field(default_factory=list)
 
     def __call__(self, rewrite: Rewrite) -> str | None:
         """The reason, or None."""
-        if self.editor is None:
-            self.editor = self.module.edit(self.path)
         try:
             self.editor.apply([rewrite])
         except (ModelError, BroadcastError) as error:
+            self.tried = None
             return str(error)
+        if self.tried is not None:
+            self.tried.append(rewrite)
         return None
+
+    def holds(self, rewrites: Sequence[Rewrite]) -> bool:
+        """Whether the editor holds these rewrites, and no more."""
+        return self.tried == [*rewrites]
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,17 +293,17 @@ class _Refusals:
         return refusal
 
 
-def _unsaid(path: Path, module: FormatModule, rewrites: Sequence[Rewrite]) -> list[Rewrite]:
+def _unsaid(path: Path, old: Audited, rewrites: Sequence[Rewrite]) -> list[Rewrite]:
     """The rewrites that an editor refuses individually, found by bisection."""
     try:
-        module.edit(path).apply(rewrites)
+        _opened(path, old).apply(rewrites)
     except (ModelError, BroadcastError):
         if len(rewrites) <= 1:
             return list(rewrites)
         half = len(rewrites) // 2
         return [
-            *_unsaid(path, module, rewrites[:half]),
-            *_unsaid(path, module, rewrites[half:]),
+            *_unsaid(path, old, rewrites[:half]),
+            *_unsaid(path, old, rewrites[half:]),
         ]
     return []
 
