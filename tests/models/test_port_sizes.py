@@ -7,6 +7,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import ir_models
 import numpy as np
 import pytest
 import small
@@ -90,3 +91,13 @@ def test_rewrite_that_breaks_the_whole_model_is_left(tmp_path: Path) -> None:
     report = zs.port(file, "mnn", goal)
     assert "not ported: after writing, " in report.findings[0].notes[-1]
     assert goal.exists()
+
+
+def test_a_target_size_that_no_operand_has_is_not_computed(tmp_path: Path) -> None:
+    ir = ir_models.Ir()
+    x, number = ir.parameter("x", ("?",)), ir.constant("c", np.float32(2))
+    sizes = ir.layer("s", "ShapeOf", [x], (1,), kind="i64")
+    ir.result(ir.layer("b", "Broadcast", [number, sizes], ("?",), 'mode="numpy"', "opset3"))
+    report = zs.port(ir.save(tmp_path / "m.xml"), "tensorrt", tmp_path / "out.xml")
+    (finding,) = report.findings
+    assert "depends on sizes, so it was not computed" in finding.notes[-1]

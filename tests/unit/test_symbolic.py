@@ -179,6 +179,11 @@ def test_guard_checks_arrays_and_shapes() -> None:
     assert str(check) == "M == N or N == 1 or M == 1"
 
 
+def test_views_ask_for_a_target_size_that_no_array_has() -> None:
+    with pytest.raises(zs.BroadcastError, match="a view needs all sizes as numbers"):
+        zs.plan_to((), ("N",)).views(np.float32(1))
+
+
 def test_views_bind_by_arrays_and_other_methods_ask_for_numbers() -> None:
     plan = zs.plan(("N", 3), (3,))
     a, b = plan.views(np.ones((2, 3)), np.arange(3.0))

@@ -16,7 +16,9 @@ from .foreign import any_foreign, dispatch
 def views(plan: Plan, arrays: Sequence[Any]) -> tuple[NDArray[Any], ...]:
     """See :meth:`zerostride.Plan.views`."""
     if plan.open is not None:
-        return plan.bind(*map(np.shape, arrays)).views(*arrays)
+        bound = plan.bind(*map(np.shape, arrays))
+        bound.need_numbers("a view")
+        return bound.views(*arrays)
     if len(arrays) != len(plan.operands):
         raise BroadcastError(
             f"{len(arrays)} arrays for a plan of {len(plan.operands)} operands",

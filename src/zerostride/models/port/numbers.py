@@ -193,7 +193,7 @@ def _replanned(
     site: Site, plan: Plan, shapes: tuple[Shape, ...], size: Callable[[Any], int]
 ) -> Plan:
     """The plan at other sizes, with the same axes mapping."""
-    if plan.operands == shapes:
+    if plan.operands == shapes and plan.open is None:
         return plan
     if plan.open is not None and site.kind is not Kind.EXPAND:
         try:
