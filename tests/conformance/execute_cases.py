@@ -276,6 +276,12 @@ def dequantised(rng: Rng) -> Made:
     return {"axis": 1}, [rng.integers(0, 255, (3, 4)).astype(np.uint8), scale, zero]
 
 
+def quantised_by_range(rng: Rng) -> Made:
+    """Data of both signs, of one, or all 0."""
+    low, high = ((-3, 5), (1, 2), (-2, -1), (0, 0))[rng.integers(4)]
+    return {}, [rng.uniform(low, high, shape_of(rng)).astype(np.float32)]
+
+
 def casts(rng: Rng) -> Made:
     import onnx
 

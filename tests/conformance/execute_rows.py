@@ -34,6 +34,7 @@ from execute_cases import (
     powers,
     products,
     quantised,
+    quantised_by_range,
     ranges,
     real,
     recurrent,
@@ -116,6 +117,7 @@ OPS: Mapping[str, tuple[int, Callable[[Rng], Made], float]] = {
     "Resize": (13, resizes, MANY), "ConvTranspose": (11, transposed_windows, MANY),
     "RNN": (14, recurrent(1), MANY), "GRU": (14, recurrent(3), MANY),
     "LSTM": (14, recurrent(4), MANY),
+    "DynamicQuantizeLinear": (11, quantised_by_range, 0.0),
     "QuantizeLinear": (21, quantised, 0.0), "DequantizeLinear": (21, dequantised, 0.0),
 }  # fmt: skip
 #: The same ops in older op sets, where their documents differ.

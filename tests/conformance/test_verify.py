@@ -293,6 +293,35 @@ def test_conversion_to_ir_agrees(tmp_path: Path) -> None:
         assert {check.outcome for check in report.checks} == {Outcome.AGREES}, report.checks
 
 
+def test_a_difference_that_one_rounding_makes_is_no_fault(tmp_path: Path) -> None:
+    """The engine lacks bits of a sine's operand; the model's own result moves as far."""
+    ov = pytest.importorskip("openvino", reason="converts and runs")
+    text = '<ir_version: 8, opset_import: ["" : 17]> g (float[N] x) => (float[N] y) {'
+    lines = ["m = Mul(x, k)", "s = Sin(m)", "y = Mul(s, c)", "}"]
+    for factor, outcome in ((1.0, Outcome.AGREES), (3.0, Outcome.DIFFERS)):
+        model = onnx.parser.parse_model("\n".join([text, *lines]))
+        constants = {"k": 1e5, "c": 1.0}
+        for name, number in constants.items():
+            array = np.array(number, np.float32)
+            model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+        onnx.save(model, tmp_path / "m.onnx")
+        model.graph.initializer[1].CopyFrom(
+            onnx.numpy_helper.from_array(np.array(factor, np.float32), "c")
+        )
+        model.graph.initializer[0].CopyFrom(
+            onnx.numpy_helper.from_array(np.array(1e5 * (1 + 2e-7), np.float32), "k")
+        )
+        onnx.save(model, tmp_path / "other.onnx")
+        ov.save_model(ov.convert_model(tmp_path / "other.onnx"), tmp_path / "m.xml")
+        report = verified(
+            tmp_path / "m.onnx", "openvino", against=tmp_path / "m.xml", input_shapes=[(500,)]
+        )
+        assert [check.outcome for check in report.checks] == [outcome]
+        assert report.checks[0].error > 1e-3
+        moved = any("one rounding of the inputs moves it by" in note for note in report.notes)
+        assert moved == (outcome is Outcome.AGREES)
+
+
 def test_conversion_to_mnn_agrees(tmp_path: Path) -> None:
     pytest.importorskip("MNN", reason="converts and runs")
     model = EXAMPLES / "clean.onnx"

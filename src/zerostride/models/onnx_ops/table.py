@@ -93,7 +93,7 @@ OPS: Mapping[str, OnnxOp] = MappingProxyType(
         "Det": OnnxOp(kernel=reduction.run_det),
         "Div": OnnxOp(elementwise.broadcast, values=pointwise.run_divide, making=2),
         "Dropout": OnnxOp(elementwise.unary, moving.run_dropout),
-        "DynamicQuantizeLinear": OnnxOp(elementwise.quantized),
+        "DynamicQuantizeLinear": OnnxOp(elementwise.quantized, narrow.run_dynamic_quantise),
         "Einsum": OnnxOp(elementwise.einsum, reduction.run_einsum),
         "Equal": OnnxOp(elementwise.broadcast, values=compared("Equal"), making=2),
         "Expand": OnnxOp(elementwise.expand, making=2, reading=0),

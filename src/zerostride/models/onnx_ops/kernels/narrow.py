@@ -116,6 +116,18 @@ def run_quantise(call: NodeCall) -> Array:
     return _stored(divided, shift, dtype, call.flag("saturate", 1))
 
 
+def run_dynamic_quantise(call: NodeCall) -> tuple[Array, Array, Array]:
+    """DynamicQuantizeLinear: to uint8 by the data's own range, which includes 0.
+
+    The document gives no scale for data that are all 0; it is 1, as in ONNX Runtime.
+    """
+    x = call[0]
+    low, high = (np.float32(end(x, initial=0.0)) for end in (np.min, np.max))
+    scale = (high - low) / np.float32(255) if high > low else np.float32(1)
+    zero = _saturated(np.rint(-low / scale), np.dtype(np.uint8))
+    return _stored(x / scale, zero, zero.dtype, True), np.asarray(scale), zero
+
+
 def run_dequantise(call: NodeCall) -> Array:
     """DequantizeLinear: shifted back and scaled."""
     x, scale, zero = call[0], _along_axis(call, call[0], call[1]), call.maybe(2)
