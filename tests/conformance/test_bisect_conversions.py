@@ -78,3 +78,34 @@ def test_half_precision_of_pnnx_is_no_fault(tmp_path: Path) -> None:
     assert report.ok, report.bisection.culprits
     assert any("half precision" in note for note in report.notes)
     assert max(stage.drift or 0.0 for stage in report.bisection.stages) > 1e-4
+
+
+#: Two sizes that OpenVINO keeps as one tensor with both names, and a number near them.
+SIZES = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[N,4] x, float[N,4] big) => (float[M] y, float[K] near)
+<int64 zero = {0}, int64[1] axis = {0}, int64[1] all = {-1}> {
+    near_one = Sigmoid(big)
+    near = ReduceMax<keepdims=0>(near_one)
+    t = Transpose<perm=[1,0]>(x)
+    s = Shape(x)
+    n = Gather(s, zero)
+    row = Unsqueeze(n, axis)
+    again = Unsqueeze(n, axis)
+    to = Concat<axis=0>(row, all, again)
+    y = Reshape(t, to)
+}
+"""
+
+
+def test_names_of_one_tensor_are_all_matched(tmp_path: Path) -> None:
+    """The size 1 was once matched with a sigmoid of 0.999999, which as a whole number is 0."""
+    pytest.importorskip("openvino", reason="the converter is an extra")
+    file = tmp_path / "sizes.onnx"
+    onnx.save(onnx.parser.parse_model(SIZES), file)
+    place = convert(file, "openvino", (), tmp_path / "openvino")
+    inputs = {"x": X[:1, :, 0, 0], "big": np.full((1, 4), 13.8, np.float32)}
+    report = zs.bisect(file, place, inputs=inputs)
+    assert report.ok, report.bisection.culprits
+    stages = {stage.tensor: stage for stage in report.bisection.stages}
+    assert stages["row"].other == stages["again"].other != "near"

@@ -43,12 +43,14 @@ class Other:
         fetch: reads one.
         failures: why a tensor has no numbers, by its name.
         outputs: the tensors that are its outputs, in order.
+        aliases: its name for a tensor, by each other name that its file gives it.
     """
 
     names: tuple[str, ...]
     fetch: Fetch
     failures: Mapping[str, str] = field(default_factory=dict)
     outputs: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,10 @@ class Walk:
         self.notes: list[str] = []
         own = {value.name for node in self.parts.nodes for value in node.outputs}
         taken = set(self.placed.values())
-        self.same_names = own & set(other.names)
+        held = set(other.names)
+        names = {name: alias for name, alias in other.aliases.items() if alias in held}
+        # The other side's name of a tensor, by the model's.
+        self.same_names = {n: names.get(n, n) for n in own if n in held or n in names}
         self.free = [n for n in other.names if n not in own and n not in taken]
         # Tensors that the other side failed to compute, and those that need them.
         self.lost: set[int] = set()
@@ -175,7 +180,7 @@ class Walk:
         if value.name in self.other.failures:
             return _Match(value.name, How.NAME, 1.0, None, None)
         if value.name in self.same_names:
-            return self._held(value.name, How.NAME, 1.0, value, expected)
+            return self._held(self.same_names[value.name], How.NAME, 1.0, value, expected)
         if value.name in self.placed:
             return self._held(self.placed[value.name], How.POSITION, 0.8, value, expected)
         return None if expected is None else self._by_value(expected)
@@ -200,13 +205,15 @@ class Walk:
                 array = self.other.fetch(name)
                 if array is not None:
                     self._sizes.setdefault(array.size, []).append(name)
+        # A sum of about 1 is no size of 1.
+        most = 0.0 if expected.dtype.kind in "iub" else self.most
         equal = []
         for name in self._sizes.get(expected.size, ())[:_MOST_TRIED]:
             array = self.other.fetch(name)
             if array is None:
                 continue
             layout = _best(array, expected.shape, expected)
-            if layout is not None and _equal(expected, layout.read(array), self.most):
+            if layout is not None and _equal(expected, layout.read(array), most):
                 equal.append(_Match(name, How.VALUE, 1.0, layout, array))
         if not equal:
             return None
@@ -314,9 +321,9 @@ class Walk:
             return False
         for end in ends:
             right, wrong = (self._later(end, value, array) for array in (expected, held))
-            if right is None or not self._held_as(end.name, right):
+            if right is None or not self._held_as(self.same_names[end.name], right):
                 return False
-            if wrong is not None and self._held_as(end.name, wrong):
+            if wrong is not None and self._held_as(self.same_names[end.name], wrong):
                 return False
         return True
 

@@ -112,7 +112,8 @@ def bisect(
         # 3. The first that differ.
         variants = [with_halves] if other is not None and stores_halves(theirs) else []
         outputs = tuple(value.name for value in other_graph.outputs)
-        side = Other(hers.names, hers.fetch, hers.failures, outputs)
+        aliases = {alias: v.name for v in values for alias in v.aliases if alias != v.name}
+        side = Other(hers.names, hers.fetch, hers.failures, outputs, aliases)
         most = _tolerance(other_engine)
         if values and not hers.names:
             refused = refused_file(theirs, other_graph, other_engine, hers.failures)
