@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -18,7 +20,7 @@ from verified import one_op, verified
 import zerostride as zs
 from zerostride.errors import ModelError, ZerostrideError
 from zerostride.models.findings import Check, Finding, Outcome, Report, Verdict
-from zerostride.runtimes.process import running
+from zerostride.runtimes.process import Process, running
 from zerostride.runtimes.verify.checks import surprises
 from zerostride.runtimes.verify.compare import compare, tolerance
 
@@ -124,6 +126,60 @@ def test_crash_inside_a_model_affects_one_node(tmp_path: Path) -> None:
     assert answers == [("before", agrees), dies, ("after", agrees), ("last", agrees)]
     assert report.checks[1].detail == "the engine's process ended: SIGFPE"
     assert not report.ok
+
+
+def test_segmentation_fault_inside_a_model_affects_one_node(tmp_path: Path) -> None:
+    """MNN makes no tensor of rank 10."""
+    pytest.importorskip("MNN", reason="it is MNN's fault")
+    kind, node, ones = onnx.TensorProto.FLOAT, onnx.helper.make_node, [1] * 10
+    inputs = {"x": [2, 3], "y": [3], "p": [*ones[1:], 2], "q": ones}
+    graph = onnx.helper.make_graph(
+        [
+            node("Add", ["x", "y"], ["a"], name="before"),
+            node("Add", ["p", "q"], ["b"], name="dies"),
+            node("Mul", ["a", "y"], ["c"], name="after"),
+        ],
+        "g",
+        [onnx.helper.make_tensor_value_info(name, kind, inputs[name]) for name in inputs],
+        [onnx.helper.make_empty_tensor_value_info("c")],
+    )
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    file = tmp_path / "m.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), file)
+    report = verified(file, "mnn")
+    outcomes = {check.node: check.outcome for check in report.checks}
+    agrees = Outcome.AGREES
+    assert outcomes == {"before": agrees, "dies": Outcome.CRASHED, "after": agrees}
+    (crash,) = [check for check in report.checks if check.node == "dies"]
+    assert crash.detail == "the engine's process ended: SIGSEGV"
+    assert "dies" in str(report)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="no process can be stopped here")
+def test_engine_that_is_stopped_is_given_up_and_leaves_no_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped: list[int] = []
+    start = Process.start
+
+    def start_and_stop(process: Process) -> None:
+        start(process)
+        assert process._child is not None
+        stopped.append(process._child._process.pid)
+        os.kill(stopped[-1], signal.SIGSTOP)
+
+    monkeypatch.setattr(Process, "start", start_and_stop)
+    file = one_op(tmp_path, "Add", (2, 3), (3,))
+    begin = time.monotonic()
+    report = zs.verify(file, engine="numpy", timeout=0.5)
+    assert time.monotonic() - begin < 60
+    assert {check.outcome for check in report.checks} == {Outcome.CRASHED}
+    assert report.checks[0].detail == "no answer in 0.5 s"
+    assert not report.ok
+    assert stopped
+    for number in stopped:
+        with pytest.raises(ProcessLookupError):
+            os.kill(number, 0)
 
 
 def test_engine_that_does_not_answer_is_given_up(tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ COMMANDS = {
     "audit": ("audit", "m.onnx", "--target", "ncnn", "-o", "report.html"),
     "port": ("port", "m.onnx", "--target", "ncnn", "-o", "ported.onnx"),
     "shapes": ("shapes", "m.onnx", "-o", "shapes.onnx"),
+    "run": ("run", "m.onnx", "--random", "0", "-o", "y=out.npy"),
+    "engines": ("engines", "numpy", "--measure"),
 }
 
 
@@ -66,15 +68,25 @@ def test_full_disk_is_one_line_and_leaves_no_file(model, command):
     words, before = COMMANDS[command], {"m.onnx"}
     answer = run(model, words, str(model.parent / "home"), most=10)
     if "-o" in words:
-        named = model.parent.resolve() / words[-1]
+        name = words[-1].rpartition("=")[2]
+        named = model.parent.resolve() / name
         assert (answer.returncode, answer.stdout) == (2, "")
         assert answer.stderr == f"zerostride: {named}: File too large\n" or (
-            answer.stderr == f"zerostride: {words[-1]}: File too large\n"
+            answer.stderr == f"zerostride: {name}: File too large\n"
         )
     else:
         assert (answer.returncode, answer.stderr) == (0, "")
     left = [path for path in model.parent.rglob("*") if path.is_file()]
     assert {path.name for path in left} == before
+
+
+def test_full_folder_of_temporary_files_is_one_line(model):
+    for engine in ("onnxruntime", "openvino"):
+        pytest.importorskip(engine, reason="two engines are compared")
+    words = ("bisect", "m.onnx", "--other-engine", "openvino")
+    answer = run(model, words, str(model.parent / "home"), most=10)
+    assert (answer.returncode, answer.stdout, answer.stderr.count("\n")) == (2, "", 1)
+    assert "(TMPDIR names the folder of temporary files)" in answer.stderr
 
 
 def test_results_are_cached_only_where_possible(tmp_path, monkeypatch):

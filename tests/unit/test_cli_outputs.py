@@ -16,6 +16,7 @@ from zerostride.system import children
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FULL = Path("/dev/full")
 pytestmark = pytest.mark.skipif(not FULL.exists(), reason="the system has no /dev/full")
+_DRY = "--dry-run"
 #: A call of every command; those of MODELS read one. And how it writes files.
 CALLS = {
     "audit": ["model.onnx", "--target", "ncnn"],
@@ -25,21 +26,25 @@ CALLS = {
     "compute": ["add", "a.npy", "b.npy"],
     "engines": ["numpy"],
     "explain": ["2,3", "3"],
-    "port": ["model.onnx", "--target", "ncnn", "--dry-run"],
+    "port": ["model.onnx", "--target", "ncnn", _DRY],
     "run": ["model.onnx", "--random", "0"],
     "shapes": ["model.onnx"],
     "verify": ["model.onnx", "--engine", "numpy"],
 }
 ENGINES = find_spec("onnxruntime") and find_spec("openvino")
 MODELS = ("audit", "bisect", "port", "run", "shapes", "verify")
-WRITES = {
-    "audit": ["model.onnx", "--target", "ncnn", "-o", "full.json"],
-    "compute": ["add", "a.npy", "b.npy", "-o", "full.npy"],
-    "explain": ["2,3", "3", "--svg", "full.svg"],
-    "port": ["model.onnx", "--target", "ncnn", "-o", "full.onnx"],
-    "run": ["model.onnx", "--random", "0", "-o", "full.npy"],
-    "shapes": ["model.onnx", "-o", "full.onnx"],
-}
+_ENDINGS = ("html", "json", "md")
+WRITES = [
+    *(("audit", "-o", f"full.{ending}") for ending in _ENDINGS),
+    ("audit", "--write-baseline", "full.json"),
+    *((command, "--report", f"full.{e}") for command in ("port", "verify") for e in _ENDINGS),
+    *(("bisect", "--report", f"full.{ending}") for ending in _ENDINGS if ENGINES),
+    ("compute", "-o", "full.npy"),
+    ("explain", "--svg", "full.svg"),
+    ("port", "-o", "full.onnx"),
+    ("run", "-o", "full.npy"),
+    ("shapes", "-o", "full.onnx"),
+]
 
 
 @pytest.fixture
@@ -47,7 +52,7 @@ def folder(tmp_path: Path) -> Path:
     shutil.copy(EXAMPLES / "tiny_vision.onnx", tmp_path / "model.onnx")
     for name, shape in (("a.npy", (2, 3)), ("b.npy", (3,))):
         np.save(tmp_path / name, np.ones(shape, np.float32))
-    for ending in ("json", "npy", "svg", "onnx"):
+    for ending in (*_ENDINGS, "npy", "svg", "onnx"):
         (tmp_path / f"full.{ending}").symlink_to(FULL)
     return tmp_path
 
@@ -93,7 +98,18 @@ def test_refusal_that_cannot_be_printed_keeps_its_status(words: list[str], folde
     assert ended(folder, *words, "--json", errors=True)[0] == 2
 
 
-@pytest.mark.parametrize("command", sorted(WRITES))
-def test_full_file_is_one_line(command: str, folder: Path) -> None:
-    status, said = ended(folder, command, *WRITES[command])
+@pytest.mark.parametrize("words", WRITES, ids=" ".join)
+def test_full_file_is_one_line(words: tuple[str, ...], folder: Path) -> None:
+    command, option, name = words
+    call = [word for word in CALLS[command] if (command, option, word) != ("port", "-o", _DRY)]
+    status, said = ended(folder, command, *call, option, name)
     assert (status, said.count("\n")) == (2, 1), said
+
+
+def test_every_option_that_names_a_file_has_a_call_in_this_test() -> None:
+    flags = {"-o", "--report", "--svg", "--write-baseline"}
+    called = {(command, option) for command, option, _ in WRITES}
+    for name, command in cli.commands.items():
+        for option in command.params:
+            if flags & {*option.opts} and (name != "bisect" or ENGINES):
+                assert called & {(name, flag) for flag in option.opts}, (name, option.opts)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import ModelError, printable
+from ..ir.files import write_scratch
 
 _Result = TypeVar("_Result")
 #: PyTorch's own names of open sizes.
@@ -95,7 +96,7 @@ def _temporary(data: bytes, label: str) -> Iterator[ModelFile]:
     """A file of an ONNX model; errors name the label."""
     with tempfile.TemporaryDirectory(prefix="zerostride-") as folder:
         path = Path(folder) / "model.onnx"
-        path.write_bytes(data)
+        write_scratch(path, lambda path: path.write_bytes(data))
         try:
             yield ModelFile(path, label)
         except ModelError as error:

@@ -1,11 +1,12 @@
-"""Read untrusted model files: regular files, bounded and not empty, and sections of weights."""
+"""Read untrusted model files: regular, bounded, not empty; their weights; write temporary files."""
 
 from __future__ import annotations
 
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
-from ...errors import ModelError
+from ...errors import ModelError, ZerostrideError
 
 
 def content(file: Path, what: str, most: int, beyond: str) -> bytes:
@@ -61,3 +62,13 @@ def section(file: Path, start: int, count: int, what: str) -> bytes:
     if len(raw) < count:
         raise ModelError(f"{file}: too short for {what}")
     return raw
+
+
+def write_scratch(path: Path, write: Callable[[Path], object]) -> None:
+    """Writes a file into a temporary folder; ZerostrideError if the folder has no room for it."""
+    try:
+        write(path)
+    except OSError as error:
+        raise ZerostrideError(
+            f"{path.parent}: {error.strerror or error} (TMPDIR names the folder of temporary files)"
+        ) from None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...models.ir.files import write_scratch
 from ...models.ir.graph import Graph, Value
 from ..files import tensors
 from ..process import Process
@@ -41,7 +42,7 @@ class Spilled:
     def put(self, name: str, array: Array) -> None:
         """Writes a tensor."""
         path = self._folder / f"{len(self._files)}.npy"
-        np.save(path, array, allow_pickle=False)
+        write_scratch(path, lambda path: np.save(path, array, allow_pickle=False))
         self._files[name] = path
 
     def fetch(self, name: str) -> Array | None:

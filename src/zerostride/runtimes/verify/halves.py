@@ -16,6 +16,7 @@ import numpy as np
 
 from ...errors import ModelError
 from ...models.formats import read_model
+from ...models.ir.files import write_scratch
 from ...models.ir.graph import Array, Graph, Value
 
 #: The least elements of a constant that counts as a weight; smaller ones are often whole numbers.
@@ -78,5 +79,5 @@ def onnx_with_halves(path: str) -> Iterator[str]:
             tensor.CopyFrom(numpy_helper.from_array(halved(array), tensor.name))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "halves.onnx")
-        onnx.save(model, file)
+        write_scratch(file, lambda file: onnx.save(model, file))
         yield str(file)
