@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import ir_models
 import numpy as np
 import onnx
 import pytest
@@ -286,3 +287,14 @@ def test_modules_of_the_proof_exist() -> None:
     assert search.compute.__module__.endswith("port.numbers")
     assert run.check_findings is replay.check_findings
     assert callable(program._check_meaning)
+
+
+def test_product_with_a_transposed_factor_is_recomputed(tmp_path: Path) -> None:
+    ir = ir_models.Ir()
+    x, factor = ir.parameter("x", ("?", 3, 4)), ir.constant("w", np.ones((5, 4), np.float32))
+    data = 'transpose_a="false" transpose_b="true"'
+    ir.result(ir.layer("y", "MatMul", [x, factor], ("?", 3, 5), data))
+    report = zs.port(ir.save(tmp_path / "m.xml"), "tensorrt", tmp_path / "out.xml")
+    (change,) = report.changes
+    assert change.elements
+    assert report.ok

@@ -266,8 +266,9 @@ class _Replay:
 
     def _node(self, node: Node) -> Array:
         own = self.module.find_site(node)
-        if own is not None and not own.whole:
-            # What a node does beside its broadcast (an activation, a scale) is not rewritten.
+        if own is not None and (not own.whole or own.kind is Kind.MATMUL):
+            # What a node does beside its broadcast (an activation, a scale, a transposed matrix) is
+            # not rewritten.
             self.done[id(node.outputs[0])] = array = self._site(node)
             return array
         words = self.module.lower(node) or (node,)
