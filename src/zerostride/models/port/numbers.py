@@ -82,15 +82,17 @@ def identical(a: Array, b: Array) -> bool:
     """
     if a.shape != b.shape or a.dtype != b.dtype:
         return False
-    same = np.array_equal(_bytes(a), _bytes(b))
+    same = np.array_equal(_words(a), _words(b))
     if same or a.dtype.kind != "f":
         return same
     a, b = (np.where(np.isnan(x), np.array(np.nan, x.dtype), x) for x in (a, b))
-    return np.array_equal(_bytes(a), _bytes(b))
+    return np.array_equal(_words(a), _words(b))
 
 
-def _bytes(array: Array) -> Array:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+def _words(array: Array) -> Array:
+    """The bits of an array as whole numbers, of its elements' size where NumPy has such."""
+    size = array.itemsize if array.itemsize in (2, 4, 8) else 1
+    return np.ascontiguousarray(array).reshape(-1).view(f"u{size}")
 
 
 def operate(site: Site, plan: Plan, arrays: Sequence[Array]) -> Array:

@@ -109,7 +109,7 @@ class RewriteProgram:
     Attributes:
         subject: the node.
         steps: its replacement.
-        done: the steps on the node's shapes.
+        done: the steps on the node's shapes; empty where a similar node has them.
         finding: after judging, the finding of the first step that is not the same on the target,
             or of the node's own op.
         values: numbers for its symbols, once found, at which it is computed.
@@ -117,7 +117,7 @@ class RewriteProgram:
 
     subject: Subject
     steps: tuple[RewriteStep, ...]
-    done: tuple[Done, ...]
+    done: tuple[Done, ...] = ()
     finding: Finding | None = None
     values: Mapping[Symbol, int] | None = None
 

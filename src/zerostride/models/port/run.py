@@ -39,7 +39,7 @@ from .replay import (
     recompute,
 )
 from .save import check_goal, install, kept_if_done, staging
-from .search import ROUNDS, Ported, key_of, rewritten
+from .search import ROUNDS, Ported, carried_out, key_of, rewritten
 
 
 def port(
@@ -208,6 +208,7 @@ def _goal(path: Path, output: str | Path | None, *, dry_run: bool) -> Path | Non
 def _dry(old: Audited, done: Sequence[Ported]) -> Report:
     """The report of what would be done."""
     report = _report(old)
+    done = [carried_out(ported, old) for ported in done]
     by_node = {id(ported.node): ported for ported in done}
     findings = [_predicted(finding, by_node.get(id(node))) for node, finding in old.judged()]
     changes = tuple(

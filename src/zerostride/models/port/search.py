@@ -86,24 +86,12 @@ class _Search:
                 return replace(answer, node=node)
             # A format may express a change of one tensor and not of another.
             if self.refuses(answer.of(node)) is None:
-                program = self._again(subject, answer.program)
-                if program is not None:
-                    return replace(answer, node=node, program=program)
-                if not used_up():
-                    raise ModelError(f"node {node.path!r}: judged in two ways")
-                return Ported(node, None, None, str(SpentError()))
+                # Sites of one key have one result; each is judged and computed again after writing.
+                known = answer.program
+                program = RewriteProgram(subject, known.steps, values=known.values)
+                return replace(answer, node=node, program=program)
         self.answers[key] = answer = self._fresh(subject)
         return answer
-
-    def _again(self, subject: Subject, known: RewriteProgram) -> RewriteProgram | None:
-        """The rewrite of a similar node for this one; None if it does not mean the same here."""
-        try:
-            program = carry_out(subject, known.steps, self.setting)
-        except Wrong:
-            return None
-        # Sites of one key have one result; each is computed again after writing.
-        program.values = known.values
-        return program if program.judged(self.setting) else None
 
     def _fresh(self, subject: Subject) -> Ported:
         """The rewrite of the first node of its kind."""
@@ -240,6 +228,21 @@ def _opened(path: Path, old: Audited) -> Editor:
     if (serve := getattr(editor, "serve", None)) is not None:
         serve(old.judge.engine.name)
     return editor
+
+
+def carried_out(ported: Ported, old: Audited) -> Ported:
+    """The rewrite with its steps carried out for its own node, where nothing is written."""
+    if ported.program is None or ported.program.done:
+        return ported
+    try:
+        program = carry_out(ported.program.subject, ported.program.steps, old)
+    except Wrong:
+        program = ported.program
+    if program.done and program.judged(old):
+        return replace(ported, program=program)
+    if not used_up():
+        raise ModelError(f"node {ported.node.path!r}: judged in two ways")
+    return Ported(ported.node, None, None, str(SpentError()))
 
 
 def key_of(rewrite: Rewrite) -> Hashable:

@@ -106,6 +106,7 @@ class Net:
         version: the IR's version; 0 for a body.
         layers, edges: in the file's order.
         layers_stop, edges_stop: the end of the element that holds them; None without one.
+        feeds: the answer of :func:`~.reader.connected`, once asked.
     """
 
     name: str
@@ -114,6 +115,7 @@ class Net:
     edges: list[Edge] = field(default_factory=list)
     layers_stop: int | None = None
     edges_stop: int | None = None
+    feeds: list[list[tuple[int, int]]] | None = None
 
 
 def refuse(file: Path, words: str) -> NoReturn:

@@ -125,6 +125,8 @@ def connected(file: Path, net: Net) -> list[list[tuple[int, int]]]:
     Raises:
         ModelError: an id occurs twice, an edge has no target, an input has no edge or two.
     """
+    if net.feeds is not None:
+        return net.feeds
     layers: dict[int, int] = {}
     for position, layer in enumerate(net.layers):
         if layers.setdefault(layer.id, position) != position:
@@ -148,6 +150,7 @@ def connected(file: Path, net: Net) -> list[list[tuple[int, int]]]:
         if len(feeds[-1]) < len(ends):
             port = layer.inputs[ends.index(None)].id
             refuse(file, f"{layer.shown}: no edge leads to its port {port}")
+    net.feeds = feeds
     return feeds
 
 
