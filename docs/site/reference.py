@@ -52,7 +52,10 @@ SUBJECTS = (
     ),
     Subject("reductions", "Reductions", "On arrays, and in fused functions.", REDUCTIONS),
     Subject(
-        "fuse", "Fused functions", "Functions of arrays in one pass over memory.", ("fuse", "vjp")
+        "fuse",
+        "Fused functions",
+        "Functions of arrays in one pass over memory.",
+        ("fuse", "vjp", "grad", "value_and_grad"),
     ),
     Subject(
         "models",

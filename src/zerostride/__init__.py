@@ -60,7 +60,7 @@ _LATER = {
     **dict.fromkeys(("broadcast", "power"), "compute.functions"),
     **dict.fromkeys(("get_num_threads", "set_num_threads"), "compute.native"),
     "fuse": "fusion",
-    "vjp": "fusion.function",
+    **dict.fromkeys(("vjp", "grad", "value_and_grad"), "fusion.derivatives"),
     **dict.fromkeys(_REDUCTIONS, "fusion.reductions"),
     "audit": "models.audit.run",
     "bisect": "runtimes.bisect.run",

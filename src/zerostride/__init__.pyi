@@ -47,7 +47,9 @@ from .errors import (
 from .fusion import (
     fuse as fuse,
 )
-from .fusion.function import (
+from .fusion.derivatives import (
+    grad as grad,
+    value_and_grad as value_and_grad,
     vjp as vjp,
 )
 from .fusion.reductions import (
@@ -243,6 +245,7 @@ __all__ = [
     "gelu",
     "gelu_tanh",
     "get_num_threads",
+    "grad",
     "greater",
     "greater_equal",
     "hard_sigmoid",
@@ -313,6 +316,7 @@ __all__ = [
     "tanh",
     "thresholded_relu",
     "trunc",
+    "value_and_grad",
     "verify",
     "vjp",
     "whdc",

@@ -160,7 +160,7 @@ def test_unhashable_settings_are_supported():
     ("operand", "words"),
     [
         ("text", "operand 0 is an array of <U4"),
-        (None, "operand 0 is None"),
+        (None, "unsupported operand"),  # it is passed on, as a setting
         (object(), "operand 0 is a object"),
         (np.array(["a"]), "an array of <U1"),
         (np.zeros(2, "i4,f4"), "an array of"),

@@ -64,7 +64,8 @@ class Fused(_Calls):
     """A function whose calls are one pass over memory; made by :func:`zerostride.fuse`.
 
     A call takes
-        operands: arrays, lists and NumPy scalars; Python numbers, which promote as in NumPy.
+        operands: arrays, lists and NumPy scalars; Python numbers, which promote as in NumPy. None
+            is passed to the function as it is.
         out: an array that receives the result and is returned; for several results a tuple, list or
             dict of them as the function returns them, None where a new array is wanted. It may
             overlap the operands, but not itself: the result is as if they had been read first.
@@ -96,6 +97,7 @@ class Fused(_Calls):
         self._dtype = None if dtype is None else _of_numbers(np.dtype(dtype))
         self._compiled: dict[Hashable, Compiled] = {}
         self._settled: dict[Hashable, Settled] = {}
+        self._beside_none: dict[Hashable, Fused] = {}
         self._lock = threading.Lock()
         compiler = sys.modules.get(_COMPILER)
         if compiler is not None:  # PyTorch's does not read the bytecode of registered functions
@@ -105,12 +107,24 @@ class Fused(_Calls):
         """A call that the engine has not learned; see the class."""
         if Value in map(type, operands) or Value in map(type, more.values()):
             return self._inlined(operands, out, more)
+        if _has_none(operands):
+            fused, present = self._without_none(operands)
+            return fused(*present, out=out, progress=progress, **more)
         if any_foreign(operands) or (more and any_foreign(more.values())):
             return dispatch().fused(self, operands, more, out, progress)
         settled = self._with(more) if more and progress is None else None
         if settled is not None:
             return settled(*operands) if out is None else settled(*operands, out=out)
         return self.compute(operands, more, out, progress, None if more else self)
+
+    def _without_none(self, operands: Sequence[Any]) -> tuple[Fused, Sequence[Any]]:
+        """The function of the operands that are not None, and these. None is a setting."""
+        places = tuple([k for k, operand in enumerate(operands) if operand is None])
+        fused = self._beside_none.get(places)
+        if fused is None:
+            function = _with_none(self._function, places)
+            fused = self._keep(self._beside_none, places, Fused(function, self._dtype))
+        return fused, [operand for operand in operands if operand is not None]
 
     def of_library(
         self, /, *operands: Any, out: Any = None, progress: Any = None, **more: Any
@@ -220,6 +234,9 @@ class Fused(_Calls):
 
     def graph(self, /, *operands: Any, **more: Any) -> Graph:
         """The graph of the function for such operands."""
+        if _has_none(operands):
+            fused, present = self._without_none(operands)
+            return fused.graph(*present, **more)
         return self.compiled(described(operands, more)).graph
 
     @property
@@ -235,6 +252,9 @@ class Fused(_Calls):
         with first_call:
             from .explain import explain
 
+        if _has_none(operands):
+            fused, present = self._without_none(operands)
+            return fused.explain(*present, **more)
         return explain(self, operands, more)
 
     def vjp(self, /, *operands: Any, **more: Any) -> tuple[Any, Callable[..., Any]]:
@@ -242,11 +262,15 @@ class Fused(_Calls):
 
         Returns:
             The call's result, and a function of cotangents that are packed as the result; it
-            returns a gradient for each positional operand, of its shape and dtype.
+            returns a gradient for each positional operand, of its shape and dtype; None for None.
         """
         with first_call:
             from .grad.vjp import pulled_call
 
+        if _has_none(operands):
+            fused, present = self._without_none(operands)
+            result, pull = fused.vjp(*present, **more)
+            return result, lambda *cotangents: _with_gaps(pull(*cotangents), operands)
         if any_foreign(operands) or any_foreign(more.values()):
             return dispatch().vjp(self, operands, more)  # type: ignore[no-any-return]
         call = sort(operands, more)
@@ -318,44 +342,27 @@ def _refuse_method(fused: Fused, *_: Any, **__: Any) -> Any:
     )
 
 
+def _has_none(operands: Sequence[Any]) -> bool:
+    return any(operand is None for operand in operands)
+
+
+def _with_none(function: Callable[..., Any], places: Sequence[int]) -> Callable[..., Any]:
+    """The function, with None for the arguments in these places."""
+
+    @functools.wraps(function)
+    def called(*operands: Any, **settings: Any) -> Any:
+        arguments = list(operands)
+        for place in places:
+            arguments.insert(place, None)
+        return function(*arguments, **settings)
+
+    return called
+
+
+def _with_gaps(gradients: Sequence[Any], operands: Sequence[Any]) -> tuple[Any, ...]:
+    rest = iter(gradients)
+    return tuple([None if operand is None else next(rest) for operand in operands])
+
+
 def _entering(value: Any) -> Any:
     return value.tracer.entering(value) if isinstance(value, Value) else value
-
-
-def vjp(
-    function: Callable[..., Any], /, *operands: Any, **more: Any
-) -> tuple[Any, Callable[..., Any]]:
-    """A function's result, and the function that takes its cotangents back to the operands.
-
-    Args:
-        function: of arrays, fused by :func:`zerostride.fuse` or not. A function that is not fused
-            is traced in each call: to call it often, fuse it and use its `vjp`.
-        operands: arrays, of any library, lists and numbers.
-        more: keyword arguments of the function.
-
-    Returns:
-        The function's result, and its pullback. Called with cotangents that are packed as the
-        results, the pullback returns a tuple of gradients, one for each operand, of its shape and
-        dtype, and None for integers and truth values. A broadcast's adjoint is a sum to the
-        operand's shape.
-        Where a function has no derivative, the gradient is PyTorch's (0 of abs at 0, half to each
-        of equals in maximum, equal shares to the largest elements of max).
-
-    Raises:
-        TraceError: the function does what cannot be fused.
-        BroadcastError: shapes that do not combine.
-        TypeError: complex numbers.
-
-    >>> import zerostride as zs
-    >>> total, pullback = zs.vjp(lambda x, y: zs.sum(x * y), [[1.0, 2.0], [3.0, 4.0]], [5.0, 6.0])
-    >>> total, *pullback(1.0)
-    (np.float64(56.0), array([[5., 6.],
-           [5., 6.]]), array([4., 6.]))
-    """
-    if isinstance(function, Fused):
-        return function.vjp(*operands, **more)
-
-    def called(*values: Any, **settings: Any) -> Any:  # a function may have a parameter `out`
-        return function(*values, **settings)
-
-    return Fused(called).vjp(*operands, **more)

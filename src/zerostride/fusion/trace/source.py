@@ -102,6 +102,24 @@ def called(target: Any) -> str:
     return ""
 
 
+def is_written(number: Any) -> bool:
+    """Whether a number is written in the function that is being executed: as it is, or by the name
+    of a variable that the function does not set."""
+    frame = _current_frame()
+    code, outer = frame.f_code, frame.f_globals
+    if any(type(one) is type(number) and one == number for one in code.co_consts):
+        return True
+    named = [frame.f_locals.get(name) for name in code.co_freevars]
+    return any(one is number for one in (*named, *(outer.get(name) for name in code.co_names)))
+
+
+def is_of_scope(path: str) -> bool:
+    """Whether a path of :func:`called` begins with a name that the function itself does not set."""
+    code = _current_frame().f_code
+    root = path.partition(".")[0].partition("[")[0]
+    return bool(root) and root not in {*code.co_varnames, *code.co_cellvars}
+
+
 def is_in_place() -> bool:
     """Whether the line that is being executed is at an in-place operator, such as `y += x`."""
     frame = _current_frame()

@@ -30,7 +30,7 @@ from .constants import (
 from .graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, needed_by, rewired
 from .integers import PYTHON
 from .operands import ALONE, Operand, is_numeric, operand_of
-from .source import current_place
+from .source import current_place, is_of_scope, is_written
 from .value import Value, name_of
 
 
@@ -55,6 +55,8 @@ class Tracer:
         self._captured: list[Captured] = []
         self._places: dict[int, int] = {}  # in `_captured`, which keeps the objects alive
         self._numbers: dict[Any, int] = {}
+        #: Numbers and arrays that Python computed in the trace, each with its line.
+        self.computed: list[tuple[Any, str]] = []
         self._weak: set[int] = set()  # results of Python's operators on Python's numbers
 
     # Values
@@ -89,9 +91,10 @@ class Tracer:
             self._check_own(value)
             return value
         if type(value) in WEAK and type(value) is not complex:
-            large = type(value) is int and MOST_INT64 < value <= MOST_UINT64
-            return self._constant(value, "uint64" if large else ALONE[type(value)], weak=True)
+            self._note(value)
+            return self._pythons(value)
         if isinstance(value, np.bool_ | np.integer | np.floating) and _is_constant(value.dtype):
+            self._note(value)
             return self.entering(self._constant(value.item(), value.dtype.name, weak=False))
         return self.entering(self._capture(value))
 
@@ -102,6 +105,15 @@ class Tracer:
         if type(number) is int and not fits(number, value.dtype):
             raise OverflowError(f"Python integer {number} is returned, which no dtype holds")
         return value
+
+    def _pythons(self, number: Any) -> Value:
+        """A Python number as a constant."""
+        large = type(number) is int and MOST_INT64 < number <= MOST_UINT64
+        return self._constant(number, "uint64" if large else ALONE[type(number)], weak=True)
+
+    def _note(self, number: Any) -> None:
+        if not is_written(number):
+            self.computed.append((number, str(current_place())))
 
     def _constant(self, number: Any, dtype: str, *, weak: bool) -> Value:
         return self.add(Constant(number, dtype, weak), weak=weak and type(number) is not bool)
@@ -119,6 +131,8 @@ class Tracer:
         if place is None:
             place = self._places[id(source)] = len(self._captured)
             self._captured.append(captured)
+            if not is_of_scope(captured.name):
+                self.computed.append((array, captured.place))
         index = len(self._operands) + place
         return self.add(Input(index, array.shape, array.dtype.name, weak), weak=weak)
 
@@ -220,10 +234,10 @@ class Tracer:
         """The result of one of Python's operators on Python's numbers; constant if these are."""
         numbers = [number_of(value) for value in values]
         if None not in numbers:
-            return self.lift(PYTHON[name](*numbers))
+            return self._pythons(PYTHON[name](*numbers))
         # Python's operators treat truth values as integers.
         values = [
-            value if number is None else self.lift(+number)
+            value if number is None else self._pythons(+number)
             for value, number in zip(values, numbers, strict=True)
         ]
         values, dtypes = self._typed(OPS[name], values, None)

@@ -11,6 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from ...errors import TraceError
 from .captured import Captured, arrays_of
 from .graph import Graph
 from .integers import Integers, integers_of
@@ -56,6 +59,9 @@ def trace(
 ) -> Trace:
     """Calls a function with values of the operands' shapes and dtypes, and returns its graph.
 
+    A function that computes numbers or arrays by itself is called twice, to see that they are the
+    same in every call.
+
     Args:
         function: takes as many arguments as there are operands, and `static` by name.
         operands: arrays, lists or numbers; or :class:`Operand` for each.
@@ -78,10 +84,28 @@ def trace(
         operand if isinstance(operand, Operand) else operand_of(operand, k)
         for k, operand in enumerate(operands)
     ]
+    tracer, traced = _called(function, inputs, static or {}, dtype, named, own=own)
+    if tracer.computed:
+        again, _ = _called(function, inputs, static or {}, dtype, named, own=own)
+        _check_steady(tracer.computed, again.computed)
+    return traced
+
+
+def _called(
+    function: Callable[..., Any],
+    inputs: Sequence[Operand],
+    static: Mapping[str, Any],
+    dtype: Any,
+    named: Sequence[str],
+    *,
+    own: bool,
+) -> tuple[Tracer, Trace]:
+    """One call with values."""
     tracer = Tracer(inputs, dtype, own=own)
     values = [tracer.operand(k) for k in range(len(inputs))]
+    tracer.computed.clear()
     places = len(values) - len(named)
-    by_name = {**dict(static or {}), **dict(zip(named, values[places:], strict=True))}
+    by_name = {**static, **dict(zip(named, values[places:], strict=True))}
     try:
         returned = function(*values[:places], **by_name)
         structure, leaves = structure_of(returned, tracer.result, place_of(function))
@@ -92,7 +116,28 @@ def trace(
     finally:
         tracer.closed = True
     graph, sources, weak = tracer.finish(outputs)
-    return Trace(graph, structure, sources, integers_of(graph, weak))
+    return tracer, Trace(graph, structure, sources, integers_of(graph, weak))
+
+
+def _check_steady(first: Sequence[tuple[Any, str]], second: Sequence[tuple[Any, str]]) -> None:
+    """Refuses a function that computes other numbers the second time, such as random ones.
+
+    They would be those of the first call in every call.
+    """
+    for (a, place), (b, _) in zip(first, second, strict=False):
+        if a is not b and not _equal(a, b):
+            raise TraceError(
+                "the function takes other numbers here each time: random ones, the time or a count",
+                place,
+                "make them an operand, or a setting: f(x, rng.random(3))",
+            )
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if not isinstance(a, np.ndarray | np.generic):
+        return type(a) is type(b) and repr(a) == repr(b)  # NaN is as the other NaN
+    a, b = np.asarray(a), np.asarray(b)
+    return (a.shape, a.dtype, a.tobytes()) == (b.shape, b.dtype, b.tobytes())
 
 
 __all__ = ["Operand", "Trace", "Tracer", "operand_of", "trace"]
