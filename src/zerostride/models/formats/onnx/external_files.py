@@ -40,7 +40,10 @@ def save(
     """
     written = [path]
     try:
-        path.write_bytes(_bytes(model, path) if touched else source.read_bytes())
+        if touched:
+            path.write_bytes(_bytes(model, path))
+        else:
+            shutil.copyfile(source, path)
         for file, goal in _external(model, source.parent, path.parent):
             written.append(goal)
             goal.parent.mkdir(parents=True, exist_ok=True)
