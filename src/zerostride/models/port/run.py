@@ -102,7 +102,8 @@ def port_model(
     progress: Progress | None = None,
 ) -> Report:
     """Rewrites a model; see :func:`port`."""
-    with model_file(model, example) as file:
+    # Collects again only when the graphs are gone.
+    with model_file(model, example) as file, uncollected():
         return file.named(_ported(file.path, target, output, options, dry_run, progress))
 
 
@@ -119,7 +120,7 @@ def _ported(
     warn_if_unmeasured(target)
     goal = _goal(path, output, dry_run=dry_run)
     question = Question.of(options, engine, format_of(path).name)
-    with allowance(), readings_kept(), uncollected():
+    with allowance(), readings_kept():
         phases = _Phases(progress, 2 if goal is None else 3)
         old = audited(options.read(path), question, phases.phase(0))
         banned: dict[Hashable, str] = {}

@@ -12,7 +12,7 @@ from xml.sax.saxutils import quoteattr
 _TAG = re.compile(
     rb"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>", re.DOTALL
 )
-_NAME = re.compile(rb"</?\s*([^\s/>]+)")
+_NAME = re.compile(rb"<\s*([^\s/>]+)")
 _ATTRIBUTE = re.compile(rb"([^\s=<>/\"']+)\s*=\s*(\"[^\"]*\"|'[^']*')")
 
 Sizes = tuple[int | None, ...] | None
@@ -44,12 +44,12 @@ def elements(data: bytes, start: int) -> list[Element]:
         text = match[0]
         if text[:2] in (b"<!", b"<?"):
             continue
-        name = _NAME.match(text)
-        tag = name[1].decode("utf-8", "replace") if name else ""
         if text.startswith(b"</"):
             slot, tag, begin, open_stop = opened.pop()
             nested[slot] = Element(tag, begin, open_stop, match.end(), len(opened))
         else:
+            name = _NAME.match(text)
+            tag = name[1].decode("utf-8", "replace") if name else ""
             nested.append(None)
             opened.append((len(nested) - 1, tag, match.start(), match.end()))
             if text.endswith(b"/>"):
