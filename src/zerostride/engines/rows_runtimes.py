@@ -216,6 +216,18 @@ NCNN = Engine(
     ),
 )
 
+#: In a file of mnnconvert: models/transport/mnn_packing.py says where. An op alone is right.
+MNN_MIXED = Divergence(
+    "the result is in the wrong order where one operand is packed by channels (NC4HW4), and the "
+    "other is a single number, such as a constant, that comes first or has more axes: the result "
+    "takes its layout",
+    Reason.WRONG_RESULT,
+    "tests/conformance/test_mnn_packing.py, mnnconvert and MNN 3.6.1",
+    ops=frozen(
+        "add subtract multiply divide pow fmod remainder maximum minimum equal greater less "
+        "greater_equal less_equal logical_and logical_or logical_xor"
+    ),
+)
 MNN = Engine(
     "mnn",
     "3.6",
@@ -279,5 +291,6 @@ MNN = Engine(
             strikes=always,
             dtypes=frozen("float64"),
         ),
+        MNN_MIXED,
     ),
 )

@@ -19,6 +19,7 @@ from ..options import ModelOptions
 from ..reasons import Cause
 from ..transport.batch import BatchAxes, batch_axes
 from ..transport.converters import chosen, lone_site, met, note_of
+from ..transport.mnn_packing import Packing
 from ..transport.pnnx import as_group_norm, group_norms
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
 from .delegate_checks import DelegateChecks
@@ -139,7 +140,8 @@ def audited(
     batch = BatchAxes()
     if drops_batch(graph, engine.name):
         batch = batch_axes(lowered(graph), question.batch_axis, engine.name, via=via)
-    judge, module = Judge(met(via, engine), via, batch, needs), module_of(graph)
+    packing = Packing(graph) if via == "mnnconvert" else None
+    judge, module = Judge(met(via, engine), via, batch, needs, packing), module_of(graph)
     sites: dict[int, Site] = {}
     findings: dict[int, Finding] = {}
     decided = dict.fromkeys(group_norms(graph), as_group_norm) if via == "pnnx" else {}

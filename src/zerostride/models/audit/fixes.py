@@ -69,6 +69,11 @@ def fix_of_trap(case: JudgedSite) -> Expression | None:
     return _try(case, case.sample.plan.aligned)
 
 
+def fix_of_mixed(case: JudgedSite, one: int) -> Expression | None:
+    """The fix of mixed layouts: the operand of one number without axes."""
+    return _try(case, tuple(() if k == one else shape for k, shape in enumerate(case.shapes)))
+
+
 def rank_notes(case: JudgedSite, fix: Expression | None) -> tuple[str, ...]:
     """Notes on a rank limit: if all tensors have it, neighbouring nodes need the merge too."""
     most = case.engine.tensor_rank

@@ -16,16 +16,18 @@ from ...errors import BroadcastError, Reason
 from ...sizes import Shape
 from ...sizes.condition import Condition
 from ..findings import Finding, Verdict
+from ..ir.graph import Node
 from ..ir.site import Kind, Operand, Site
 from ..reasons import Cause
-from ..transport.batch import BatchAxes, Sample, contracted_batch, whole, without_batch
+from ..transport.batch import BatchAxes, Sample, contracted_batch, follow, whole, without_batch
 from ..transport.converters import carried_by
+from ..transport.mnn_packing import Packing
 from ..transport.node_limits import has_offset
 from ..transport.pnnx import carried
 from ..transport.ways import NotJudged, canonical, transport
 from .judged_site import Carried, JudgedSite, Judgement, Message, sizes_of
 from .symbolic import carried_as_is, compare_open, is_open, related
-from .verdict import compare_case, narrowed, other_values, struck
+from .verdict import compare_case, mixed_layouts, narrowed, other_values, struck
 from .witness import find_batch_witness
 
 #: Engines whose tensors hold one sample, without the batch axis.
@@ -35,11 +37,19 @@ BATCHLESS = frozenset(name for name, row in ENGINES.items() if row.samples)
 class Judge:
     """Judges sites. Sites that differ in names alone are judged once: models repeat blocks."""
 
-    def __init__(self, engine: Engine, via: str | None, batch: BatchAxes, needs: Condition) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        via: str | None,
+        batch: BatchAxes,
+        needs: Condition,
+        packing: Packing | None = None,
+    ) -> None:
         self.engine = engine
         self.via = via
         self.batch = batch
         self.needs = needs
+        self.packing = packing
         self._carry = carried_by(via)
         self._sample_needs = batch.needs_of_one(needs)
         self._narrowed = frozenset(
@@ -61,15 +71,22 @@ class Judge:
         return judgement.of(site)
 
     def aside(self) -> Judge:
-        """A copy of the judge for temporary values, whose batch axes it forgets with itself.
+        """A copy of the judge for temporary values, whose axes and layouts it forgets with itself.
 
         It decides whether rewrites mean the same; for those that differ it gives no details.
         """
         judge = copy.copy(self)
         judge.batch = BatchAxes(self.batch)
+        judge.packing = self.packing and Packing(under=self.packing)
         judge._bare = True
         judge._judgements = ChainMap(self._aside, self._judgements)
         return judge
+
+    def follow(self, node: Node) -> None:
+        """Notes the batch axes and the layouts of a node's results."""
+        follow(node, self.batch)
+        if self.packing is not None:
+            self.packing.follow(node)
 
     def source(self, site: Site, shapes: tuple[Shape, ...]) -> Plan:
         """The site's plan in the model, under the model's needs; raises BroadcastError."""
@@ -114,7 +131,12 @@ class Judge:
                 ]
             ),
             self._numbers(site),
+            self._mixed(site),
         )
+
+    def _mixed(self, site: Site) -> int | None:
+        """The operand that gives the result another layout than its numbers have, or None."""
+        return None if self.packing is None else self.packing.mixed(site.node)
 
     def _numbers(self, site: Site) -> Hashable:
         """The numbers that a verdict depends on.
@@ -173,6 +195,8 @@ class Judge:
         case = JudgedSite(site, self.engine, side, source, sample, self._bare)
         if (limit := case.unfit) is not None:
             return struck(case, case.plan(case.shapes), limit)
+        if (one := self._mixed(site)) is not None:
+            return mixed_layouts(case, one)
         judged = compare_open(case, premises) if is_open(case) else compare_case(case)
         return other_values(case, narrowed(case, judged))
 

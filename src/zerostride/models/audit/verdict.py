@@ -12,13 +12,14 @@ from ...core.plan import Plan
 from ...derive.express import Expression
 from ...derive.size_traps import Trap, size_traps
 from ...engines.model import Divergence
+from ...engines.rows_runtimes import MNN_MIXED
 from ...errors import BroadcastError, Reason
 from ...sizes import Asker, Shape
 from ..findings import Verdict, Witness
 from ..ir.site import Site
 from ..reasons import Cause
 from ..transport.ways import canonical
-from .fixes import NO_MERGE, fix_of, fix_of_trap, rank_notes
+from .fixes import NO_MERGE, fix_of, fix_of_mixed, fix_of_trap, rank_notes
 from .judged_site import Carried, JudgedSite, Judgement, Message
 from .witness import find_witness
 
@@ -66,6 +67,13 @@ def struck(case: JudgedSite, target: Plan | BroadcastError, divergence: Divergen
     verdict = Verdict.DIFFERENT if wrong else Verdict.REFUSED
     message = f"{case.engine.name}: {divergence.text}"
     return case.judged(target, verdict, divergence.effect, message, divergences=(divergence,))
+
+
+def mixed_layouts(case: JudgedSite, one: int) -> Judgement:
+    """The finding where MNN labels a result with the layout of an operand of one number."""
+    target = case.plan(case.shapes)
+    fix = None if case.bare else fix_of_mixed(case, one)
+    return replace(struck(case, target, MNN_MIXED), fix=fix)
 
 
 def narrowed(case: Carried, judged: Judgement) -> Judgement:

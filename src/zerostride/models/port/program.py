@@ -24,7 +24,6 @@ from ..ir.graph import Node, Value
 from ..ir.moves import inserted, moved, removed
 from ..ir.rewrite import Input, Ref, RewriteStep
 from ..ir.site import Kind, Site
-from ..transport.batch import follow
 from ..transport.ways import canonical
 from .layout import landed, regrouped
 
@@ -129,7 +128,7 @@ class RewriteProgram:
                 self.finding = setting.delegate.alone(done.site, judge(done.site))
                 if self.finding.verdict is not Verdict.SAME:
                     return False
-            follow(done.node, judge.batch)
+            judge.follow(done.node)
         # The findings of the result's readers depend on its batch axis.
         results, own = self.done[-1].node.outputs, self.subject.node.outputs
         return judge.batch.of(results[0]) == judge.batch.of(own[0] if own else None)
