@@ -13,6 +13,7 @@ from zerostride.runtimes.probe.command import run_command
 
 from .commands import COMMANDS
 from .forks import forks
+from .hostile.command import hostile
 from .leaks import leaks
 from .real_models.command import real_models
 
@@ -22,7 +23,7 @@ def campaigns() -> None:
     """Long measurements of zerostride, each a command."""
 
 
-for command in (*COMMANDS, real_models, forks, leaks):
+for command in (*COMMANDS, real_models, forks, hostile, leaks):
     campaigns.add_command(command)
 
 

@@ -17,9 +17,12 @@ import small  # noqa: E402
 from work import calls_of  # noqa: E402
 
 import zerostride as zs  # noqa: E402
+from zerostride.core.branching import explore  # noqa: E402
 from zerostride.models.findings import Report, Verdict  # noqa: E402
 from zerostride.models.flow import walk  # noqa: E402
+from zerostride.sizes import Asker  # noqa: E402
 from zerostride.sizes.budget import COMMAND_STEPS, allowance  # noqa: E402
+from zerostride.sizes.condition import ALWAYS  # noqa: E402
 
 #: Steps of a command here.
 STEPS = 10_000
@@ -106,6 +109,17 @@ def sums(folder: Path, count: int) -> Path:
     inputs = {"x": ("n", "m", 3), "y": (3,)}
     file.write_bytes(small.model(nodes, inputs, outputs=(f"t{count - 1}",)).SerializeToString())
     return file
+
+
+def test_questions_of_one_way_do_not_repeat_the_work_on_earlier_ones() -> None:
+    sizes = [zs.Dim(f"n{k}") for k in range(50)]
+
+    def asks(asker: Asker) -> int:
+        pairs = zip(sizes, [*sizes[1:], sizes[0]], strict=True)
+        return sum(asker.equal(a, b) for a, b in pairs)
+
+    # A System built anew for every question takes 300,000 calls.
+    assert calls_of(lambda: next(explore(asks, ALWAYS))) < 40_000
 
 
 def test_port_ends_wherever_its_steps_end(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ Where a question has two possible answers, the function is run once for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -30,9 +30,14 @@ class Forks(Asker):
         script: the answers to the first questions, and whether each might have been the other.
         taken: the questions so far with their answers, and whether each might have been the other.
         required: further conditions of this way, beside the answers.
+        system: the known facts and the answers; None where it has to be built anew.
+        grown: the last question of the system was answered yes, and it holds that answer.
+        behind: the system lacks an answer about an atom that nothing constrained.
     """
 
-    __slots__ = ("required", "script", "start", "system", "taken", "touched")
+    __slots__ = (
+        "behind", "grown", "required", "script", "start", "system", "taken", "touched",
+    )  # fmt: skip
 
     def __init__(self, system: System, touched: frozenset[Atom], script: Script) -> None:
         super().__init__()
@@ -42,6 +47,7 @@ class Forks(Asker):
         self.required: list[Condition] = []
         self.touched = set(touched)
         self.system: System | None = None
+        self.grown = self.behind = False
 
     @property
     def path(self) -> Condition:
@@ -83,27 +89,33 @@ class Forks(Asker):
         """The answer, and whether the other answer is possible too."""
         atoms = {atom for monomial, _ in question.size.terms for atom in monomial}
         if self.touched.isdisjoint(atoms) and len(atoms) == 1:
+            if self.grown:
+                self.system = None
+            self.behind = self.system is not None
             return True, True  # no fact constrains this atom
         # A contradiction with known facts is allowed: it leads to a leaf without values.
+        if self.grown or self.system is None:
+            work(PARTS_A_STEP * len(self.taken))
         if self.system is None:
             self.system = self.start.copy()
-            self._learn(self.taken)
+            self._learn(self.system)
+        self.grown = False
         if_equal, unless = self.system.copy(), self.system.copy()
         if not if_equal.assume(question.kind, question.size):
             return False, False
         other = negation(question)
         if not unless.assume(other.kind, other.size):
             return True, False
-        self.system = None
+        self.system, self.grown = None if self.behind else if_equal, True
         return True, True
 
-    def _learn(self, answers: Sequence[tuple[Condition, bool, bool]]) -> None:
-        assert self.system is not None
-        work(PARTS_A_STEP * len(answers))
-        for question, yes, fork in answers:
+    def _learn(self, system: System) -> None:
+        """Assumes every answer so far."""
+        self.behind = False
+        for question, yes, fork in self.taken:
             if fork:
                 literal = question if yes else negation(question)
-                self.system.assume(literal.kind, literal.size)
+                system.assume(literal.kind, literal.size)
 
 
 #: Answers to questions in order, each with whether the other answer was possible.

@@ -157,7 +157,10 @@ class System:
         ``x - y >= 1`` and ``y - x >= 0``; ``x*y >= 1`` and ``x*y == 0``.
         """
         self.spent += len(self.rest) // (4 * PARTS_A_STEP)
+        count = len(size.terms)
         for other_kind, other in self.rest:
+            if len(other.terms) != count:
+                continue
             if size.terms == other.terms:
                 gap = size.const - other.const
                 if (kind == "==" and gap > 0) or (other_kind == "==" and gap < 0):
@@ -443,8 +446,11 @@ class System:
 
 
 def _negated(a: Terms, b: Terms) -> bool:
-    """Whether terms, which are in one order, differ only in sign."""
-    return len(a) == len(b) and all(f == -g and x == y for (x, f), (y, g) in zip(a, b, strict=True))
+    """Whether as many terms, which are in one order, differ only in sign."""
+    # The first factors mostly differ, and comparing atoms is slow.
+    return a[0][1] == -b[0][1] and all(
+        f == -g and x == y for (x, f), (y, g) in zip(a, b, strict=True)
+    )
 
 
 def _times(a: Interval, b: Interval) -> Interval:

@@ -1,0 +1,1 @@
+"""Small files of every format that ask for much work: each takes seconds in every function."""
