@@ -33,8 +33,8 @@ KEEP = frozen(
 UNPACK = frozen(
     "ArgMax Celu Compress ConstantOfShape CumSum Einsum Gather GatherElements GatherND Gemm "
     "GlobalLpPool LayerNormalization LogSoftmax LpNormalization MatMul MeanVarianceNormalization "
-    "ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ScatterElements Shape Size Softmax "
-    "ThresholdedRelu TopK Trilu Where"
+    "NonZero Range ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum STFT ScatterElements Shape "
+    "Size Softmax ThresholdedRelu TopK Trilu Where"
 )
 #: Binary ops of ONNX. The layout of most operands counts.
 BINARY = frozen(
