@@ -61,7 +61,7 @@ SUBJECTS = (
         "models",
         "Models",
         "Compare, rewrite and check a model's broadcasts for another engine.",
-        ("audit", "port", "verify", "shapes", "Report", "Finding", "Verdict"),
+        ("audit", "port", "convert", "verify", "shapes", "Report", "Finding", "Verdict"),
     ),
     Subject(
         "strict",

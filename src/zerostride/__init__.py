@@ -64,6 +64,7 @@ _LATER = {
     **dict.fromkeys(_REDUCTIONS, "fusion.reductions"),
     "audit": "models.audit.run",
     "bisect": "runtimes.bisect.run",
+    "convert": "runtimes.convert.run",
     "Finding": "models.findings",
     "Report": "models.findings",
     "Verdict": "models.findings",

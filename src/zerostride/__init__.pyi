@@ -82,6 +82,9 @@ from .models.port import (
 from .runtimes.bisect.run import (
     bisect as bisect,
 )
+from .runtimes.convert.run import (
+    convert as convert,
+)
 from .runtimes.verify.checks import (
     verify as verify,
 )
@@ -227,6 +230,7 @@ __all__ = [
     "celu",
     "clip",
     "compare",
+    "convert",
     "copysign",
     "cos",
     "cosh",

@@ -24,6 +24,7 @@ CALLS = {
     "compare": ["5,5", "5"],
     "completion": ["bash"],
     "compute": ["add", "a.npy", "b.npy"],
+    "convert": ["model.onnx", "--to", "openvino", "-o", "out"],
     "engines": ["numpy"],
     "explain": ["2,3", "3"],
     "port": ["model.onnx", "--target", "ncnn", _DRY],
@@ -32,13 +33,15 @@ CALLS = {
     "verify": ["model.onnx", "--engine", "numpy"],
 }
 ENGINES = find_spec("onnxruntime") and find_spec("openvino")
-MODELS = ("audit", "bisect", "port", "run", "shapes", "verify")
+#: The text of these needs ONNX Runtime or OpenVINO.
+ON_ENGINES = ("bisect", "convert")
+MODELS = ("audit", "bisect", "convert", "port", "run", "shapes", "verify")
 _ENDINGS = ("html", "json", "md")
 WRITES = [
     *(("audit", "-o", f"full.{ending}") for ending in _ENDINGS),
     ("audit", "--write-baseline", "full.json"),
     *((command, "--report", f"full.{e}") for command in ("port", "verify") for e in _ENDINGS),
-    *(("bisect", "--report", f"full.{ending}") for ending in _ENDINGS if ENGINES),
+    *((name, "--report", f"full.{end}") for name in ON_ENGINES for end in _ENDINGS if ENGINES),
     ("compute", "-o", "full.npy"),
     ("explain", "--svg", "full.svg"),
     ("port", "-o", "full.onnx"),
@@ -82,8 +85,8 @@ def test_every_command_has_a_call_in_this_test() -> None:
 def test_full_output_is_one_line(command: str, form: list[str], folder: Path) -> None:
     if command == "completion" and form == ["--json"]:
         pytest.skip("a script has no JSON")
-    if command == "bisect" and not form and not ENGINES:
-        pytest.skip("the text of bisect compares ONNX Runtime with OpenVINO")
+    if command in ON_ENGINES and not form and not ENGINES:
+        pytest.skip(f"the text of {command} needs ONNX Runtime or OpenVINO")
     status, said = ended(folder, command, *CALLS[command], *form)
     assert (status, said.count("\n")) == (2, 1), said
     assert "No space left on device" in said
@@ -111,5 +114,6 @@ def test_every_option_that_names_a_file_has_a_call_in_this_test() -> None:
     called = {(command, option) for command, option, _ in WRITES}
     for name, command in cli.commands.items():
         for option in command.params:
-            if flags & {*option.opts} and (name != "bisect" or ENGINES):
+            is_folder = getattr(option.type, "file_okay", True) is False
+            if flags & {*option.opts} and not is_folder and (name not in ON_ENGINES or ENGINES):
                 assert called & {(name, flag) for flag in option.opts}, (name, option.opts)

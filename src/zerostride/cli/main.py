@@ -24,6 +24,7 @@ from ..system.version import __version__
 from . import options
 from .audit import audit
 from .bisect import bisect
+from .convert import convert
 from .engines import engines
 from .model_shapes import shapes
 from .plans import compare, compute, explain
@@ -71,7 +72,9 @@ def completion(shell: str) -> None:
     click.echo(source)
 
 
-for command in (explain, compare, compute, run, audit, port, shapes, engines, verify, bisect):
+for command in (
+    *(explain, compare, compute, run, audit, port, convert, shapes, engines, verify, bisect),
+):
     cli.add_command(command)
 
 

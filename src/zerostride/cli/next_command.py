@@ -52,6 +52,18 @@ def after_port(report: Report, options: ModelOptions, *, dry_run: bool) -> str:
     return ""
 
 
+def after_convert(report: Report, options: ModelOptions) -> str:
+    """The command that finds a difference or explains what is left; empty where all is well."""
+    outcomes = {check.outcome for check in report.checks}
+    if report.output is None:
+        return _command("audit", [report.model, "--target", report.target, "--details"])
+    if Outcome.DIFFERS in outcomes:
+        words = [report.model, report.output, *_words_of(replace(options, via=None))]
+        return _command("bisect", words)
+    left = [finding for finding in report.findings if finding.verdict is not Verdict.SAME]
+    return _command("explain", [left[0].code]) if left else ""
+
+
 def _port(report: Report, findings: Sequence[Finding], options: ModelOptions) -> str:
     fixable = any(finding.fix is not None for finding in findings)
     if not fixable or options.layout is not None or not _is_writable(report.model):

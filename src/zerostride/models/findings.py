@@ -282,11 +282,11 @@ class Report:
         findings: one for each node that may broadcast, in the model's order.
         notes: notes on the whole model.
         needs: with open sizes: the model's own needs, node by node.
-        command: "audit", "port", "verify" or "bisect".
+        command: "audit", "port", "convert", "verify" or "bisect".
         before: of a port, the findings of the model as it was; `findings` are those of the result.
         changes: of a port, the rewrites.
-        output: of a port, the file that was written, or None.
-        checks: of a verification, the engine's results.
+        output: of a port or a conversion, the file that was written, or None.
+        checks: of a verification or a conversion, the engine's results.
         baseline: the comparison with a baseline, where one was given.
         bisection: of a bisection, its stages and culprits.
     """
@@ -317,14 +317,16 @@ class Report:
         """Whether every broadcast means the same on the target.
 
         Of a verification: whether all that ran agrees, and something ran if there was anything.
+        Of a conversion: both, and something ran.
         Of a bisection: whether tensors were compared and all agree.
         """
         if self.bisection is not None:
             return not self.bisection.culprits and self.bisection.compared > 0
+        ran = {check.outcome for check in self.checks} - {Outcome.NOT_RUN}
         if self.command == "verify":
-            ran = {check.outcome for check in self.checks} - {Outcome.NOT_RUN}
             return ran <= {Outcome.AGREES} and (bool(ran) or not self.checks)
-        return all(finding.verdict is Verdict.SAME for finding in self.findings)
+        same = all(finding.verdict is Verdict.SAME for finding in self.findings)
+        return same and (self.command != "convert" or ran == {Outcome.AGREES})
 
     @property
     def counts(self) -> Mapping[Verdict, int]:

@@ -131,6 +131,7 @@ def _head(reports: Sequence[Report | Unread]) -> str:
 _TITLES = {
     "audit": "Broadcast audit",
     "port": "Port",
+    "convert": "Conversion",
     "verify": "Verification",
     "bisect": "Bisection",
 }
@@ -143,7 +144,7 @@ def _fine(report: Report) -> bool:
     outcomes = {check.outcome for check in report.checks}
     if report.command == "verify":
         return outcomes <= {Outcome.AGREES, Outcome.NOT_RUN} and outcomes != {Outcome.NOT_RUN}
-    return not report.fresh
+    return not report.fresh and (report.command != "convert" or report.ok)
 
 
 def _rows(reports: Sequence[Report | Unread]) -> Iterator[tuple[str, ...]]:

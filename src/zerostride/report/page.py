@@ -46,6 +46,7 @@ _DRAWN = 500
 _TITLES = {
     "audit": "Broadcast audit",
     "port": "Port",
+    "convert": "Conversion",
     "verify": "Verification",
     "bisect": "Bisection",
 }
@@ -203,7 +204,9 @@ class _Page:
             self.groups[id(report)],
             key=lambda group: (group.accepted, WORST.index(group.first.verdict)),
         )
-        if report.command == "port" and any(g.first.verdict is not Verdict.SAME for g in groups):
+        if report.command in ("port", "convert") and any(
+            g.first.verdict is not Verdict.SAME for g in groups
+        ):
             yield "<h3>What is left</h3>"
         if report.command == "verify" and groups:
             yield "<h3>What the audit says</h3>"

@@ -19,7 +19,7 @@ _MOST_NEEDS = 200
 
 def changes(report: Report) -> str:
     """The changes of a port: lines before and after, and how many numbers were computed."""
-    if report.command != "port":
+    if report.command not in ("port", "convert"):
         return ""
     if not report.changes:
         return '<p class="none">Nothing was rewritten.</p>'
@@ -75,7 +75,7 @@ def _culprit(culprit: Culprit) -> str:
 
 def checks(report: Report) -> str:
     """The table of agreement."""
-    if report.command != "verify":
+    if report.command not in ("verify", "convert"):
         return ""
     if not report.checks:
         return '<p class="none">Nothing was computed.</p>'

@@ -83,7 +83,7 @@ def headline(report: Report) -> str:
         count = len(report.bisection.culprits)
         culprits = counted_noun(count, "culprit") if count else "no culprits"
         return f"{where}: {counted_noun(report.bisection.compared, 'tensor')} compared, {culprits}"
-    if report.command != "port":
+    if report.command not in ("port", "convert"):
         return f"{where}: {_broadcasts(report.findings)}{_accepted(report)}"
     count = len(report.changes)
     if not count:
@@ -91,6 +91,8 @@ def headline(report: Report) -> str:
     else:
         done = counted_noun(count, "change")
     written = f", written to {shown(report.output)}" if report.output else ", nothing written"
+    if report.command == "convert":
+        return f"{where}: {done}; {_computed(report)}{written}; {_broadcasts(report.findings)}"
     return f"{where}: {done}{written if count else ''}; {_broadcasts(report.findings)}"
 
 

@@ -29,9 +29,10 @@ from ...sizes.condition import ALWAYS
 from ..feeds import fed
 from ..process import MODEL_SECONDS, running
 from ..runners import RUNNERS
+from ..task import Array
 from ..verify.compare import COMPOUND_ULPS
 from ..verify.halves import stores_halves, with_halves
-from ..verify.whole_model import samples
+from ..verify.whole_model import feed_of
 from .collect import Progress, Spilled, collect, computed
 from .refused_file import refused_file
 from .repro import repro
@@ -102,8 +103,12 @@ def bisect(
         with running(engine, seconds, pythons) as process:
             collect(process, file, arrays, computed(graph), ours, progress)
         batchless = other_engine in BATCHLESS and other_graph.format != graph.format
-        sent = samples(graph, arrays, batch_axis) if batchless else arrays
+        sent: Mapping[str, Array] = arrays
         with running(other_engine, seconds, pythons) as process:
+            if batchless:
+                results = {v.name: ours.fetch(v.name) for v in graph.outputs}
+                expected = {name: array for name, array in results.items() if array is not None}
+                sent, _ = feed_of(graph, theirs, process, arrays, batch_axis, expected)
             release = process.version
             values = computed(other_graph)
             collect(process, theirs, sent, values, hers, progress)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...core.rules import NCNN_RANK
 from ...errors import ModelError, ZerostrideError
 from ...models.audit.judge import BATCHLESS
 from ...models.execute import execute, not_executed
@@ -21,7 +22,7 @@ from ...sizes.condition import ALWAYS
 from ..files import tensors
 from ..process import MODEL_SECONDS, Process, running
 from ..runners import RUNNERS
-from ..task import Array, ReplyKind
+from ..task import Array, Reply, ReplyKind
 from .compare import MODEL_ULPS, Agreement, compare, without_result
 from .halves import onnx_with_halves, stores_halves, with_halves
 
@@ -58,20 +59,15 @@ def check_whole(
         graph = replace(graph, outputs=_made(graph))
     itself = engine if str(file) == graph.path else ""
     expected, note = _meant(graph, inputs, itself)
-    batchless = engine in BATCHLESS and form != graph.format
-    reply = tensors(
-        process,
-        file,
-        samples(graph, inputs, batch_axis) if batchless else inputs,
-        [value.name for value in graph.outputs],
-        outputs=form not in _EVERY_TENSOR,
-    )
+    feed, reply = feed_of(graph, file, process, inputs, batch_axis, expected)
     missing = without_result(reply)
     if missing is not None:
         return [_check(value, missing, process) for value in graph.outputs], note
-    if batchless:
+    if feed is not inputs:
         arrays = zip(graph.outputs, reply.arrays, strict=True)
         expected |= {v.name: like(expected[v.name], array.shape) for v, array in arrays}
+    elif engine in BATCHLESS and form != graph.format:
+        note = (*note, f"{file.name} takes its inputs with their batch axes")
     checks = [
         _check(value, _compared(expected[value.name], array, engine), process)
         for value, array in zip(graph.outputs, reply.arrays, strict=True)
@@ -83,6 +79,48 @@ def check_whole(
         checks, moved = _beside_rounding(graph, inputs, expected, checks, itself)
         note = (*note, *moved)
     return checks, note
+
+
+def feed_of(
+    graph: Graph,
+    file: Path,
+    process: Process,
+    inputs: Mapping[str, Array],
+    batch_axis: int | None,
+    expected: Mapping[str, Array],
+) -> tuple[Mapping[str, Array], Reply]:
+    """The inputs as a file takes them, and the engine's outputs.
+
+    A conversion for an engine without a batch axis takes one sample. But pnnx drops the batch axis
+    only where an op, such as a convolution, shows it: if the outputs of a sample differ and those
+    of the whole inputs agree, the file takes these.
+    """
+    engine, form = process.engine, format_of(file).name
+    names = [value.name for value in graph.outputs]
+
+    def asked(feed: Mapping[str, Array]) -> Reply:
+        return tensors(process, file, feed, names, outputs=form not in _EVERY_TENSOR)
+
+    if engine not in BATCHLESS or form == graph.format:
+        return inputs, asked(inputs)
+    feed = samples(graph, inputs, batch_axis)
+    reply = asked(feed)
+    if max((array.ndim for array in inputs.values()), default=0) > NCNN_RANK or _agrees(
+        reply, names, expected, engine
+    ):
+        return feed, reply
+    whole = asked(inputs)
+    return (inputs, whole) if _agrees(whole, names, expected, engine) else (feed, reply)
+
+
+def _agrees(reply: Reply, names: Sequence[str], expected: Mapping[str, Array], engine: str) -> bool:
+    """Whether the engine gave an answer in which every output that is known agrees."""
+    pairs = zip(names, reply.arrays, strict=False)
+    return reply.kind is ReplyKind.RESULT and all(
+        _compared(like(expected[name], array.shape), array, engine).outcome is not Outcome.DIFFERS
+        for name, array in pairs
+        if name in expected
+    )
 
 
 def _some_differ(checks: Sequence[Check]) -> bool:

@@ -1,0 +1,83 @@
+"""convert: a model brought to an engine, with proof."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..report import headline, notes, told
+from ..report.terminal import cause_table, causes_of
+from ..report.terminal_checks import change_table, check_lines
+from . import engine_runs, options, reporting
+from .next_command import after_convert
+from .tables import put_lines, width
+
+if TYPE_CHECKING:
+    from ..models.findings import Report
+    from ..models.options import ModelOptions
+
+
+@click.command(short_help="Port a model, convert it for an engine, and prove the result there.")
+@click.argument("model", type=click.Path())
+@click.option(
+    "--to", required=True, type=options.engine_name, help="The engine: ncnn, openvino or mnn."
+)
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(file_okay=False),
+    metavar="FOLDER",
+    help="Where the ported model, the converted files and report.html go.",
+)
+@engine_runs.options(
+    "Of inputs that are not given.",
+    "Seconds for the conversion, and for the run; 600 and 300 if not given.",
+)
+@options.of_model("batch_axis", "facts")
+@options.as_json
+def convert(
+    model: str,
+    to: str,
+    output: str,
+    asked: dict[str, Any],
+    given: ModelOptions,
+    reports: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Bring MODEL, an ONNX file, to the engine --to: audit, port, conversion, and proof.
+
+    The model is ported, converted by the engine's own converter in a child process, and run on the
+    engine beside itself, on the same inputs. A second call does not convert again.
+
+    Exit status 0: every broadcast means the same, and the outputs agree. 1: something is left or
+    differs, or the conversion failed. 2: bad input, or a package is not installed.
+
+    \b
+    zerostride convert model.onnx --to ncnn -o out/
+    """
+    from ..runtimes.convert.run import convert as run
+
+    def saved(model: str, **keywords: Any) -> Report:
+        report = run(model, to, output, **asked, **keywords)
+        reporting.save((str(Path(output) / "report.html"),), report)
+        return report
+
+    show = None if as_json else partial(_show, given=given, folder=output)
+    return engine_runs.carry_out(saved, model, given, reports, show)
+
+
+def _show(report: Report, given: ModelOptions, folder: str) -> None:
+    """Prints what changed, how the outputs compare, and what is left."""
+    put_lines([headline(report), *notes(report), *change_table(report.changes, width())])
+    put_lines(check_lines(report, width()))
+    causes = causes_of(told(report))
+    if causes:
+        put_lines(["\nleft", *cause_table(causes, width(), why="not ported: ")])
+    click.echo(f"\nreport: {Path(folder) / 'report.html'}")
+    command = after_convert(report, given)
+    if command:
+        click.echo(f"next: {command}")

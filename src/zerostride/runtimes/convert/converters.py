@@ -1,0 +1,186 @@
+"""The converters of engines, each run in a child process: pnnx, OpenVINO's and mnnconvert.
+
+A converter may crash, hang, print, and leave files beside the model. None installs packages.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...errors import ZerostrideError
+from ...models.findings import Outcome
+from ...models.formats.child import ask
+from ..task import Array
+
+#: Seconds for one conversion.
+SECONDS = 600.0
+#: How pnnx writes element types.
+_PNNX_TYPES: Mapping[str, str] = {
+    "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "bool": "u8",
+    "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8",
+}  # fmt: skip
+#: Runs before a converter: all that it prints is its error output, whose last line is its reason.
+_FOLDER = """
+import os
+os.dup2(2, 1)
+os.chdir(sys.argv[1])
+"""
+_OPENVINO = """
+import openvino
+model = openvino.convert_model(sys.argv[2])
+openvino.save_model(model, sys.argv[3], compress_to_fp16=False)
+"""
+_PNNX = """
+import importlib.util
+folder = os.path.dirname(importlib.util.find_spec("pnnx").origin)
+os.execv(os.path.join(folder, "pnnx"), ["pnnx", *sys.argv[2:3], *sys.argv[4:]])
+"""
+_MNN = """
+import _tools
+words = ["-f", "ONNX", "--modelFile", sys.argv[2], "--MNNModel", sys.argv[3]]
+_tools.mnnconvert(["mnnconvert", *words, "--bizCode", "zerostride"])
+"""
+#: Loads what pnnx wrote, as a user's program does.
+_LOAD_NCNN = """
+import ncnn
+net = ncnn.Net()
+sys.exit(net.load_param(sys.argv[2]) != 0 or net.load_model(sys.argv[3]) != 0)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineConverter:
+    """A converter from ONNX to the files of one engine.
+
+    Attributes:
+        name: of the program.
+        engine: the engine that reads the files.
+        suffix: the end of the file that it writes.
+        modules: the Python packages that it needs.
+        source: Python source of the child. Its arguments are a folder of its own, the model, the
+            file to write, and further words.
+        beside: the end of a second file with the same stem, or "".
+        load: Python source that loads the two files, for a converter that does not report what the
+            engine lacks; or "".
+    """
+
+    name: str
+    engine: str
+    suffix: str
+    modules: tuple[str, ...]
+    source: str
+    beside: str = ""
+    load: str = ""
+
+
+CONVERTERS: Mapping[str, EngineConverter] = {
+    row.engine: row
+    for row in (
+        EngineConverter("ovc", "openvino", ".xml", ("openvino",), _OPENVINO, ".bin"),
+        EngineConverter("pnnx", "ncnn", ".param", ("pnnx", "ncnn"), _PNNX, ".bin", _LOAD_NCNN),
+        EngineConverter("mnnconvert", "mnn", ".mnn", ("MNN",), _MNN),
+    )
+}
+#: Engines with converters that are not run here, and the way to them.
+_ELSEWHERE: Mapping[str, str] = {
+    "litert": "convert the model with onnx2tf, in an environment of its own, or the PyTorch module "
+    "with litert-torch",
+    "tensorflow": "convert the model with onnx2tf, in an environment of its own",
+    "coreml": "convert the PyTorch module with coremltools",
+    "tensorrt": "build an engine with trtexec --onnx",
+    "paddle": "convert the model with x2paddle, in an environment of its own",
+}
+
+
+def converter_to(engine: str) -> EngineConverter:
+    """The converter to an engine.
+
+    Raises:
+        ZerostrideError: none is run here, or its packages are not installed.
+    """
+    row = CONVERTERS.get(engine)
+    if row is None:
+        able = ", ".join(sorted(CONVERTERS))
+        way = _ELSEWHERE.get(engine)
+        words = f"; {way}, then: zerostride verify MODEL --engine {engine} --against FILE"
+        raise ZerostrideError(f"convert writes for {able}, not {engine}{words if way else ''}")
+    missing = [name for name in row.modules if importlib.util.find_spec(name) is None]
+    if missing:
+        names = " ".join(missing)
+        raise ZerostrideError(f"{row.name} needs {' and '.join(missing)}: pip install {names}")
+    return row
+
+
+def run_converter(
+    row: EngineConverter, model: Path, goal: Path, inputs: Mapping[str, Array], seconds: float
+) -> tuple[Outcome, str] | None:
+    """Converts a model; the outcome and the reason where that failed.
+
+    Args:
+        row: the converter.
+        model: an ONNX file.
+        goal: the file to write; a second one gets its stem.
+        inputs: arrays of the model's inputs, for their shapes and types.
+        seconds: the longest time.
+
+    Raises:
+        ZerostrideError: pnnx does not read an input's element type.
+    """
+    litter = model.with_suffix(".pnnxsim.onnx")  # pnnx leaves it beside the model
+    kept = litter.exists()
+    with tempfile.TemporaryDirectory(prefix="zerostride-") as place:
+        made = Path(place, goal.name)
+        words = _words_of_pnnx(goal.stem, inputs) if row.name == "pnnx" else []
+        answer = ask(_FOLDER + row.source, place, str(model), str(made), *words, seconds=seconds)
+        if not kept:
+            litter.unlink(missing_ok=True)
+        failure = answer.failure
+        if not made.is_file() or not made.stat().st_size:
+            return _outcome(failure), f"{row.name}: {failure or 'nothing was written'}"
+        failed = load(row, made, seconds)
+        if failed is not None:
+            return failed
+        for file in files_of(row, made):
+            shutil.move(file, goal.with_name(file.name))
+    return None
+
+
+def files_of(row: EngineConverter, goal: Path) -> list[Path]:
+    """The files of a conversion."""
+    return [goal, *([goal.with_suffix(row.beside)] if row.beside else [])]
+
+
+def load(row: EngineConverter, goal: Path, seconds: float) -> tuple[Outcome, str] | None:
+    """Loads what a converter wrote, if it does not say what the engine lacks; see above."""
+    if not row.load:
+        return None
+    words = map(str, files_of(row, goal))
+    failure = ask(_FOLDER + row.load, str(goal.parent), *words, seconds=seconds).failure
+    if failure is None:
+        return None
+    return _outcome(failure), f"{row.engine} does not load what {row.name} wrote: {failure}"
+
+
+def _outcome(failure: str | None) -> Outcome:
+    crashed = failure is not None and failure.startswith("it was ended by")
+    return Outcome.CRASHED if crashed else Outcome.REFUSED
+
+
+def _words_of_pnnx(stem: str, inputs: Mapping[str, Array]) -> Sequence[str]:
+    """pnnx needs the shape and type of every input, and a name for each file that it writes."""
+    shapes = []
+    for name, array in inputs.items():
+        kind = _PNNX_TYPES.get(str(array.dtype))
+        if kind is None:
+            raise ZerostrideError(f"input {name!r}: pnnx does not read {array.dtype}")
+        shapes.append(f"[{','.join(map(str, array.shape))}]{kind}")
+    others = ("pnnxparam", "pnnxbin", "pnnxpy", "pnnxonnx", "ncnnpy")
+    names = {"ncnnparam": f"{stem}.param", "ncnnbin": f"{stem}.bin"}
+    names |= {other: f"{stem}.{other}" for other in others}
+    files = [f"{name}={file}" for name, file in names.items()]
+    return [f"inputshape={','.join(shapes)}", "fp16=0", *files]

@@ -1,0 +1,169 @@
+"""Models brought to engines: port, the real converter, and the outputs on the engine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerostride as zs
+from zerostride.models.findings import Outcome
+from zerostride.runtimes.convert import run as conversion
+
+onnx: Any = pytest.importorskip("onnx", reason="the models are made with the onnx package")
+
+pytestmark = pytest.mark.conformance
+EXAMPLES = Path(__file__).parents[2] / "examples"
+#: An engine, the packages of its converter, and the files that are written.
+ENGINES = {
+    "ncnn": (("pnnx", "ncnn"), ("m.ncnn.param", "m.ncnn.bin")),
+    "openvino": (("openvino",), ("m.openvino.xml", "m.openvino.bin")),
+    "mnn": (("MNN",), ("m.mnn",)),
+}
+#: A Max of three operands is wrong on ncnn and MNN, until the port writes two.
+VECTOR = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[1,C,6,C] x) => (float[1,C,6,C] y) <float[3] bias = {1, 2, 3}> {
+    r = Relu(x)
+    y = Max(r, bias, x)
+}
+"""
+
+
+def needed(engine: str) -> None:
+    for name in ENGINES[engine][0]:
+        pytest.importorskip(name, reason="the converter is an extra")
+
+
+def vector(folder: Path) -> Path:
+    path = folder / "m.onnx"
+    onnx.save(onnx.parser.parse_model(VECTOR), path)
+    return path
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_model_is_ported_converted_and_proven(engine: str, tmp_path: Path) -> None:
+    needed(engine)
+    report = zs.convert(vector(tmp_path), engine, tmp_path / "out", sizes={"C": 3})
+    assert report.ok, (report.checks, report.findings)
+    assert report.command == "convert"
+    assert [check.outcome for check in report.checks] == [Outcome.AGREES]
+    files = {file.name for file in (tmp_path / "out").iterdir()}
+    assert files == {f"m.{engine}.onnx", *ENGINES[engine][1], conversion.STATE}
+    assert report.output == str(tmp_path / "out" / ENGINES[engine][1][0])
+    assert (engine != "openvino") == bool(report.changes)
+    # pnnx drops the batch axis where an op such as a convolution shows it, and here none does.
+    kept = any("takes its inputs with their batch axes" in note for note in report.notes)
+    assert kept == (engine == "ncnn")
+
+
+def test_a_second_call_converts_only_what_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed("mnn")
+    calls = []
+
+    def counted(*words: Any) -> Any:
+        calls.append(words)
+        return run_converter(*words)
+
+    run_converter = conversion.run_converter
+    monkeypatch.setattr(conversion, "run_converter", counted)
+    model, out = vector(tmp_path), tmp_path / "out"
+    for expected in (1, 1):
+        assert zs.convert(model, "mnn", out, sizes={"C": 3}).ok
+        assert len(calls) == expected
+    (out / "m.mnn").write_bytes(b"another file")
+    assert zs.convert(model, "mnn", out, sizes={"C": 3}).ok
+    assert len(calls) == 2
+    (out / conversion.STATE).write_text("no JSON")
+    assert zs.convert(model, "mnn", out, sizes={"C": 3}).ok
+    assert len(calls) == 3
+    content = onnx.load(model)
+    content.graph.initializer[0].CopyFrom(
+        onnx.numpy_helper.from_array(np.array([4, 5, 6], np.float32), "bias")
+    )
+    onnx.save(content, model)
+    assert zs.convert(model, "mnn", out, sizes={"C": 3}).ok
+    assert len(calls) == 4
+
+
+def test_a_layer_that_the_engine_lacks_is_an_answer(tmp_path: Path) -> None:
+    needed("ncnn")
+    report = zs.convert(EXAMPLES / "tiny_vision.onnx", "ncnn", tmp_path / "out")
+    assert not report.ok
+    assert report.output is None
+    (check,) = report.checks
+    assert (check.outcome, check.op) == (Outcome.REFUSED, "pnnx")
+    assert "ncnn does not load what pnnx wrote: layer torch.gt" in check.detail
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"tiny_vision.ncnn.onnx"}
+
+
+def test_a_module_is_converted(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="exports the module")
+    pytest.importorskip("onnxscript", reason="PyTorch's exporter needs it")
+    needed("openvino")
+    module = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.ReLU())
+    report = zs.convert(module, "openvino", tmp_path / "out", args=(torch.ones(2, 4),))
+    assert report.ok, report.checks
+    assert (tmp_path / "out" / "Sequential.openvino.xml").is_file()
+
+
+def call(*words: Any) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "zerostride", "convert", *map(str, words)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_the_command_writes_a_report_and_names_what_is_next(tmp_path: Path) -> None:
+    needed("mnn")
+    model, out = vector(tmp_path), tmp_path / "out"
+    status, text, _ = call(model, "--to", "mnn", "-o", out, "--set", "C=3")
+    assert status == 0
+    assert "1 agrees: 1 y (54 numbers" in text
+    assert text.endswith(f"\nreport: {out / 'report.html'}\n")
+    assert "Conversion" in (out / "report.html").read_text()
+    status, text, _ = call(model, "--to", "mnn", "-o", out, "--set", "C=3", "--json")
+    assert status == 0
+    assert json.loads(text)["command"] == "convert"
+
+
+# Refusals, which need no converter.
+
+
+def test_engines_without_a_converter_here(tmp_path: Path) -> None:
+    with pytest.raises(zs.ZerostrideError, match="not litert; convert the model with onnx2tf"):
+        zs.convert(vector(tmp_path), "litert", tmp_path / "out")
+    with pytest.raises(zs.ZerostrideError, match=r"mnn, ncnn, openvino, not numpy$"):
+        zs.convert(vector(tmp_path), "numpy", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_cannot_be_converted(tmp_path: Path) -> None:
+    needed("openvino")
+    model = vector(tmp_path)
+    with pytest.raises(zs.ModelError, match="ovc reads ONNX models, not openvino"):
+        zs.convert(EXAMPLES / "broadcast_explicit.xml", "openvino", tmp_path / "out")
+    with pytest.raises(zs.ZerostrideError, match="its axis 1 has no size: --set C=NUMBER"):
+        zs.convert(model, "openvino", tmp_path / "out")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(zs.ModelError, match="no folder can be made there"):
+        zs.convert(model, "openvino", tmp_path / "file", sizes={"C": 3})
+    status, _, error = call(tmp_path / "none.onnx", "--to", "openvino", "-o", tmp_path / "out")
+    assert status == 2
+    assert error.count("\n") == 1
+
+
+def test_packages_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from zerostride.runtimes.convert import converters
+
+    monkeypatch.setattr(converters.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(zs.ZerostrideError, match="pnnx needs pnnx and ncnn: pip install pnnx ncnn"):
+        zs.convert(vector(tmp_path), "ncnn", tmp_path / "out")
