@@ -107,16 +107,17 @@ class Dim:
         if isinstance(other, int):
             return not self.terms and self.const == other
         if isinstance(other, str):
-            # A constant equals a number and has its hash, so it cannot equal its text. Text cannot
-            # tell two unnamed sizes apart.
-            return bool(self.terms) and self._is_named() and str(self) == other
+            # A constant equals a number and has its hash, so it cannot equal its text.
+            return bool(self.terms) and str(self) == other
         return NotImplemented
 
     def __hash__(self) -> int:
         try:
             return self._hash
         except AttributeError:
-            # Equal to a number or to its own text, it needs that hash.
+            # Equal to a number or to its own text, it needs that hash. Unnamed sizes are the
+            # exception: all are written "?", and with one hash a table of them would be quadratic.
+            # So `shape == (2, "?")` holds, and a table does not find an unnamed size by its text.
             if not self.terms:
                 self._hash = hash(self.const)
             elif self._is_named():
