@@ -323,7 +323,7 @@ def test_report_format_follows_the_files_suffix(run: Run, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["-o", "report.pdf"], "a report's name ends in one of .html .json .md .txt"),
+        (["-o", "report.pdf"], "a report's name ends in one of .html .json .md .sarif .txt"),
         (["-o", "nowhere/report.html"], "there is no folder nowhere"),
         (["--baseline", "nope.json"], "there is no such baseline yet; --write-baseline nope.json"),
         (["--fail-on", "diferent"], "'diferent' is no verdict that can fail; known: same_here, "),
@@ -333,7 +333,7 @@ def test_report_format_follows_the_files_suffix(run: Run, tmp_path: Path) -> Non
         (["also.onnx", "--given", "N >"], "N >"),
         (["--jobs", "0"], "--jobs"),
         (["--jobs", "x"], "--jobs"),
-        (["--json", "--markdown"], "--json and --markdown are two forms"),
+        (["--json", "--markdown"], "--json and --format markdown are two"),
     ],
 )
 def test_wrong_options_are_reported_before_any_work(

@@ -389,8 +389,8 @@ def test_report_gives_its_forms(kind: str) -> None:
     assert report.to_markdown() == markdown(report)
     assert str(report) == text(report)
     assert rendered("x.JSON", report).decode() == json_text(report)
-    assert set(FORMS) == {".html", ".json", ".md", ".txt"}
-    with pytest.raises(ZerostrideError, match=r"report.pdf: .*\.html \.json \.md \.txt"):
+    assert set(FORMS) == {".html", ".json", ".md", ".sarif", ".txt"}
+    with pytest.raises(ZerostrideError, match=r"report.pdf: .*\.html \.json \.md \.sarif \.txt"):
         form_of("report.pdf")
 
 

@@ -13,10 +13,10 @@ import click
 from ..errors import ZerostrideError
 from ..models.findings import Report, Unread
 from ..report import (
+    FORMS,
     finding_text,
     headline,
     json_text,
-    markdown,
     notes,
     overview,
     shown,
@@ -34,6 +34,10 @@ from .tables import put_lines, width
 if TYPE_CHECKING:
     from ..models.audit.baseline import Baseline
     from ..models.options import ModelOptions
+
+
+#: The values of --format, and the end of the report's file of that form.
+_PRINTED = {"markdown": ".md", "sarif": ".sarif"}
 
 
 @click.command(short_help="What a model's broadcasts would mean on another engine.")
@@ -68,7 +72,13 @@ if TYPE_CHECKING:
     metavar="N",
     help="Models read at once, each in a process of its own; as many as there are cores.",
 )
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown, for pull requests.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(sorted(_PRINTED)),
+    help="Print Markdown, for pull requests, or SARIF, for code hosts and editors.",
+)
+@click.option("--markdown", "form", flag_value="markdown", help="The same as --format markdown.")
 @options.as_json
 def audit(
     models: tuple[str, ...],
@@ -83,7 +93,7 @@ def audit(
     write_baseline: str | None,
     fail_on: frozenset[str],
     jobs: int | None,
-    as_markdown: bool,
+    form: str | None,
     as_json: bool,
 ) -> int:
     """For every broadcast of MODELS: what it means, and what it would mean on --target.
@@ -97,8 +107,8 @@ def audit(
     zerostride audit model.onnx --target ncnn
     zerostride audit models/ --target openvino -o report.html --baseline known.json
     """
-    if as_json and as_markdown:
-        raise click.UsageError("--json and --markdown are two forms of one output")
+    if as_json and form is not None:
+        raise click.UsageError(f"--json and --format {form} are two forms of one output")
     if summary and (details or nodes or full):
         raise click.UsageError("--summary goes without --details, --finding and --full")
     accepted, updated = _baselines(baseline, write_baseline)
@@ -114,11 +124,11 @@ def audit(
     reporting.save(reports, shown)
     if as_json:
         click.echo(json_text(shown), nl=False)
-    elif as_markdown:
-        click.echo(markdown(shown), nl=False)
+    elif form is not None:
+        click.echo(FORMS[_PRINTED[form]](shown), nl=False)
     else:
-        form = _Form(given=given, full=full, summary=summary, details=details, nodes=nodes)
-        form.put(answers)
+        layout = _Form(given=given, full=full, summary=summary, details=details, nodes=nodes)
+        layout.put(answers)
     return reporting.status(answers, frozenset() if write_baseline else fail_on)
 
 

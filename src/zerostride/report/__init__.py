@@ -1,9 +1,9 @@
-"""A report as plain text, as a page for a browser, and as Markdown.
+"""A report as plain text, as a page for a browser, as Markdown, and as SARIF.
 
-`plain`, `page` and `comment` are the three forms; `sheet` has a finding's labelled parts; `words`,
-`groups`, `drawing` and `markup` are shared. They use findings and plans only. `Report.to_json` is
-for machines.
-In: Report. Out: text, HTML, Markdown.
+`plain`, `page`, `comment` and `sarif` are the forms; `sheet` has a finding's labelled parts;
+`words`, `groups`, `drawing` and `markup` are shared. They use findings and plans only.
+`Report.to_json` is for machines.
+In: Report. Out: text, HTML, Markdown, SARIF.
 """
 
 from .comment import markdown

@@ -12,6 +12,7 @@ from ..models.report_json import plain
 from .comment import markdown
 from .page import html
 from .plain import text
+from .sarif import sarif
 from .words import Reports
 
 
@@ -32,6 +33,7 @@ FORMS: Mapping[str, Callable[[Reports], str]] = {
     ".html": html,
     ".json": json_text,
     ".md": markdown,
+    ".sarif": sarif,
     ".txt": _text,
 }
 

@@ -1,0 +1,127 @@
+"""Reports as SARIF 2.1.0, which code hosts and editors show beside the source (OASIS, 2020).
+
+A result has the finding's code as its rule, the model file and the line of PyTorch source as
+places, the node as a logical place, and the fingerprint that baselines use. The message has the
+fix: SARIF's own fixes replace text at a column, and a model has none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+
+from ..models.audit.baseline import entry_of
+from ..models.findings import Check, Finding, Outcome, Report, Unread, Verdict
+from ..models.reasons import REASONS
+from .plain import checked, finding_text
+from .words import OUTCOMES, Reports, listed, shown
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS: Mapping[Verdict, str] = {
+    Verdict.DIFFERENT: "error",
+    Verdict.REFUSED: "error",
+    Verdict.SAME_HERE: "warning",
+    Verdict.UNKNOWN: "note",
+}
+_FINGERPRINT = "zerostride/v1"
+
+
+def sarif(reports: Reports) -> str:
+    """The findings that are not the same, and failed checks, as one SARIF log with one run."""
+    every = listed(reports)
+    results = [result for report in every for result in _results(report)]
+    ids = sorted({result["ruleId"] for result in results})
+    for result in results:
+        result["ruleIndex"] = ids.index(result["ruleId"])
+    unread = [report for report in every if isinstance(report, Unread)]
+    driver = {
+        "name": "zerostride",
+        "semanticVersion": version("zerostride"),
+        "rules": [{"id": rule, "shortDescription": {"text": _RULES[rule]}} for rule in ids],
+    }
+    invocation = {
+        "executionSuccessful": not unread,
+        "toolExecutionNotifications": [
+            {
+                "level": "error",
+                "message": {"text": shown(report.detail, 2000)},
+                "locations": [{"physicalLocation": _file(report.model)}],
+            }
+            for report in unread
+        ],
+    }
+    run = {"tool": {"driver": driver}, "invocations": [invocation], "results": results}
+    log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(log, indent=2, allow_nan=False) + "\n"
+
+
+#: Every rule by its id: the codes of findings, and the outcomes of checks.
+_RULES: Mapping[str, str] = {
+    **{row.code: row.meaning for row in REASONS},
+    **{
+        f"verify/{outcome}": f"The engine's answer: {OUTCOMES[outcome][0].lower()}."
+        for outcome in Outcome
+    },
+}
+
+
+def _results(report: Report | Unread) -> Iterator[dict[str, Any]]:
+    if isinstance(report, Unread):
+        return
+    for check, _ in checked(report):
+        if check.outcome not in (Outcome.AGREES, Outcome.NOT_RUN):
+            yield _of_check(report, check)
+    if report.command != "verify":
+        accepted = report.baseline.accepted if report.baseline is not None else frozenset()
+        for k, finding in enumerate(report.findings):
+            if finding.verdict is not Verdict.SAME:
+                yield _of_finding(report, finding, accepted=k in accepted)
+
+
+def _of_finding(report: Report, finding: Finding, *, accepted: bool) -> dict[str, Any]:
+    places = [{"physicalLocation": _file(report.model), **_node(finding.node)}]
+    result: dict[str, Any] = {
+        "ruleId": finding.code,
+        "level": _LEVELS[finding.verdict],
+        "message": {"text": finding_text(finding)},
+        "locations": places,
+        "partialFingerprints": {_FINGERPRINT: entry_of(finding, report).fingerprint},
+        "properties": {"target": report.target, "via": report.via, "verdict": finding.verdict},
+    }
+    if accepted:
+        result["suppressions"] = [{"kind": "external", "justification": "in the baseline"}]
+    if finding.origin is not None and finding.origin.file and finding.origin.line > 0:
+        result["locations"] = [
+            {
+                "physicalLocation": _file(finding.origin.file, finding.origin.line),
+                **_node(finding.node),
+            }
+        ]
+        result["relatedLocations"] = places
+    return result
+
+
+def _of_check(report: Report, check: Check) -> dict[str, Any]:
+    words = OUTCOMES[check.outcome][0].lower()
+    text = f"{shown(check.op)} {words} on {report.target} {report.release}: {shown(check.detail)}"
+    return {
+        "ruleId": f"verify/{check.outcome}",
+        "level": "error",
+        "message": {"text": text},
+        "locations": [{"physicalLocation": _file(report.model), **_node(check.node)}],
+    }
+
+
+def _file(path: str, line: int = 1) -> dict[str, Any]:
+    """A line of a file; code hosts show nothing without a line, and a model counts as one."""
+    name = PurePath(path).as_posix().encode("utf-8", "replace")
+    return {"artifactLocation": {"uri": quote(name)}, "region": {"startLine": line}}
+
+
+def _node(path: str) -> dict[str, Any]:
+    """The node as a logical place; the outputs of a whole model have none."""
+    return {"logicalLocations": [{"fullyQualifiedName": shown(path)}]} if path else {}

@@ -1,0 +1,88 @@
+"""Reports as SARIF: what a code host or an editor reads of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("onnx", reason="the models are ONNX files")
+
+from sarif_pydantic import Sarif
+
+import zerostride as zs
+from zerostride.models.audit.baseline import Baseline, entry_of
+from zerostride.models.findings import Check, Outcome, Unread, Verdict
+from zerostride.models.ir.origin import Origin
+from zerostride.report.files import form_of
+from zerostride.report.sarif import sarif
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run_of(reports: Any) -> dict[str, Any]:
+    """The only run of a log, after the package of typed objects has read it."""
+    text = sarif(reports)
+    Sarif.model_validate_json(text)
+    (run,) = json.loads(text)["runs"]
+    result: dict[str, Any] = run
+    return result
+
+
+@pytest.fixture(scope="module")
+def report() -> Any:
+    return zs.audit(EXAMPLES / "tiny_vision.onnx", "ncnn")
+
+
+def test_findings_are_results_under_their_codes(report: Any) -> None:
+    run = run_of(report)
+    findings = [one for one in report.findings if one.verdict is not Verdict.SAME]
+    assert [result["ruleId"] for result in run["results"]] == [one.code for one in findings]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert rules == sorted({one.code for one in findings})
+    for result, finding in zip(run["results"], findings, strict=True):
+        assert rules[result["ruleIndex"]] == finding.code
+        assert finding.message in result["message"]["text"]
+        (place,) = result["locations"]
+        assert place["logicalLocations"] == [{"fullyQualifiedName": finding.node}]
+        assert place["physicalLocation"]["artifactLocation"]["uri"].endswith("tiny_vision.onnx")
+        fingerprint = entry_of(finding, report).fingerprint
+        assert result["partialFingerprints"] == {"zerostride/v1": fingerprint}
+    levels = {result["properties"]["verdict"]: result["level"] for result in run["results"]}
+    assert levels == {"different": "error", "refused": "error", "same_here": "warning"}
+
+
+def test_a_line_of_source_comes_first(report: Any) -> None:
+    origin = Origin("encoder", "aten.add.Tensor", "my model.py", 37, "x + self.bias")
+    finding = replace(report.worst()[0], origin=origin, source_fix="x + self.bias[:, None]")
+    (result,) = run_of(replace(report, findings=(finding,)))["results"]
+    place = result["locations"][0]["physicalLocation"]
+    assert place == {"artifactLocation": {"uri": "my%20model.py"}, "region": {"startLine": 37}}
+    assert len(result["relatedLocations"]) == 1
+    assert "x + self.bias[:, None]" in result["message"]["text"]
+
+
+def test_known_findings_are_suppressed(report: Any) -> None:
+    (judged,) = Baseline({}).updated([report]).judged([report])
+    for result in run_of(judged)["results"]:
+        assert result["suppressions"] == [{"kind": "external", "justification": "in the baseline"}]
+
+
+def test_checks_that_fail_and_models_that_were_not_read(report: Any) -> None:
+    checks = (Check("", "y", (), Outcome.DIFFERS, "1 of 2"), Check("", "z", (), Outcome.AGREES))
+    verified = replace(report, command="verify", checks=checks)
+    run = run_of([verified, Unread("no\x1b.onnx", "no\x1b.onnx: not there")])
+    (result,) = run["results"]
+    assert result["ruleId"] == "verify/differs"
+    assert "y" in result["message"]["text"]
+    (invocation,) = run["invocations"]
+    assert not invocation["executionSuccessful"]
+    (notification,) = invocation["toolExecutionNotifications"]
+    assert notification["message"]["text"] == "no\\x1b.onnx: not there"
+
+
+def test_a_report_file_may_be_sarif() -> None:
+    assert form_of("out/findings.SARIF") is sarif
