@@ -21,8 +21,6 @@ from zerostride.models.execute import execute
 from zerostride.models.execute.random_inputs import random_inputs
 from zerostride.models.formats import read_model
 
-from . import onnx_kinds, other_kinds
-
 #: What SECURITY.md promises of a file: seconds of CPU and bytes of memory.
 SECONDS, BYTES = 10.0, 2**30
 #: Seconds of CPU after which a file is given up.
@@ -56,8 +54,10 @@ USES: dict[str, Callable[[Path, str], None]] = {
 
 def files(folder: Path, size: int) -> dict[str, Callable[[], Path]]:
     """Writers of all files, by format and kind."""
+    # Only this campaign needs the packages that write these files.
+    from . import onnx_kinds, other_kinds
 
-    def onnx(data: onnx_kinds.Kind) -> Callable[[], Path]:
+    def onnx(data: Callable[[int], Any]) -> Callable[[], Path]:
         def write() -> Path:
             path = folder / "model.onnx"
             path.write_bytes(data(size).SerializeToString())

@@ -1,9 +1,11 @@
-"""The shell scripts name test files and tests that exist."""
+"""The shell scripts name tests that exist, and what they start needs no further packages."""
 
 from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,3 +31,14 @@ def test_script_names_tests_that_exist(script):
         if test:
             body = ast.parse((ROOT / path).read_text()).body
             assert test in {part.name for part in body if isinstance(part, ast.FunctionDef)}, name
+
+
+def test_campaigns_start_without_the_packages_of_formats() -> None:
+    """The sanitized build's environment has NumPy alone."""
+    code = (
+        "import sys\n"
+        "for name in ('onnx', 'onnx_ir', 'flatbuffers', 'defusedxml', 'torch', 'openvino'):\n"
+        "    sys.modules[name] = None\n"
+        "import campaigns.__main__\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
