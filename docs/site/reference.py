@@ -81,7 +81,12 @@ SUBJECTS = (
         "The exceptions, and the reason codes that programs compare.",
         (
             *("BroadcastError", "Reason", "NotExpressible", "TraceError", "ModelError"),
-            *("ZerostrideError", "EngineVersionWarning", "PluginWarning"),
+            *(
+                "ZerostrideError",
+                "AccidentalBroadcastWarning",
+                "EngineVersionWarning",
+                "PluginWarning",
+            ),
         ),
     ),
 )

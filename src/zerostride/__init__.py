@@ -26,6 +26,7 @@ from .core.rules import whdc
 from .core.strict_mode import strict
 from .engines.planning import plan, plan_to, supports
 from .errors import (
+    AccidentalBroadcastWarning,
     BroadcastError,
     EngineVersionWarning,
     ModelError,
@@ -108,6 +109,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "BroadcastError",
+    "AccidentalBroadcastWarning",
     "EngineVersionWarning",
     "ModelError",
     "NotExpressible",

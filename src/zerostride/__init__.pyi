@@ -35,6 +35,7 @@ from .engines.planning import (
     supports as supports,
 )
 from .errors import (
+    AccidentalBroadcastWarning as AccidentalBroadcastWarning,
     BroadcastError as BroadcastError,
     EngineVersionWarning as EngineVersionWarning,
     ModelError as ModelError,
@@ -187,6 +188,7 @@ thresholded_relu: Activation
 trunc: Unary
 
 __all__ = [
+    "AccidentalBroadcastWarning",
     "BroadcastError",
     "Comparison",
     "Condition",

@@ -110,6 +110,10 @@ class EngineVersionWarning(UserWarning):
     """The installed release of an engine is not the one whose behaviour was measured."""
 
 
+class AccidentalBroadcastWarning(UserWarning):
+    """A broadcast that strict mode of the level "warn" finds; the text is that of the refusal."""
+
+
 class BroadcastError(ValueError):
     """Shapes that a rule or an engine does not combine.
 

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..core.plan import Plan
-from ..core.strict_mode import FAULTS, HOLDERS, IN_FORCE
+from ..core.strict_mode import FAULTS, IN_FORCE, add_holder
 from ..engines.planning import plan
 from ..ops import OPS, Op
 from . import reference
@@ -436,7 +436,7 @@ def _watch_strictness() -> None:
         FAULTS.append("the native engine is older than this package; build it again")
         return
     _native.watch_context(IN_FORCE)
-    HOLDERS.append(_native.hold_context)
+    add_holder(_native.hold_context)
 
 
 if _IN_USE:

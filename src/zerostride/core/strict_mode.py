@@ -12,6 +12,8 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_LEVELS = ("error", "warn")
 
 
 class Strict(str):
@@ -37,13 +40,15 @@ class Strict(str):
         max_growth: how many times the elements of its largest operand a result may have; None: any.
         two_sided: whether operands may stretch against each other.
         new_axes: whether operands may have fewer axes than the result.
+        level: "error": other broadcasts are refused; "warn": they are computed with a warning.
     """
 
-    __slots__ = ("max_growth", "new_axes", "rule", "two_sided")
+    __slots__ = ("level", "max_growth", "new_axes", "rule", "two_sided")
     rule: str | None
     max_growth: float | None
     two_sided: bool
     new_axes: bool
+    level: str
 
     def __new__(
         cls,
@@ -51,19 +56,21 @@ class Strict(str):
         max_growth: float | None = None,
         two_sided: bool = False,
         new_axes: bool = False,
+        level: str = "error",
     ) -> Strict:
         """Limits, already checked."""
         words = [] if rule is None else [repr(str(rule))]
         words += [] if max_growth is None else [f"max_growth={max_growth}"]
         words += ["two_sided=True"] * two_sided + ["new_axes=True"] * new_axes
+        words += [] if level == "error" else [f"level={level!r}"]
         # The string value is unique for each set of limits: comparison and hashing use it.
         self = super().__new__(cls, f"zs.strict({', '.join(words)})")
         self.rule, self.max_growth = rule, max_growth
-        self.two_sided, self.new_axes = two_sided, new_axes
+        self.two_sided, self.new_axes, self.level = two_sided, new_axes, level
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Strict, (self.rule, self.max_growth, self.two_sided, self.new_axes)
+        return Strict, (self.rule, self.max_growth, self.two_sided, self.new_axes, self.level)
 
     def __repr__(self) -> str:
         return str(self)
@@ -75,6 +82,7 @@ class Strict(str):
             growth if reason is Reason.GROWTH else self.max_growth,
             self.two_sided or reason is Reason.TWO_SIDED,
             self.new_axes or reason is Reason.NEW_AXES,
+            self.level,
         )
 
     # Use as a context.
@@ -127,6 +135,7 @@ def strict(
     max_growth: float | None = None,
     two_sided: bool = False,
     new_axes: bool = False,
+    level: str = "error",
 ) -> Strict: ...
 def strict(
     rule: Any = None,
@@ -134,6 +143,7 @@ def strict(
     max_growth: float | None = None,
     two_sided: bool = False,
     new_axes: bool = False,
+    level: str = "error",
 ) -> Any:
     """Refuses broadcasts that are more often accidents than meant; each can be allowed.
 
@@ -156,6 +166,8 @@ def strict(
             shape: (N, 1) against (N,), or an outer product.
         new_axes: allow operands of fewer axes than the result. Numbers and other operands of rank 0
             always are. Where a Broadcast op's target is written down, its axes are no new ones.
+        level: "error" refuses such broadcasts; "warn" computes them, with an
+            AccidentalBroadcastWarning, once for each combination of shapes.
 
     Returns:
         A :class:`Strict`; of a function that function, in whose calls it is in force.
@@ -163,7 +175,7 @@ def strict(
     Raises:
         TypeError: `max_growth` is no number, an allowance is no truth value, `rule` no name; when
             entered: it names a rule.
-        ValueError: `max_growth` is less than 1.
+        ValueError: `max_growth` is less than 1, or `level` is another word.
 
     A refusal is a BroadcastError of reason "two_sided", "new_axes" or "growth". A context does not
     affect functions that only ask what engines or files mean (`audit`, `compare`, `supports`).
@@ -196,7 +208,9 @@ times the largest operand's
             raise TypeError(f"max_growth is a number, not {max_growth!r}")
         if not 1 <= max_growth < math.inf:
             raise ValueError(f"max_growth is 1 or more, not {max_growth}; None allows any growth")
-    limits = Strict(None if decorated else rule, max_growth, two_sided, new_axes)
+    if level not in _LEVELS:
+        raise ValueError(f"level is {' or '.join(map(repr, _LEVELS))}, not {level!r}")
+    limits = Strict(None if decorated else rule, max_growth, two_sided, new_axes, level)
     return limits(rule) if decorated else limits
 
 
@@ -229,8 +243,28 @@ class _Frame:
             hold(-1)
 
 
+def _of_environment() -> _Frame | None:
+    """The context of the whole process: ZEROSTRIDE_STRICT is "error", "warn", or "off"."""
+    level = os.environ.get("ZEROSTRIDE_STRICT", "")
+    if level in _LEVELS:
+        return _Frame(Strict(level=level), None)
+    if level not in ("", "off"):
+        words = f"ZEROSTRIDE_STRICT={level!r} is not {', '.join(_LEVELS)} or off: it has no effect"
+        warnings.warn(words, RuntimeWarning, stacklevel=2)
+    return None
+
+
+#: The context of every thread and task that has entered none.
+_DEFAULT = _of_environment()
 #: The innermost context of this thread or asynchronous task.
-IN_FORCE: ContextVar[_Frame | None] = ContextVar("zerostride.strict", default=None)
+IN_FORCE: ContextVar[_Frame | None] = ContextVar("zerostride.strict", default=_DEFAULT)
+
+
+def add_holder(hold: Callable[[int], object]) -> None:
+    """Adds a callback that counts contexts from now on, and the process's own."""
+    HOLDERS.append(hold)
+    if _DEFAULT is not None:
+        hold(1)  # until the process ends
 
 
 def check_engine() -> None:

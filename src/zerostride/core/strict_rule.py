@@ -8,19 +8,35 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ..errors import STRICT, Misfit, Reason, default_names
+from ..errors import (
+    STRICT,
+    AccidentalBroadcastWarning,
+    BroadcastError,
+    Misfit,
+    Reason,
+    default_names,
+)
 from ..sizes import Asker, Shape, as_shape, is_open
 from .alignment import Attributes, Rule, laid_out, placements, plan_or_none, text
 from .plan import Plan, RuleUse
 from .strict_mode import Strict
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from ..sizes.condition import Condition
+
+
+#: The folder of the package.
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def strict_row(row: Rule, limits: Strict, target: Any = None) -> Rule:
@@ -36,6 +52,34 @@ def strict_row(row: Rule, limits: Strict, target: Any = None) -> Rule:
         check=functools.partial(_check, row, limits, target),
         advise=functools.partial(_advise, row, limits),
     )
+
+
+def limited(plan: Callable[[Rule], Plan], row: Rule, limits: Strict, target: Any = None) -> Plan:
+    """The plan under limits, which refuse or warn.
+
+    Args:
+        plan: plans with a rule's row.
+        row, limits, target: as for :func:`strict_row`.
+    """
+    strict = strict_row(row, limits, target)
+    if limits.level == "error":
+        return plan(strict)
+    result = plan(row)
+    try:
+        plan(strict)
+    except BroadcastError as refusal:
+        if refusal.reason in STRICT:
+            warnings.warn(str(refusal), AccidentalBroadcastWarning, stacklevel=_users_level())
+    return result
+
+
+def _users_level() -> int:
+    """The `stacklevel` of the caller's caller's line outside of this package."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 1
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _check(row: Rule, limits: Strict, target: Any, plan: Plan, asker: Asker) -> None:

@@ -15,7 +15,7 @@ from ..core.hooks import dtype_name, plan_of_labelled
 from ..core.plan import Plan, RuleUse
 from ..core.rules import find_rule
 from ..core.strict_mode import IN_FORCE, Strict, strict
-from ..core.strict_rule import strict_row
+from ..core.strict_rule import limited
 from ..errors import BroadcastError, Misfit, Reason
 from ..ops import FEW, OPS, Op, column_of, find_op
 from ..sizes import Asker, Shape, as_shape, brief, is_open, is_plain, whole_numbers
@@ -116,10 +116,12 @@ def _plan(
     facts: Condition | None = None,
 ) -> Plan:
     row, op = _elementwise_row(rule, engine, op)
-    if limits is not None:
-        row = strict_row(row, limits)
     attributes = {"axis": axis, "broadcast": broadcast}
-    return apply(row, shapes, attributes, engine=engine, op=op, facts=facts)
+
+    def applied(row: Rule) -> Plan:
+        return apply(row, shapes, attributes, engine=engine, op=op, facts=facts)
+
+    return applied(row) if limits is None else limited(applied, row, limits)
 
 
 #: Typed, so that axis=True and axis=1.0 do not match the plan of axis=1; shapes are plain here.
@@ -267,10 +269,12 @@ def _plan_to(
     attributes = {"axes_mapping": axes_mapping}
     if engine is not None and find_engine(engine).keeps:
         target = _keep(row, data, target, engine)
-    if limits is not None:
-        row = strict_row(row, limits, target)
     condition = None if facts is None else as_facts(facts)
-    return apply(row, (data, target), attributes, engine=engine, op=name, facts=condition)
+
+    def applied(row: Rule) -> Plan:
+        return apply(row, (data, target), attributes, engine=engine, op=name, facts=condition)
+
+    return applied(row) if limits is None else limited(applied, row, limits, target)
 
 
 _cached_to = functools.lru_cache(CACHE_SIZE, typed=True)(_plan_to)
