@@ -160,11 +160,11 @@ def _products(k: int) -> Shape:
 def _declared_otherwise(size: int) -> ModelProto:
     count = size // 2
     nodes = [node("Add", f"{f't{k - 1}' if k else 'x'} y", f"t{k}") for k in range(count)]
-    made = model(nodes, {"x": ("N", 3), "y": (3,)})
+    network = model(nodes, {"x": ("N", 3), "y": (3,)})
     for k in range(count):
         sizes = (f"P{k}", f"Q{k}*2+R{k}")
-        made.graph.value_info.append(helper.make_tensor_value_info(f"t{k}", 1, sizes))
-    return made
+        network.graph.value_info.append(helper.make_tensor_value_info(f"t{k}", 1, sizes))
+    return network
 
 
 def _einsums(size: int) -> ModelProto:

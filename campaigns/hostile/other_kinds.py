@@ -241,11 +241,11 @@ def _pir_pairs(rank: int) -> Callable[[int], PaddleModel]:
     def build(size: int) -> PaddleModel:
         model, count = Pir(), max(size // rank, 2)
         names = [model.input(f"x{k}", *(-1,) * rank) for k in range(count)]
-        made = [
+        sums = [
             model.op("add", [one, two], _open(rank))[0]
             for one, two in zip(names, [*names[1:], names[0]], strict=True)
         ]
-        model.outputs.append(f"%{made[-1]}")
+        model.outputs.append(f"%{sums[-1]}")
         return model
 
     return build
@@ -257,8 +257,8 @@ def _pir_of_many(op: str, axis: bool) -> Callable[[int], PaddleModel]:
         names = [model.input(f"x{k}", -1, 3) for k in range(size)]
         (joined,) = model.op("combine", names, dialect=0)
         more = [model.full(0, 1, dtype="int32")] if axis else []
-        (made,) = model.op(op, [joined, *more], [((-1, 3), "float32")])
-        model.outputs.append(f"%{made}")
+        (sums,) = model.op(op, [joined, *more], [((-1, 3), "float32")])
+        model.outputs.append(f"%{sums}")
         return model
 
     return build
@@ -269,11 +269,11 @@ def _pir_squares(size: int) -> PaddleModel:
     model.input("x", -1, -1)
     model.input("z", 1, 1)
     (sizes,) = model.op("shape64", ["x"], [((2,), "int64")])
-    made = 0
+    expanded = 0
     for _ in range(max(size // 2, 1)):
         (sizes,) = model.op("multiply", [sizes, sizes], [((2,), "int64")])
-        (made,) = model.op("expand", ["z", sizes], _open(2))
-    model.outputs.append(f"%{made}")
+        (expanded,) = model.op("expand", ["z", sizes], _open(2))
+    model.outputs.append(f"%{expanded}")
     return model
 
 

@@ -199,8 +199,8 @@ class Pir(Model):
         **attributes: Any,
     ) -> list[int]:
         """An op with results of these shapes and types; their numbers."""
-        made = [self.number() for _ in results]
-        pairs = zip(made, results, strict=True)
+        numbers = [self.number() for _ in results]
+        pairs = zip(numbers, results, strict=True)
         self.ops.append(
             {
                 "#": f"{dialect}.{kind}",
@@ -211,7 +211,7 @@ class Pir(Model):
                 "O": [{"%": n, "TT": tensor_type(*result)} for n, result in pairs],
             }
         )
-        return made
+        return numbers
 
     def ints(self, *numbers: int) -> int:
         """A list of whole numbers."""

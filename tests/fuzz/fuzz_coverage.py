@@ -30,7 +30,6 @@ with atheris.instrument_imports(include=["zerostride"]):
     import zerostride.sizes.solve
     from zerostride.cli.shapes import parse_shape
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 import fuzz_ncnn
 import fuzz_onnx
 import harness

@@ -19,9 +19,6 @@ from pathlib import Path
 import harness
 import numpy as np
 from hostile_files import audited, ended, scratch
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-
 from ir_models import Ir, binary, broadcast, port
 
 from zerostride import ZerostrideError

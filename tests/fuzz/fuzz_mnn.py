@@ -21,11 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from hostile_files import audited_with_data, ended, scratch
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-
 import mnn_files
+from hostile_files import audited_with_data, ended, scratch
 
 from zerostride.models.formats.mnn import schema, shapes
 
@@ -40,10 +37,10 @@ _installed = shapes.installed
 @functools.cache
 def corpus() -> tuple[bytes, ...]:
     """The good files; a folder named in the environment may hold more of them."""
-    made = [make() for make in mnn_files.MODELS.values()]
+    small = [make() for make in mnn_files.MODELS.values()]
     more = os.environ.get("ZEROSTRIDE_MNN_FILES")
     files = sorted(Path(more).glob("*.mnn")) if more else []
-    return (*made, *(file.read_bytes() for file in files if file.stat().st_size < 30_000))
+    return (*small, *(file.read_bytes() for file in files if file.stat().st_size < 30_000))
 
 
 def case(seed: int, number: int) -> bytes:
@@ -58,29 +55,29 @@ def case(seed: int, number: int) -> bytes:
 
 def changed(rng: random.Random, data: bytes) -> bytes:
     """Bytes and numbers changed, cut, doubled and moved."""
-    made = bytearray(data)
+    mutated = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 4, 16))):
-        if len(made) < 8:
+        if len(mutated) < 8:
             break
-        at = rng.randrange(len(made) - 4)
+        at = rng.randrange(len(mutated) - 4)
         length = rng.choice((1, 4, 8, 64))
         match rng.randrange(9):
             case 0 | 1 | 2:  # a number, an offset, a length
-                struct.pack_into("<i", made, at & ~3, rng.choice(NUMBERS))
+                struct.pack_into("<i", mutated, at & ~3, rng.choice(NUMBERS))
             case 3:  # an offset to somewhere else in the file
-                struct.pack_into("<I", made, at & ~3, rng.randrange(len(made)))
+                struct.pack_into("<I", mutated, at & ~3, rng.randrange(len(mutated)))
             case 4:
-                made[at] ^= 1 << rng.randrange(8)
+                mutated[at] ^= 1 << rng.randrange(8)
             case 5:
-                made[at] = rng.randrange(256)
+                mutated[at] = rng.randrange(256)
             case 6:
-                other = rng.randrange(len(made))
-                made[at : at + length] = made[other : other + length]
+                other = rng.randrange(len(mutated))
+                mutated[at : at + length] = mutated[other : other + length]
             case 7:
-                del made[at : at + length]
+                del mutated[at : at + length]
             case _:
-                del made[at:]
-    return bytes(made)
+                del mutated[at:]
+    return bytes(mutated)
 
 
 def one_op(rng: random.Random) -> bytes:

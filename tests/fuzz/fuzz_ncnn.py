@@ -15,8 +15,6 @@ import random
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-
 import harness
 import ncnn_draws as draws
 import ncnn_models as made

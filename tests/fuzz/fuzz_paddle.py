@@ -21,14 +21,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import harness  # noqa: F401 - it finds the writers of models
+import numpy as np
+import paddle_files
 from every_command import kept, run_on
 from fuzz_mnn import changed
 from hostile_files import scratch
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-
-import numpy as np
-import paddle_files
 
 from zerostride.models.formats.paddle import sites
 from zerostride.models.formats.paddle.schema import OLD
@@ -83,10 +81,12 @@ def case(seed: int, number: int) -> tuple[str, bytes, bytes]:
 
 def small(rng: random.Random, data: bytes) -> bytes:
     """A few bytes changed to small numbers, which leaves many files readable."""
-    made = bytearray(data)
+    mutated = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 3))):
-        made[rng.randrange(len(made))] = rng.choice((0, 1, 2, 3, 4, 5, 8, 255, rng.randrange(256)))
-    return bytes(made)
+        mutated[rng.randrange(len(mutated))] = rng.choice(
+            (0, 1, 2, 3, 4, 5, 8, 255, rng.randrange(256))
+        )
+    return bytes(mutated)
 
 
 def bent(rng: random.Random, data: bytes) -> bytes:
@@ -188,11 +188,11 @@ def one_op(rng: random.Random) -> tuple[str, bytes, bytes]:
             operands[-1] = 0
     results = [(rng.choice(SHAPES), rng.choice(DTYPES)) for _ in range(rng.choice((1, 1, 1, 2, 6)))]
     name = rng.choice(NAMES) + rng.choice(("", "", "_"))
-    made = model.op(name, operands, results, **attributes(rng))
+    numbers = model.op(name, operands, results, **attributes(rng))
     if rng.random() < 0.1:
         block = {"args": [], "ops": [dict(model.ops[-1])]}
         model.ops[-1]["regions"] = [{"blocks": [block]} for _ in range(rng.choice((1, 2)))]
-    model.outputs += [f"%{number}" for number in made]
+    model.outputs += [f"%{number}" for number in numbers]
     return ".json", model.program(), paddle_files.weights(model.weights)
 
 

@@ -23,9 +23,6 @@ from typing import Any
 
 import harness
 from hostile_files import ended, scratch
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-
 from pt2_archives import PROGRAM, archive
 
 from zerostride.models.formats.pt2 import checked_archive

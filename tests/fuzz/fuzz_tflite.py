@@ -19,15 +19,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import harness  # noqa: F401 - it finds the writers of models
+import numpy as np
+import tflite_files
 from every_command import kept, run_on
 from fuzz_mnn import changed
 from hostile_files import scratch
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
-sys.path.insert(0, str(Path(__file__).parents[2]))  # the campaigns
-
-import numpy as np
-import tflite_files
 
 from zerostride.models.formats.tflite import schema
 
@@ -40,10 +37,10 @@ DTYPES = ("float32", "float32", "float32", "int32", "int8", "bool", "int64", "fl
 @functools.cache
 def corpus() -> tuple[bytes, ...]:
     """The good files; a folder named in the environment may hold more of them."""
-    made = [make().data() for make in tflite_files.MODELS.values()]
+    small = [make().data() for make in tflite_files.MODELS.values()]
     more = os.environ.get("ZEROSTRIDE_TFLITE_FILES")
     files = sorted(Path(more).glob("*.tflite")) if more else []
-    return (*made, *(file.read_bytes() for file in files if file.stat().st_size < 250_000))
+    return (*small, *(file.read_bytes() for file in files if file.stat().st_size < 250_000))
 
 
 def case(seed: int, number: int) -> bytes:
@@ -58,12 +55,12 @@ def case(seed: int, number: int) -> bytes:
 
 def bent(rng: random.Random, data: bytes) -> bytes:
     """A few small numbers changed, which leaves most files readable."""
-    made = bytearray(data)
+    mutated = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 3))):
-        small = [at for at in range(8, len(made) - 4, 4) if made[at + 1 : at + 4] == bytes(3)]
+        small = [at for at in range(8, len(mutated) - 4, 4) if mutated[at + 1 : at + 4] == bytes(3)]
         at = rng.choice(small)
-        made[at] = rng.choice((0, 1, 2, 3, 4, 5, 8, 255, (made[at] + 1) % 256))
-    return bytes(made)
+        mutated[at] = rng.choice((0, 1, 2, 3, 4, 5, 8, 255, (mutated[at] + 1) % 256))
+    return bytes(mutated)
 
 
 def one_op(rng: random.Random) -> bytes:
@@ -100,10 +97,12 @@ def one_op(rng: random.Random) -> bytes:
         inner.op(rng.choice(("ADD", "WHILE", "IF", "CALL")), "a a", "b", **options(rng, "WHILE"))
         inner.output("b")
     operands = [k if rng.random() < 0.95 else -1 for k in range(len(names))]
-    made = [len(names) + k for k in range(len(results))]
+    numbers = [len(names) + k for k in range(len(results))]
     version = rng.choice((1, 1, 2, 5))
-    graph.ops.append(tflite_files.Op(op, tuple(operands), tuple(made), options(rng, op), version))
-    graph.outputs += made
+    graph.ops.append(
+        tflite_files.Op(op, tuple(operands), tuple(numbers), options(rng, op), version)
+    )
+    graph.outputs += numbers
     return model.data()
 
 

@@ -19,6 +19,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+# The fuzzers are scripts. They import this module first, then the writers of models.
+for _folder in (Path(__file__).parents[2], Path(__file__).parents[1] / "models"):
+    sys.path.insert(0, str(_folder))
+
 BAD = "BAD"
 #: No case may take more seconds of CPU, nor a process grow by more: files of some KiB need neither.
 CASE_SECONDS = 10.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import textwrap
 from pathlib import Path
@@ -16,6 +17,16 @@ import harness  # noqa: E402
 
 def hunt(script: Path, cases: int, seconds: float = harness.CASE_SECONDS) -> harness.Tally:
     return harness.hunt(str(script), seed=1, cases=cases, jobs=2, seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.stem for path in HERE.glob("fuzz_*.py") if path.stem != "fuzz_coverage")
+)
+def test_fuzzer_runs_as_a_script(name: str, tmp_path: Path) -> None:
+    """From any folder, as its docstring says; `fuzz_coverage` needs atheris."""
+    pytest.importorskip("onnx", reason="several write ONNX files")
+    command = [sys.executable, str(HERE / f"{name}.py"), "--cases", "2", "--seed", "0"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=120)
 
 
 def test_hundreds_of_hostile_models_give_reports_or_errors() -> None:

@@ -134,18 +134,18 @@ def run_converter(
     litter = model.with_suffix(".pnnxsim.onnx")  # pnnx leaves it beside the model
     kept = litter.exists()
     with tempfile.TemporaryDirectory(prefix="zerostride-") as place:
-        made = Path(place, goal.name)
+        written = Path(place, goal.name)
         words = _words_of_pnnx(goal.stem, inputs) if row.name == "pnnx" else []
-        answer = ask(_FOLDER + row.source, place, str(model), str(made), *words, seconds=seconds)
+        answer = ask(_FOLDER + row.source, place, str(model), str(written), *words, seconds=seconds)
         if not kept:
             litter.unlink(missing_ok=True)
         failure = answer.failure
-        if not made.is_file() or not made.stat().st_size:
+        if not written.is_file() or not written.stat().st_size:
             return _outcome(failure), f"{row.name}: {failure or 'nothing was written'}"
-        failed = load(row, made, seconds)
+        failed = load(row, written, seconds)
         if failed is not None:
             return failed
-        for file in files_of(row, made):
+        for file in files_of(row, written):
             shutil.move(file, goal.with_name(file.name))
     return None
 

@@ -56,7 +56,7 @@ def check_whole(
     if not file.is_file():
         raise ModelError(f"{file}: No such file")
     if form in _EVERY_TENSOR and form == graph.format:
-        graph = replace(graph, outputs=_made(graph))
+        graph = replace(graph, outputs=_tensors_of(graph))
     itself = engine if str(file) == graph.path else ""
     expected, note = _meant(graph, inputs, itself)
     feed, reply = feed_of(graph, file, process, inputs, batch_axis, expected)
@@ -134,11 +134,11 @@ _MOVES = 2
 _EVERY_TENSOR = frozenset({"litert"})
 
 
-def _made(graph: Graph) -> tuple[Value, ...]:
+def _tensors_of(graph: Graph) -> tuple[Value, ...]:
     """Every tensor of the main graph that a node makes, and the outputs."""
-    made = [value for node in graph.nodes if not node.scope for value in node.outputs]
-    known = {value.name for value in made}
-    return (*made, *(value for value in graph.outputs if value.name not in known))
+    results = [value for node in graph.nodes if not node.scope for value in node.outputs]
+    known = {value.name for value in results}
+    return (*results, *(value for value in graph.outputs if value.name not in known))
 
 
 def samples(graph: Graph, inputs: Mapping[str, Array], batch_axis: int | None) -> dict[str, Array]:
