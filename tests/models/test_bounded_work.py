@@ -14,6 +14,7 @@ import pytest
 
 onnx = pytest.importorskip("onnx", reason="the files are ONNX files")
 import small  # noqa: E402
+from campaigns.hostile import other_kinds  # noqa: E402
 from work import calls_of  # noqa: E402
 
 import zerostride as zs  # noqa: E402
@@ -89,6 +90,19 @@ def test_work_is_bounded_by_the_steps_of_the_command(kind: str) -> None:
     small.audit(own_names(2, 2), "ncnn")  # imports
     calls = calls_of(lambda: audited(content).to_json())
     assert calls < CALLS_A_STEP * STEPS + CALLS_OF_FILE
+
+
+def test_equal_sizes_are_worked_with_within_the_steps(tmp_path: Path) -> None:
+    """Each of a thousand equations is solved beside all that were solved before."""
+    file = other_kinds.KINDS["paddle: sum of many"](tmp_path, 1000)
+    small.audit(own_names(2, 2), "ncnn")  # imports
+
+    def bounded() -> None:
+        with allowance(STEPS):
+            zs.audit(file, "ncnn").to_json()
+
+    calls = calls_of(bounded)
+    assert calls < CALLS_A_STEP * STEPS + CALLS_OF_FILE, calls
 
 
 def test_sizes_leave_steps_for_the_findings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .atoms import Number, Symbol
+from .budget import work
 from .condition import ALWAYS, NEVER, Condition, all_of, any_of
 from .dim import dim, plain
 from .solve import excludes, implies
@@ -22,6 +23,7 @@ def pinned(size: Number, facts: Condition) -> Number:
     for _ in range(len(waiting)):
         later = []
         for equation in waiting:
+            work(len(system.values) // 2)  # each value is copied and looked at
             further = system.copy()
             if not further.assume("==", equation):
                 return plain(size)
