@@ -17,6 +17,7 @@ from ....errors import BroadcastError, ModelError
 from ....ops import find_op
 from ...ir.graph import Place
 from ...ir.moves import inserted, removed, repeats
+from ...ir.names import take
 from ...ir.rewrite import Earlier, Input, Rewrite, RewriteStep
 from .external_files import save
 from .messages import (
@@ -461,12 +462,7 @@ class OnnxEditor:
 
     def _fresh(self, stem: str) -> str:
         """A name that is new to the file."""
-        name, count = stem, 1
-        while not name or name in self._names:
-            count += 1
-            name = f"{stem}_{count}"
-        self._names.add(name)
-        return name
+        return take(stem, self._names)
 
     def save(self, path: Path) -> tuple[Path, ...]:
         """Writes the model, and copies the external files that are missing beside it.

@@ -19,6 +19,7 @@ from ....errors import ModelError
 from ....system.whole_files import write_whole
 from ...flow.resolved import resolved
 from ...ir.graph import Node, Place
+from ...ir.names import take
 from ...ir.rewrite import Rewrite
 from .compile import Scope
 from .markup import Net, refuse
@@ -128,12 +129,7 @@ class Editor:
 
     def fresh(self, name: str) -> str:
         """A name that is new to the file."""
-        unique, count = name, 1
-        while unique in self.names:
-            count += 1
-            unique = f"{name}_{count}"
-        self.names.add(unique)
-        return unique
+        return take(name, self.names)
 
     def _scope(self, node: Node) -> Scope:
         place = (node.place or ())[:-1]

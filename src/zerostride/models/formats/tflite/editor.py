@@ -17,6 +17,7 @@ from ....errors import ModelError
 from ....system.whole_files import write_whole
 from ...flow.resolved import resolved
 from ...ir.graph import Node, Place
+from ...ir.names import take
 from ...ir.rewrite import Rewrite
 from ..flatbuffer import File, Malformed, Table
 from ..schema_fields import fields
@@ -114,12 +115,7 @@ class Editor:
 
     def fresh(self, stem: str) -> str:
         """A name that is new to the file."""
-        name, count = stem, 1
-        while name in self.names:
-            count += 1
-            name = f"{stem}_{count}"
-        self.names.add(name)
-        return name
+        return take(stem, self.names)
 
     def save(self, path: Path) -> tuple[Path, ...]:
         """Writes the model.
