@@ -16,10 +16,12 @@ import pytest
 
 from zerostride.models.audit.run import audit
 from zerostride.models.execute import execute
+from zerostride.models.findings import Outcome
 from zerostride.models.flow.resolved import resolved
 from zerostride.models.formats import lowered, paddle, read_model
 from zerostride.models.ir.graph import Graph
-from zerostride.runtimes.process import interpreter_for
+from zerostride.runtimes.process import engines_kept, interpreter_for
+from zerostride.runtimes.verify.checks import verify
 
 WORKER = Path(__file__).with_name("paddle_worker.py")
 SECONDS = 600
@@ -123,6 +125,20 @@ def test_translated_models_compute_paddles_values(folder: Path) -> None:
                 wrong.append((name, output, array.shape, expected.shape))
     assert not wrong
     assert checked > 150
+
+
+def test_whole_models_agree_with_paddles_predictor(folder: Path) -> None:
+    wrong, checked = [], 0
+    with engines_kept():
+        for name, file, inputs, _ in models(folder):
+            if name in NOT_COMPUTED:
+                continue
+            for check in verify(file, "paddle", inputs=inputs, whole=True).checks:
+                checked += 1
+                if check.outcome is not Outcome.AGREES:
+                    wrong.append((name, check.op, check.outcome, check.detail))
+    assert not wrong
+    assert checked > 90
 
 
 def test_ops_without_a_translation_are_the_known_ones(folder: Path) -> None:

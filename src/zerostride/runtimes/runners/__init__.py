@@ -62,7 +62,7 @@ RUNNERS: Mapping[str, RunnerRow] = MappingProxyType(
         "torch": _row("torch"),
         "jax": _row("jax"),
         "tensorflow": _row("tensorflow"),
-        "paddle": _row("paddle"),
+        "paddle": _row("paddle", "paddle"),
         "onnxruntime": _row("onnxruntime", "onnx", onnx_nodes=True),
         "openvino": _row("openvino", "onnx", "openvino", onnx_nodes=True, own_layers=True),
         # Its division is by an approximate reciprocal, and its powers are approximations.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..task import Array, Form
-from . import Attrs, Runner, Shape, by_table, epsilon_of, own_names
+from . import Absent, Attrs, ModelFile, Runner, Shape, by_table, epsilon_of, own_names
 
 #: Operators whose results are truth values.
 _COMPARISONS = frozenset(
@@ -92,6 +93,33 @@ def load() -> Runner:
         ),
         "PRelu": lambda attrs, x: nn.prelu(*x),
     }
+
+    def open_file(path: str, _: Sequence[str]) -> ModelFile:
+        """A model by Paddle's predictor, without its fusions; it hands out the outputs alone."""
+        inference: Any = importlib.import_module("paddle.inference")
+        config = inference.Config(path, str(Path(path).with_suffix(".pdiparams")))
+        config.disable_gpu()
+        config.disable_glog_info()
+        config.disable_mkldnn()  # its kernels refuse some normalisations
+        config.switch_ir_optim(False)
+        config.set_cpu_math_library_num_threads(1)
+        predictor = inference.create_predictor(config)
+        names, results = predictor.get_input_names(), predictor.get_output_names()
+
+        def compute(feeds: Mapping[int, Array], wanted: Sequence[int | str]) -> Sequence[Array]:
+            for name in wanted:
+                if isinstance(name, str):
+                    raise Absent(f"Paddle's predictor does not hand out {name!r}, no output")
+            for k, array in feeds.items():
+                handle = predictor.get_input_handle(names[k])
+                handle.reshape(list(array.shape))
+                handle.copy_from_cpu(np.ascontiguousarray(array))
+            predictor.run()
+            every = [predictor.get_output_handle(name).copy_to_cpu() for name in results]
+            return [np.asarray(every[k]) for k in wanted if isinstance(k, int)]
+
+        return ModelFile([(name,) for name in names], [(name,) for name in results], compute)
+
     return Runner(
         str(paddle.__version__),
         call,
@@ -100,4 +128,5 @@ def load() -> Runner:
         own_names("paddle"),
         "broadcast_to",
         {Form.COMPOUND: by_table(compounds, paddle.to_tensor, np.asarray)},
+        open_file,
     )
