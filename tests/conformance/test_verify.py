@@ -402,6 +402,11 @@ def test_conversion_to_ncnn_agrees(tmp_path: Path) -> None:
     onnx.save(content, model)
     report = verified(model, "ncnn", against=tmp_path / "m.param")
     assert [check.outcome for check in report.checks] == [Outcome.DIFFERS]
+    # The command knows the engine from the file.
+    assert call(model, "--against", tmp_path / "m.param")[0] == 1
+    status, _, error = call(model)
+    assert status == 2
+    assert "Missing option '--engine'. Choose from: numpy, " in error
 
 
 # The command line.

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Run a model's broadcasts on a real engine and compare.")
 @click.argument("model", type=click.Path())
-@click.option("--engine", required=True, type=options.engine_name, help="What runs them.")
+@click.option(
+    "--engine",
+    type=options.engine_name,
+    help="What runs them. Not given: the engine that reads the file of --against.",
+)
 @click.option("--whole", is_flag=True, help="Run the whole file, not its broadcasts.")
 @click.option(
     "--against",
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
 @options.as_json
 def verify(
     model: str,
-    engine: str,
+    engine: str | None,
     whole: bool,
     against: str | None,
     node: str | None,
@@ -61,8 +65,14 @@ def verify(
     \b
     zerostride verify model.onnx --engine ncnn
     """
+    from ..models.formats import format_of
+    from ..runtimes.runners import RUNNERS
     from ..runtimes.verify.checks import verify as run
 
+    if engine is None:
+        engine = "" if against is None else format_of(against).engine or ""
+        if not engine:
+            raise click.UsageError(f"Missing option '--engine'. Choose from: {', '.join(RUNNERS)}")
     how: dict[str, Any] = {"whole": whole, "against": against, "node": node, "cases": cases}
     return engine_runs.carry_out(
         partial(run, engine=engine, cache=not no_cache, **how, **asked),
