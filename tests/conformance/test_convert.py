@@ -135,6 +135,39 @@ def test_the_command_writes_a_report_and_names_what_is_next(tmp_path: Path) -> N
     assert json.loads(text)["command"] == "convert"
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_folders_relative_to_the_present_one(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed(engine)
+    vector(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    report = zs.convert("m.onnx", engine, "out", sizes={"C": 3})
+    assert report.ok, report.checks
+    assert report.output == str(Path("out", ENGINES[engine][1][0]))
+
+
+#: The nodes are in another order than the outputs, and nothing reads the input `a`.
+OUTPUTS = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[1,3,4,5] a, float[1,3,4,5] b, float[1,3,4,5] c)
+=> (float[1,3,4,5] negative, float[1,3,4,5] difference) {
+    r = Relu(c)
+    difference = Sub(r, b)
+    negative = Neg(b)
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_outputs_are_compared_in_the_models_order(engine: str, tmp_path: Path) -> None:
+    needed(engine)
+    onnx.save(onnx.parser.parse_model(OUTPUTS), tmp_path / "m.onnx")
+    report = zs.convert(tmp_path / "m.onnx", engine, tmp_path / "out")
+    assert [check.op for check in report.checks] == ["negative", "difference"]
+    assert report.ok, report.checks
+
+
 # Refusals, which need no converter.
 
 
@@ -153,6 +186,7 @@ def test_what_cannot_be_converted(tmp_path: Path) -> None:
         zs.convert(EXAMPLES / "broadcast_explicit.xml", "openvino", tmp_path / "out")
     with pytest.raises(zs.ZerostrideError, match="its axis 1 has no size: --set C=NUMBER"):
         zs.convert(model, "openvino", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
     (tmp_path / "file").write_text("")
     with pytest.raises(zs.ModelError, match="no folder can be made there"):
         zs.convert(model, "openvino", tmp_path / "file", sizes={"C": 3})

@@ -32,4 +32,5 @@ def tensors(
             the file has other names.
     """
     attributes = {"inputs": list(inputs), "tensors": list(wanted), "outputs": outputs}
-    return process.ask(Task(Form.FILE, str(file), attributes), list(inputs.values()))
+    path = str(Path(file).absolute())  # the process may have been started in another folder
+    return process.ask(Task(Form.FILE, path, attributes), list(inputs.values()))

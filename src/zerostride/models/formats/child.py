@@ -63,7 +63,7 @@ def ask(
         in_time = child.finish(question, seconds)
         ending = child.end()
         output.seek(0)
-        late = f"it took longer than {seconds:.0f} s"
+        late = f"it took longer than {seconds:g} s"
         return ChildAnswer(output.read(most), _failure(ending) if in_time else late)
 
 

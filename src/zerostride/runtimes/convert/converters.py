@@ -136,7 +136,8 @@ def run_converter(
     with tempfile.TemporaryDirectory(prefix="zerostride-") as place:
         written = Path(place, goal.name)
         words = _words_of_pnnx(goal.stem, inputs) if row.name == "pnnx" else []
-        answer = ask(_FOLDER + row.source, place, str(model), str(written), *words, seconds=seconds)
+        paths = str(model.absolute()), str(written)  # the child works in another folder
+        answer = ask(_FOLDER + row.source, place, *paths, *words, seconds=seconds)
         if not kept:
             litter.unlink(missing_ok=True)
         failure = answer.failure

@@ -81,8 +81,8 @@ def convert(
         path, stem = Path(source.path), Path(source.label or source.path).stem
         if format_of(path).name != "onnx":
             raise ModelError(f"{path}: {row.name} reads ONNX models, not {format_of(path).name}")
-        folder = _folder(Path(output))
         _, arrays = fed(options, path, inputs or {}, seed)
+        folder = _folder(Path(output))
         ported, goal = folder / f"{stem}.{to}.onnx", folder / _name(stem, row)
         report = port_model(path, to, ported, options, progress=progress)
         failed = _converted(row, ported, goal, arrays, timeout or SECONDS)
