@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -108,3 +109,17 @@ def test_child_that_does_not_start_leaves_no_file() -> None:
     with pytest.raises(OSError, match="nowhere"):
         Child(["/nowhere/python"])
     assert open_files() == before
+
+
+def test_an_interrupted_question_leaves_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryFile() as output:
+        child = Child(python("import time; time.sleep(600)"), output=output)
+
+        def interrupted(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(subprocess.Popen, "communicate", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            child.finish(b"", 600)
+        assert child.ended
+        child.end()

@@ -97,6 +97,10 @@ class Child:
         except subprocess.TimeoutExpired:
             self.kill()
             return False
+        except BaseException:  # Ctrl-C: it would go on to write
+            self.kill()
+            self._process.wait()
+            raise
         return True
 
     def kill(self) -> None:
