@@ -378,6 +378,25 @@ def test_a_difference_that_one_rounding_makes_is_no_fault(tmp_path: Path) -> Non
         assert moved == (outcome is Outcome.AGREES)
 
 
+@pytest.mark.parametrize("line", ["e = Equal(m, one)", "a = Acos(m)"], ids=["mask", "edge"])
+def test_a_fault_beside_a_mask_is_a_fault(line: str, tmp_path: Path) -> None:
+    """Ones that are moved would change everything: which numbers are masked, or all into NaN."""
+    last = "y = Where(e, s, far)" if "Equal" in line else "y = Add(a, s)"
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[3,3] x, float[1,3] m) => (float[3,3] y)
+    <float[3] b = {1, 2, 3}, float one = {1}, float far = {-10000}> {
+    s = Add(x, b)
+    """
+    meant = "\n".join([text, line, last, "}"])
+    onnx.save(onnx.parser.parse_model(meant), tmp_path / "m.onnx")
+    onnx.save(onnx.parser.parse_model(meant.replace("[3] b", "[3,1] b")), tmp_path / "other.onnx")
+    inputs = {"m": [[1.0, 1.0, 1.0]]}
+    report = verified(
+        tmp_path / "m.onnx", "onnxruntime", against=tmp_path / "other.onnx", inputs=inputs
+    )
+    assert [check.outcome for check in report.checks] == [Outcome.DIFFERS], report.notes
+
+
 def test_conversion_to_mnn_agrees(tmp_path: Path) -> None:
     pytest.importorskip("MNN", reason="converts and runs")
     model = EXAMPLES / "clean.onnx"
