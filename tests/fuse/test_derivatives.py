@@ -54,11 +54,13 @@ def test_a_function_keeps_its_name() -> None:
     [
         (lambda x: x * 2, (X,), 0, TypeError, "the result is an array of shape (2,); reduce it"),
         (lambda x: (zs.sum(x), 1.0), (X,), 0, TypeError, "the result is a tuple; reduce it"),
-        (lambda x: zs.sum(x), (X,), 1, ValueError, "argnums 1: the call has 1 operands"),
+        (lambda x: zs.sum(x), (X,), 1, ValueError, "argnums 1: the call has 1 operands by place"),
+        (lambda x: x * x, (3,), 0, TypeError, "the result is of int64; pass floats"),
+        (zs.grad(lambda x: x * x), (3.0,), 0, zs.TraceError, "in a fused function, or of a gradi"),
         (lambda x, k: zs.sum(x * k), (X, np.arange(2)), 1, TypeError, "operand 1 has no gradient"),
         (lambda x, k: zs.sum(x * k), (X, True), -1, TypeError, "operand 1 has no gradient"),
     ],
-    ids=["array", "tuple", "missing", "integers", "truth"],
+    ids=["array", "tuple", "missing", "of_int", "of_gradient", "integers", "truth"],
 )
 def test_what_has_no_gradient(
     function: Any, operands: Any, argnums: int, error: type[Exception], words: str
@@ -66,6 +68,18 @@ def test_what_has_no_gradient(
     with pytest.raises(error) as caught:
         zs.grad(function, argnums)(*operands)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("argnums", [True, (0, False), None, 1.0, "0"])
+def test_places_are_integers(argnums: Any) -> None:
+    with pytest.raises(TypeError, match="argnums are the places of operands, as integers"):
+        zs.grad(loss, argnums)
+    assert isinstance(zs.grad(loss, np.int64(1))(W, X), np.ndarray)  # type: ignore[arg-type]
+
+
+def test_what_is_no_function_is_refused_at_once() -> None:
+    with pytest.raises(TypeError, match="a gradient is of a function, not of int"):
+        zs.grad(3)  # type: ignore[arg-type]
 
 
 # None as an operand.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, SupportsIndex
 
 from .function import Fused
 
@@ -45,7 +46,17 @@ def vjp(
 
 def _passed(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function without a signature of its own: it may have a parameter `out`."""
+    if not callable(function):
+        raise TypeError(f"a gradient is of a function, not of {type(function).__name__}")
     return lambda *values, **settings: function(*values, **settings)
+
+
+def _places(argnums: Any) -> tuple[int, ...]:
+    """The operands' places."""
+    places = argnums if isinstance(argnums, Iterable) else (argnums,)
+    if any(isinstance(k, bool) or not isinstance(k, SupportsIndex) for k in places):
+        raise TypeError(f"argnums are the places of operands, as integers, not {argnums!r}")
+    return tuple(map(operator.index, places))
 
 
 def value_and_grad(
@@ -63,8 +74,9 @@ def value_and_grad(
         or a tuple of them for several `argnums`; derivatives are those of :func:`vjp`.
 
     Raises:
-        TypeError: from the returned function, if the result is no single number, or an operand has
-            no gradient: integers and truth values.
+        TypeError: no function, or `argnums` are no integers. From the returned function, if the
+            result is no single number of floats, or an operand has no gradient: integers and truth
+            values.
         ValueError: from the returned function, if there is no such operand.
 
     >>> import zerostride as zs
@@ -73,19 +85,24 @@ def value_and_grad(
     (np.float64(13.0), array([18.,  4.]))
     """
     fused = function if isinstance(function, Fused) else Fused(_passed(function))
-    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    places = _places(argnums)
 
     @functools.wraps(function)
     def called(*operands: Any, **more: Any) -> tuple[Any, Any]:
         for place in places:
             if not -len(operands) <= place < len(operands):
-                raise ValueError(f"argnums {place}: the call has {len(operands)} operands")
+                raise ValueError(f"argnums {place}: the call has {len(operands)} operands by place")
         result, pull = fused.vjp(*operands, **more)
         shape = getattr(result, "shape", None)
         if shape != ():
             shown = f"an array of shape {shape}" if shape else f"a {type(result).__name__}"
             raise TypeError(
                 f"a gradient is of one number, and the result is {shown}; reduce it, or use vjp"
+            )
+        if "float" not in str(result.dtype):
+            raise TypeError(
+                f"a gradient is of a number of floats, and the result is of {result.dtype}; pass "
+                "floats (2.0 for 2)"
             )
         gradients = pull(1.0)
         for place in places:
@@ -94,7 +111,7 @@ def value_and_grad(
                     f"operand {place % len(operands)} has no gradient: it is not of floats"
                 )
         chosen = tuple(gradients[place] for place in places)
-        return result, chosen[0] if isinstance(argnums, int) else chosen
+        return result, chosen if isinstance(argnums, Iterable) else chosen[0]
 
     return called
 

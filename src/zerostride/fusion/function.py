@@ -25,7 +25,7 @@ from .run import Ready, is_in_order, ready
 from .schedule.blocks import wants_blocks
 from .trace.graph import Graph
 from .trace.operands import Operand, is_numeric
-from .trace.source import no_out
+from .trace.source import no_out, refuse
 from .trace.tracing import trace
 from .trace.value import Value
 
@@ -264,6 +264,11 @@ class Fused(_Calls):
             The call's result, and a function of cotangents that are packed as the result; it
             returns a gradient for each positional operand, of its shape and dtype; None for None.
         """
+        if Value in map(type, operands) or Value in map(type, more.values()):
+            refuse(
+                "a gradient in a fused function, or of a gradient, is not computed",
+                "call zs.grad or vjp outside, on the whole fused function",
+            )
         with first_call:
             from .grad.vjp import pulled_call
 
