@@ -168,6 +168,14 @@ def test_outputs_are_compared_in_the_models_order(engine: str, tmp_path: Path) -
     assert report.ok, report.checks
 
 
+def test_bisect_finds_no_culprit_in_outputs_in_another_order(tmp_path: Path) -> None:
+    needed("ncnn")
+    model = onnx.parser.parse_model(OUTPUTS.replace("float[1,3,4,5] a, ", ""))
+    onnx.save(model, tmp_path / "m.onnx")
+    report = zs.convert(tmp_path / "m.onnx", "ncnn", tmp_path / "out")
+    assert zs.bisect(tmp_path / "m.onnx", report.output).culprit is None
+
+
 # Refusals, which need no converter.
 
 

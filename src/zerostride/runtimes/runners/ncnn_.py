@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import importlib
-import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...core.rules import NCNN_RANK
+from ...models.formats.ncnn.text import in_order
 from ...ops import Op
 from ..task import Array, Form, Task
 from . import Absent, Attrs, ModelFile, Refused, Runner, Shape, epsilon_of
@@ -116,9 +116,9 @@ def load() -> Runner:
             load_weights(net, b"")
         elif net.load_model(str(weights)) != 0:
             raise Refused("the weights were not taken")
-        inputs = _in_order(net.input_names())
+        inputs = in_order(net.input_names())
         # An input that no layer reads counts as an output.
-        outputs = _in_order(name for name in net.output_names() if name not in inputs)
+        outputs = in_order(name for name in net.output_names() if name not in inputs)
 
         def compute(feeds: Mapping[int, Array], wanted: Sequence[int | str]) -> Sequence[Array]:
             names = [outputs[name] if isinstance(name, int) else name for name in wanted]
@@ -128,21 +128,6 @@ def load() -> Runner:
 
     forms = {Form.COMPOUND: compound}
     return Runner(str(ncnn.__version__), call, (), _named, "", forms, open_file)
-
-
-def _in_order(names: Iterable[str]) -> list[str]:
-    """The names of a net's inputs or outputs; pnnx numbers them as the model has them, and the net
-    has them in the order of its layers.
-
-    >>> _in_order(["out10", "out2"]), _in_order(["b", "a1"])
-    (['out2', 'out10'], ['b', 'a1'])
-    """
-    listed = list(names)
-    matches = [re.fullmatch(r"(?:in|out)(\d+)", name) for name in listed]
-    numbers = [int(match[1]) for match in matches if match]
-    if len(numbers) < len(listed):
-        return listed
-    return [name for _, name in sorted(zip(numbers, listed, strict=True))]
 
 
 def _flat(*arrays: Array) -> bytes:

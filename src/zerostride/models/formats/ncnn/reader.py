@@ -26,7 +26,7 @@ from . import engine
 from .inference import Inferred, infer
 from .layers import LAYERS, loads_of
 from .shapes.call import Sizes, checked
-from .text import Layer, ParamFile, Params, contents, parsed, shown
+from .text import Layer, ParamFile, Params, contents, in_order, parsed, shown
 from .weights import Stored, Weights, bin_path, dtype_of, is_half, load, locate
 
 DOMAIN = "ncnn"
@@ -150,7 +150,7 @@ class _Builder:
                 operands += self._constants(layer, stored)
             nodes.append(_node(layer, operands, outputs))
         read = Counter(name for layer in self.parsed.layers for name in set(layer.bottoms))
-        ends = [self.values[name] for name in self.values if not read[name]]
+        ends = in_order(name for name in self.values if not read[name])
         self._say(read)
         notes = tuple(dict.fromkeys(map(printable, self.notes)))
         return Graph(
@@ -160,7 +160,7 @@ class _Builder:
             tuple(inputs),
             tuple(nodes),
             notes,
-            tuple(ends),
+            tuple(self.values[name] for name in ends),
             MappingProxyType({DOMAIN: VERSION}),
         )
 

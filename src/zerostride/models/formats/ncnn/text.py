@@ -9,7 +9,7 @@ line and the layer.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -350,3 +350,19 @@ class Params:
             f"line {self.layer.line}: {self.layer.shown}: parameter {number} "
             f"is {shown(str(value))[1:-1]}, and {wanted} is wanted"
         )
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """The names of a net's inputs or outputs, in the order of the model that pnnx converted.
+
+    pnnx numbers them so; the layers of the file have an order of their own.
+
+    >>> in_order(["out10", "out2"]), in_order(["b", "a1"])
+    (['out2', 'out10'], ['b', 'a1'])
+    """
+    listed = list(names)
+    matches = [re.fullmatch(r"(in|out)([0-9]{1,9})", name) for name in listed]
+    keys = [(match[1], int(match[2])) for match in matches if match]
+    if len(keys) < len(listed):
+        return listed
+    return [name for _, name in sorted(zip(keys, listed, strict=True))]
