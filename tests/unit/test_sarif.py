@@ -15,6 +15,8 @@ from sarif_pydantic import Sarif
 
 import zerostride as zs
 from zerostride.models.audit.baseline import Baseline, entry_of
+from zerostride.models.bisect.judging import Difference, Judged
+from zerostride.models.bisect.result import Bisection, Culprit
 from zerostride.models.findings import Check, Outcome, Unread, Verdict
 from zerostride.models.ir.origin import Origin
 from zerostride.report.files import form_of
@@ -82,6 +84,19 @@ def test_checks_that_fail_and_models_that_were_not_read(report: Any) -> None:
     assert not invocation["executionSuccessful"]
     (notification,) = invocation["toolExecutionNotifications"]
     assert notification["message"]["text"] == "no\\x1b.onnx: not there"
+
+
+def test_culprits_of_a_bisection_are_results(report: Any) -> None:
+    judged = Judged(Difference.NUMBERS, 1.0, 2, 4, "[0] is 1, expected 2")
+    culprit = Culprit("n\x1b", "Add", ("n",), "y", "out0", (("x", (2,)),), 1.0, judged)
+    bisected = replace(
+        report, command="bisect", findings=(), bisection=Bisection((), (culprit, culprit))
+    )
+    run = run_of(bisected)
+    assert [result["ruleId"] for result in run["results"]] == ["bisect/numbers"] * 2
+    assert "2 of 4 numbers differ; [0] is 1" in run["results"][0]["message"]["text"]
+    (place,) = run["results"][0]["locations"]
+    assert place["logicalLocations"] == [{"fullyQualifiedName": "n\\x1b"}]
 
 
 def test_a_report_file_may_be_sarif() -> None:

@@ -15,8 +15,11 @@ from typing import Any
 from urllib.parse import quote
 
 from ..models.audit.baseline import entry_of
+from ..models.bisect.judging import Difference
+from ..models.bisect.result import Culprit
 from ..models.findings import Check, Finding, Outcome, Report, Unread, Verdict
 from ..models.reasons import REASONS
+from .bisection import culprit_lines
 from .plain import checked, finding_text
 from .words import OUTCOMES, Reports, listed, shown
 
@@ -31,7 +34,7 @@ _FINGERPRINT = "zerostride/v1"
 
 
 def sarif(reports: Reports) -> str:
-    """The findings that are not the same, and failed checks, as one SARIF log with one run."""
+    """The findings that are not the same, failed checks and culprits, as a log of one run."""
     every = listed(reports)
     results = [result for report in every for result in _results(report)]
     ids = sorted({result["ruleId"] for result in results})
@@ -66,6 +69,10 @@ _RULES: Mapping[str, str] = {
         f"verify/{outcome}": f"The engine's answer: {OUTCOMES[outcome][0].lower()}."
         for outcome in Outcome
     },
+    **{
+        f"bisect/{difference}": f"The result of a node differs: {difference}."
+        for difference in Difference
+    },
 }
 
 
@@ -75,6 +82,8 @@ def _results(report: Report | Unread) -> Iterator[dict[str, Any]]:
     for check, _ in checked(report):
         if check.outcome not in (Outcome.AGREES, Outcome.NOT_RUN):
             yield _of_check(report, check)
+    for culprit in report.bisection.culprits if report.bisection is not None else ():
+        yield _of_culprit(report, culprit)
     if report.command != "verify":
         accepted = report.baseline.accepted if report.baseline is not None else frozenset()
         for k, finding in enumerate(report.findings):
@@ -113,6 +122,15 @@ def _of_check(report: Report, check: Check) -> dict[str, Any]:
         "level": "error",
         "message": {"text": text},
         "locations": [{"physicalLocation": _file(report.model), **_node(check.node)}],
+    }
+
+
+def _of_culprit(report: Report, culprit: Culprit) -> dict[str, Any]:
+    return {
+        "ruleId": f"bisect/{culprit.judged.difference}",
+        "level": "error",
+        "message": {"text": "\n".join(culprit_lines(culprit))},
+        "locations": [{"physicalLocation": _file(report.model), **_node(culprit.node)}],
     }
 
 
