@@ -152,6 +152,23 @@ def test_numbers_that_stay_are_taken() -> None:
     np.testing.assert_allclose(zs.fuse(steady)(X), steady(X), rtol=1e-6)
 
 
+def test_objects_that_stay_are_taken() -> None:
+    fused = zs.fuse(lambda x: x * np.array([1.0, 2.0]).astype(object))
+    np.testing.assert_array_equal(fused(X), X * [1, 2])
+
+
+def test_a_first_call_may_prepare_what_later_ones_use() -> None:
+    kept: dict[str, float] = {}
+
+    def prepared(x: Any) -> Any:
+        if not kept:
+            kept["gain"] = float(np.sqrt(2.0))
+            assert (x * (kept["gain"] + 1)).shape == x.shape
+        return x * kept["gain"]
+
+    np.testing.assert_array_equal(zs.fuse(prepared)(X), X * kept["gain"])
+
+
 def test_a_function_of_literals_and_outer_arrays_is_called_once() -> None:
     calls = []
 
