@@ -20,6 +20,7 @@ from verified import one_op, verified
 import zerostride as zs
 from zerostride.errors import ModelError, ZerostrideError
 from zerostride.models.findings import Check, Finding, Outcome, Report, Verdict
+from zerostride.runtimes import process as processes
 from zerostride.runtimes.process import Process, running
 from zerostride.runtimes.verify.checks import surprises
 from zerostride.runtimes.verify.compare import compare, tolerance
@@ -169,6 +170,7 @@ def test_engine_that_is_stopped_is_given_up_and_leaves_no_process(
         os.kill(stopped[-1], signal.SIGSTOP)
 
     monkeypatch.setattr(Process, "start", start_and_stop)
+    monkeypatch.setattr(processes, "_waiting", None)  # a kept process would not be started
     file = one_op(tmp_path, "Add", (2, 3), (3,))
     begin = time.monotonic()
     report = zs.verify(file, engine="numpy", timeout=0.5, cache=False)
