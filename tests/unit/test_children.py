@@ -30,6 +30,7 @@ CALLS: dict[str, list[list[str]]] = {
     "bisect": [["model.onnx", "--other-engine", "openvino"]],
     "compare": [["5,5", "5"]],
     "completion": [["bash"]],
+    "convert": [["model.onnx", "-o", "out", "--to", "openvino"]],
     "compute": [["add", "a.npy", "b.npy", "-o", "c.npy"]],
     "engines": [["numpy", "--measure"], []],
     "explain": [["2,3", "3", "--svg", "plan.svg"]],
@@ -75,7 +76,7 @@ def test_every_command_has_calls_in_this_test() -> None:
 @pytest.mark.parametrize("command", sorted(CALLS))
 def test_no_command_runs_code_in_the_current_folder(command: str, tmp_path: Path) -> None:
     if (
-        command in ("audit", "bisect", "port", "run", "shapes", "verify")
+        command in ("audit", "bisect", "convert", "port", "run", "shapes", "verify")
         and find_spec("onnx") is None
     ):
         pytest.skip("the models are ONNX files")
@@ -88,7 +89,7 @@ def test_no_command_runs_code_in_the_current_folder(command: str, tmp_path: Path
         np.save(folder / name, np.ones(shape, np.float32))
     mark = plant(folder)
     for words in CALLS[command]:
-        if command in ("bisect", "verify") and find_spec(words[-1]) is None:
+        if command in ("bisect", "convert", "verify") and find_spec(words[-1]) is None:
             continue
         call = children.module("zerostride", command, *words)
         done = subprocess.run(call, cwd=folder, capture_output=True, text=True, timeout=300)

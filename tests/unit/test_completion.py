@@ -51,7 +51,7 @@ def shell(name: str, script: str, folder: Path) -> str:
 @pytest.mark.parametrize(
     ("before", "last", "offered"),
     [
-        ("", "co", {"compare", "completion", "compute"}),
+        ("", "co", {"compare", "completion", "compute", "convert"}),
         ("explain --rule", "pd", {"pdpd"}),
         ("completion", "", {"bash", "zsh", "fish"}),
     ],

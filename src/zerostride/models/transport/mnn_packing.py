@@ -106,10 +106,12 @@ class Packing:
             return None
         if op in PACK | UNPACK:
             return PACKED if op in PACK else PLAIN
+        if not inputs:
+            return None
         if op in KEEP:
             return self.of(inputs[0])
         if op == "PRelu":  # one slope makes a LeakyRelu
-            return self.of(inputs[0]) if _is_one(inputs[1]) else PLAIN
+            return self.of(inputs[0]) if _is_one(inputs[-1]) else PLAIN
         read = self._read(node)
         if not read:
             return None
