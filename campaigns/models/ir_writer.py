@@ -82,14 +82,14 @@ class Ir:
         version: str = "opset1",
     ) -> int:
         number = len(self.layers)
-        given = [self.outputs[one] for one in inputs]
-        kind = kind or (given[0][2] if given else "f32")
-        ports = "".join(port(k, size, what) for k, (_, size, what) in enumerate(given))
+        sources = [self.outputs[name] for name in inputs]
+        kind = kind or (sources[0][2] if sources else "f32")
+        ports = "".join(port(k, size, what) for k, (_, size, what) in enumerate(sources))
         parts = [f'\t\t<layer id="{number}" name="{name}" type="{op}" version="{version}">\n']
         parts += [f"\t\t\t{data}\n"] if data else []
         parts += [f"\t\t\t<input>{ports}</input>\n"] if inputs else []
         if shape is not None:
-            parts.append(f"\t\t\t<output>{port(len(given), shape, kind)}</output>\n")
+            parts.append(f"\t\t\t<output>{port(len(sources), shape, kind)}</output>\n")
         self.layers.append("".join(parts) + "\t\t</layer>\n")
         for k, one in enumerate(inputs):
             source = self.outputs[one]
@@ -97,7 +97,7 @@ class Ir:
                 f'\t\t<edge from-layer="{one}" from-port="{source[0]}" '
                 f'to-layer="{number}" to-port="{k}" />\n'
             )
-        self.outputs.append((len(given), shape or (), kind))
+        self.outputs.append((len(sources), shape or (), kind))
         return number
 
     @property

@@ -31,7 +31,7 @@ def assert_same_meaning(
     Args:
         model: a model file, or a module or program of PyTorch, as for :func:`zerostride.audit`.
         target: the engine's name.
-        allow: verdicts that do not fail, such as "same_here" and "unknown".
+        allow: a verdict that does not fail, or several, such as "same_here" and "unknown".
         baseline: a file of accepted findings, which ``zerostride audit --write-baseline`` writes.
         options: further arguments of :func:`zerostride.audit`: `args`, `via`, `sizes`, …
 
@@ -48,18 +48,17 @@ def assert_same_meaning(
     >>> assert_same_meaning("examples/clean.onnx", "openvino").ok
     True
     """
-    words = {str(verdict) for verdict in Verdict}
-    for word in allow:
-        if str(word) not in words:
-            known = ", ".join(sorted(words))
-            raise ZerostrideError(f"allow={word!r} is no verdict; these are: {known}")
+    allowed = {allow} if isinstance(allow, str) else set(map(str, allow))
+    verdicts = set(map(str, Verdict))
+    for word in sorted(allowed - verdicts):
+        names = ", ".join(sorted(verdicts))
+        raise ZerostrideError(f"allow={word!r} is no verdict; these are: {names}")
     __tracebackhide__ = True  # pytest shows the caller's line
     report = audit(model, target, **options)
     if baseline is not None:
         (judged,) = read_baseline(baseline).judged([report])
         assert isinstance(judged, Report)
         report = judged
-    allowed = set(map(str, allow))
     failing = [finding for finding in told(report) if str(finding.verdict) not in allowed]
     if failing:
         parts = [headline(report), *notes(report), *map(finding_text, failing[:_MOST])]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -41,3 +44,12 @@ def one_op(folder: Path, op: str, *shapes: Any, dtype: Any = np.float32, **attrs
     opsets = [onnx.helper.make_opsetid("", 17)]
     onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), folder / "m.onnx")
     return folder / "m.onnx"
+
+
+def call(*words: Any) -> tuple[int, str, str]:
+    """The status, the output and the errors of `zerostride verify`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "zerostride", "verify", *map(str, words)],
+        capture_output=True, text=True, env={**os.environ}, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr

@@ -1,4 +1,4 @@
-"""What a port reads of files: the bytes of a file are parsed once, and changed bytes again."""
+"""A port parses the bytes of a file once, and changed bytes again."""
 
 from __future__ import annotations
 

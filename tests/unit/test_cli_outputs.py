@@ -87,17 +87,17 @@ def test_full_output_is_one_line(command: str, form: list[str], folder: Path) ->
         pytest.skip("a script has no JSON")
     if command in ON_ENGINES and not form and not ENGINES:
         pytest.skip(f"the text of {command} needs ONNX Runtime or OpenVINO")
-    status, said = ended(folder, command, *CALLS[command], *form)
-    assert (status, said.count("\n")) == (2, 1), said
-    assert "No space left on device" in said
+    status, error = ended(folder, command, *CALLS[command], *form)
+    assert (status, error.count("\n")) == (2, 1), error
+    assert "No space left on device" in error
 
 
 @pytest.mark.parametrize("words", [["audit", "no.onnx"], ["explain", "2,3", "4"], ["nothing"]])
 def test_refusal_that_cannot_be_printed_keeps_its_status(words: list[str], folder: Path) -> None:
-    status, said = ended(folder, *words, "--json")
+    status, error = ended(folder, *words, "--json")
     assert status == 2
-    assert said
-    assert "Traceback" not in said
+    assert error
+    assert "Traceback" not in error
     assert ended(folder, *words, "--json", errors=True)[0] == 2
 
 
@@ -105,8 +105,8 @@ def test_refusal_that_cannot_be_printed_keeps_its_status(words: list[str], folde
 def test_full_file_is_one_line(words: tuple[str, ...], folder: Path) -> None:
     command, option, name = words
     call = [word for word in CALLS[command] if (command, option, word) != ("port", "-o", _DRY)]
-    status, said = ended(folder, command, *call, option, name)
-    assert (status, said.count("\n")) == (2, 1), said
+    status, error = ended(folder, command, *call, option, name)
+    assert (status, error.count("\n")) == (2, 1), error
 
 
 def test_every_option_that_names_a_file_has_a_call_in_this_test() -> None:

@@ -34,6 +34,7 @@ def test_verdicts_and_known_findings_may_be_allowed(tmp_path: Path) -> None:
     baseline = tmp_path / "known.json"
     baseline.write_text(Baseline({}).updated([zs.audit(ADD, "numpy")]).to_json())
     assert assert_same_meaning(ADD, "numpy", baseline=baseline).baseline is not None
+    assert not assert_same_meaning(ADD, "numpy", allow="different").ok
     with pytest.raises(zs.ZerostrideError, match="allow='other' is no verdict; these are: diff"):
         assert_same_meaning(ADD, "numpy", allow={"other"})
 

@@ -72,9 +72,9 @@ def completion(shell: str) -> None:
     click.echo(source)
 
 
-for command in (
-    *(explain, compare, compute, run, audit, port, convert, shapes, engines, verify, bisect),
-):
+_ON_SHAPES = (explain, compare, compute, engines)
+_ON_MODELS = (audit, port, convert, verify, bisect, run, shapes)
+for command in (*_ON_SHAPES, *_ON_MODELS):
     cli.add_command(command)
 
 

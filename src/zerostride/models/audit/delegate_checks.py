@@ -56,7 +56,7 @@ class DelegateChecks:
         return self._refused(finding, self.own_problem(site))
 
     def own_problem(self, site: Site) -> Problem | None:
-        """What a delegate refuses of the site's own tensors, whatever their shapes."""
+        """The delegate's refusal of the site's own tensors, whatever their shapes."""
         return self._problem(site, _OF_SITE)
 
     def _problem(self, site: Site, checks: _Checks) -> Problem | None:

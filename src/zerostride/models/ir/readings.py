@@ -1,4 +1,4 @@
-"""What a command reads of a model file, kept for its later steps.
+"""The readings of a model file, kept for the later steps of a command.
 
 A port reads the model for the audit and for each editor, and reads what it wrote to check it.
 Inside :func:`readings_kept`, a function under :func:`once_per_file` works once on the same bytes of
