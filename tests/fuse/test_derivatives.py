@@ -31,6 +31,10 @@ def test_gradients_of_several_operands() -> None:
     np.testing.assert_array_equal(gradients[0], (2 * W * X * W).sum(0))
     np.testing.assert_array_equal(gradients[1], 2 * W * X * X)
     np.testing.assert_array_equal(zs.grad(loss, argnums=-1)(W, X), gradients[0])
+    places = zs.grad(loss, argnums=(k for k in (1, 0)))
+    for gradient, again in zip(gradients, places(W, X), strict=True):
+        np.testing.assert_array_equal(again, gradient)
+    assert len(places(W, X)) == 2  # a second call, after the generator has ended
 
 
 def test_settings_and_fused_functions() -> None:

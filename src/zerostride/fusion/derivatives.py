@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, SupportsIndex
 
 from .function import Fused
@@ -53,14 +53,14 @@ def _passed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _places(argnums: Any) -> tuple[int, ...]:
     """The operands' places."""
-    places = argnums if isinstance(argnums, Iterable) else (argnums,)
+    places = tuple(argnums) if isinstance(argnums, Iterable) else (argnums,)
     if any(isinstance(k, bool) or not isinstance(k, SupportsIndex) for k in places):
         raise TypeError(f"argnums are the places of operands, as integers, not {argnums!r}")
     return tuple(map(operator.index, places))
 
 
 def value_and_grad(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0
+    function: Callable[..., Any], argnums: int | Iterable[int] = 0
 ) -> Callable[..., tuple[Any, Any]]:
     """A function that returns another one's result, a number, and its gradient.
 
@@ -116,7 +116,7 @@ def value_and_grad(
     return called
 
 
-def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
+def grad(function: Callable[..., Any], argnums: int | Iterable[int] = 0) -> Callable[..., Any]:
     """A function that returns the gradient of another one, whose result is a number.
 
     Args, returned function and errors are those of :func:`value_and_grad`.
