@@ -56,8 +56,11 @@ def test_levels_are_checked():
     [
         ("error", "refused refused"),
         ("warn", "warned warned"),
+        ("1", "refused refused"),
         ("off", "(2, 2) (2, 2)"),
-        ("x", "(2, 2) (2, 2)"),
+        ("0", "(2, 2) (2, 2)"),
+        ("", "(2, 2) (2, 2)"),
+        ("eror", "refused refused"),
     ],
 )
 def test_strict_mode_of_a_process(level, expected):
@@ -81,3 +84,10 @@ def test_strict_mode_of_a_process(level, expected):
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == expected
+
+
+def test_an_unknown_word_of_the_environment_is_named():
+    environment = {**os.environ, "ZEROSTRIDE_STRICT": "eror"}
+    command = [sys.executable, "-c", "import zerostride"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "ZEROSTRIDE_STRICT is 'eror'; it is error, 1, warn, off, 0 or unset" in done.stderr

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _LEVELS = ("error", "warn")
+#: The words of ZEROSTRIDE_STRICT, each with its level; "" is no strict mode.
+_WORDS = {"error": "error", "1": "error", "warn": "warn", "off": "", "0": "", "": ""}
 
 
 class Strict(str):
@@ -244,14 +246,17 @@ class _Frame:
 
 
 def _of_environment() -> _Frame | None:
-    """The context of the whole process: ZEROSTRIDE_STRICT is "error", "warn", or "off"."""
-    level = os.environ.get("ZEROSTRIDE_STRICT", "")
-    if level in _LEVELS:
-        return _Frame(Strict(level=level), None)
-    if level not in ("", "off"):
-        words = f"ZEROSTRIDE_STRICT={level!r} is not {', '.join(_LEVELS)} or off: it has no effect"
+    """The context of the whole process, by ZEROSTRIDE_STRICT.
+
+    An unknown word is "error", with a warning: a typing error must not turn a check off.
+    """
+    word = os.environ.get("ZEROSTRIDE_STRICT", "").strip().lower()
+    if word not in _WORDS:
+        known = ", ".join(filter(None, _WORDS))
+        words = f"ZEROSTRIDE_STRICT is {word!r}; it is {known} or unset, and counts as error"
         warnings.warn(words, RuntimeWarning, stacklevel=2)
-    return None
+    level = _WORDS.get(word, "error")
+    return _Frame(Strict(level=level), None) if level else None
 
 
 #: The context of every thread and task that has entered none.
