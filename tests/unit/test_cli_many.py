@@ -280,13 +280,28 @@ def test_folders_patterns_and_files_share_one_report(run: Run, models: Path) -> 
     assert answer.err == ""
     assert "5 models: 64 same, 3 same here, 10 different, 7 refused" in answer.out
     table = answer.out[answer.out.rindex("5 models") :].splitlines()
-    assert len(table) == 7
+    assert len(table) == 9
+    assert table[-2:] == ["", f"next: zerostride audit {VISION} --target ncnn"]
     assert table[1].split() == ["model", "same", "same", "here", "different", "refused"]
     again = run("audit", models / "**" / "*", VISION, "--target", "ncnn", "--jobs", "1")
     assert again.status == 1
     assert "in the model:" in run("audit", models, VISION, "--target", "ncnn", "--details").out
     assert run("audit", models, "--target", "ncnn").status == 0
     assert run("audit", models / "none*", "--target", "ncnn").status == 2
+
+
+def test_next_command_of_many_models_is_the_worst_alone(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="the models are ONNX files")
+    worse, known = EXAMPLES / "bugs" / "ncnn-4930.onnx", tmp_path / "known.json"
+    refused = EXAMPLES / "bugs" / "openvino-33620.onnx"
+    audit = ("audit", CLEAN, refused, worse, "--target", "ncnn", "--via", "none")
+    repeated = f"next: zerostride audit {worse} --target ncnn --via none"
+    assert run(*audit).out.splitlines()[-1] == repeated
+    assert "next: " not in run(*audit, "--summary").out
+    assert "next: " not in run(*audit, "--write-baseline", known).out
+    more = run(*audit, VISION, "--baseline", known)
+    last = f"next: zerostride audit {VISION} --target ncnn --via none --baseline {known}"
+    assert more.out.splitlines()[-1] == last
 
 
 def test_json_is_a_list_unless_one_file_is_named(run: Run, models: Path) -> None:

@@ -28,7 +28,7 @@ from ..report.table import wrapped
 from ..report.terminal import MOST_DRAWN, brief, cause_table, causes_of, meaning, summary, worst_of
 from . import options, progress, reporting
 from .files import write_whole
-from .next_command import after_audit
+from .next_command import after_audit, after_audits
 from .tables import put_lines, width
 
 if TYPE_CHECKING:
@@ -127,7 +127,10 @@ def audit(
     elif form is not None:
         click.echo(FORMS[_PRINTED[form]](shown), nl=False)
     else:
-        layout = _Form(given=given, full=full, summary=summary, details=details, nodes=nodes)
+        known = baseline or write_baseline
+        layout = _Form(
+            given=given, full=full, summary=summary, details=details, nodes=nodes, baseline=known
+        )
         layout.put(answers)
     return reporting.status(answers, frozenset() if write_baseline else fail_on)
 
@@ -171,6 +174,7 @@ class _Form:
     summary: bool
     details: bool
     nodes: Sequence[str]
+    baseline: str | None
 
     def put(self, answers: Sequence[Report | Unread]) -> None:
         """Prints the report of every model, and a table of all models if there are several."""
@@ -185,6 +189,8 @@ class _Form:
             self._put_report(report, alone=len(answers) == 1)
         if len(answers) > 1:
             click.echo("\n" + overview(answers))
+            command = "" if self.summary else after_audits(reports, self.given, self.baseline)
+            put_lines(["", f"next: {command}"] if command else [])
 
     def _put_report(self, report: Report, *, alone: bool) -> None:
         """Prints the table of causes, the worst findings, and what to do next."""

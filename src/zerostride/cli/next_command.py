@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from ..errors import ModelError, printable
 from ..models.findings import Finding, Outcome, Report, Verdict
 from ..models.reasons import Cause
+from ..report.words import WORST
 from ..runtimes.runners import RUNNERS
 
 if TYPE_CHECKING:
@@ -32,6 +34,31 @@ def after_audit(report: Report, findings: Sequence[Finding], options: ModelOptio
     if any(finding.reason == Cause.UNKNOWN_SHAPE for finding in unknown):
         return _command("shapes", [report.model])
     return _command("explain", [findings[0].code])
+
+
+def after_audits(
+    reports: Sequence[Report], options: ModelOptions, baseline: str | None = None
+) -> str:
+    """The audit of the worst of several models alone; empty where all are the same or known.
+
+    Args:
+        reports: audits for one target.
+        options: their options, which the next command repeats.
+        baseline: the file of accepted findings, if there is one.
+    """
+    worst = max(reports, key=_severity, default=None)
+    if worst is None or not worst.fresh:
+        return ""
+    layout = [] if options.layout is None else ["--layout", options.layout]
+    known = [] if baseline is None else ["--baseline", baseline]
+    words = [worst.model, "--target", worst.target, *_words_of(options), *layout, *known]
+    return _command("audit", words)
+
+
+def _severity(report: Report) -> tuple[int, ...]:
+    """The number of new findings by verdict, the worst verdict first."""
+    tally = Counter(finding.verdict for finding in report.fresh)
+    return tuple(tally[verdict] for verdict in WORST)
 
 
 def after_verify(report: Report, options: ModelOptions) -> str:
