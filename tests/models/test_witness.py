@@ -10,8 +10,8 @@ import pytest
 
 import zerostride as zs
 from zerostride.core.plan import Plan
+from zerostride.derive.counterexample import Witness, differing_sum
 from zerostride.models.audit.witness import MOST_ELEMENTS, find_witness, smallest
-from zerostride.models.findings import Witness
 
 
 def planner(**how: Any) -> Any:
@@ -43,6 +43,19 @@ def recomputed(witness: Witness, source: Any, target: Any) -> tuple[Any, Any]:
             total = function(total, view)
         results.append(total[witness.index])
     return results[0], results[1]
+
+
+def test_sums_in_plain_python_are_numpys() -> None:
+    """The browser has no NumPy: its counter-examples are those of an audit."""
+    shapes: list[Any] = [((5, 5), (5,)), ((2, 3, 4), (3, 4)), ((1, 3), (3, 3), (3,)), ((4, 4), ())]
+    compared = 0
+    for small in map(smallest, shapes):
+        source, target = NUMPY(small), NCNN(small)
+        if isinstance(target, Plan) and isinstance(source, Plan):
+            witness = differing_sum(small, source, target)
+            assert witness == find_witness(small, NUMPY, NCNN, "add", renamed=False)
+            compared += witness is not None
+    assert compared
 
 
 @pytest.mark.parametrize("op", ["add", "multiply", "maximum", "bitwise_and", "where", "nonsense"])

@@ -202,6 +202,7 @@ def compare(
     Args:
         shapes: the operands' shapes.
         reference: the rule, or else the engine (with its default rule), that defines the meaning;
+            an engine's version of a rule as "openvino pdpd";
             or :func:`zerostride.strict` of a rule, which refuses more.
         axis: for the rules that have it; the others are used without.
         facts: known conditions on open sizes; see :func:`zerostride.plan`. Open sizes are assumed
@@ -224,6 +225,8 @@ def compare(
     >>> rows = zs.compare((1, 16, 8, 8), (16, 1, 1), batch_axis=0).rows
     >>> next(row.answer for row in rows if (row.kind, row.name) == ("engine", "ncnn")).operands
     ((16, 8, 8), (16, 1, 1))
+    >>> zs.compare((2, 3, 4), (3,), reference="openvino pdpd", axis=1).reference.answer.aligned[1]
+    (1, 3, 1)
     """
     sizes = _checked(shapes, axis)
     judge = _reference(reference, axis)
@@ -324,7 +327,7 @@ def _reference(name: Any, axis: int | None) -> Side:
         side = _reference("numpy" if name.rule is None else name.rule, axis)
         return replace(side, rule=strict_row(side.rule, name))
     for side in _sides(axis):
-        if name == (side.engine or side.rule.name):
+        if name in (side.engine or side.rule.name, f"{side.engine} {side.rule.name}"):
             return side
     names = dict.fromkeys(side.engine or side.rule.name for side in _sides(None))
     raise BroadcastError(

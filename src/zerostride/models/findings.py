@@ -10,6 +10,7 @@ from typing import Any
 
 from ..core.hooks import render_report
 from ..core.plan import Plan
+from ..derive.counterexample import Witness
 from ..derive.express import Expression
 from ..engines.model import Divergence
 from ..errors import BroadcastError
@@ -33,37 +34,6 @@ class Verdict(StrEnum):
     DIFFERENT = "different"
     REFUSED = "refused"
     UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Witness:
-    """Numbers that show the difference.
-
-    Attributes:
-        shapes: operand shapes, as small as they can be with the same meaning.
-        op: the computed op ("add" where the node's own op is not computed here).
-        index: where in the result the two differ; () if their shapes do.
-        source: the number there in the model's meaning, or its result's shape.
-        target: the number there on the target, its result's shape, or its failure.
-    """
-
-    shapes: tuple[tuple[int, ...], ...]
-    op: str
-    index: tuple[int, ...]
-    source: Any
-    target: Any
-
-    @property
-    def where(self) -> str:
-        """The differing place, in words."""
-        return f"result[{', '.join(map(str, self.index))}]" if self.index else "the result"
-
-    def __str__(self) -> str:
-        shapes = " and ".join(map(str, self.shapes))
-        return (
-            f"{self.op} of {shapes} counted from 0: {self.where} is {self.source} in the model, "
-            f"{self.target} on the target"
-        )
 
 
 @dataclass(frozen=True, slots=True)

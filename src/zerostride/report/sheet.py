@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..core.plan import Plan
+from ..derive.counterexample import Witness
 from ..derive.explain import explain
 from ..errors import BroadcastError
-from ..models.findings import Finding, Witness
+from ..models.findings import Finding
 from ..models.sources import Evidence, sources_of
 from .words import after_fix, mark_of, names_for, readable, refusal, shapes_text, shown
 

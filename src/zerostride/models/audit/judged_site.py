@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core.alignment import apply
 from ...core.plan import Plan
+from ...derive.counterexample import Witness
 from ...derive.express import Expression
 from ...derive.size_traps import Side
 from ...engines.history import past_notes
@@ -18,7 +19,7 @@ from ...engines.planning import dtype_limit
 from ...errors import BroadcastError, Reason
 from ...sizes import Shape
 from ...sizes.condition import Condition
-from ..findings import Finding, Verdict, Witness
+from ..findings import Finding, Verdict
 from ..ir.site import Kind, Operand, Site
 from ..transport.batch import Sample
 from ..transport.element_types import KERNELS, OWN_KERNELS, QUANTISED, UNFIT

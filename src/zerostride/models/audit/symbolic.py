@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...core.alignment import Rule, complete
+from ...derive.counterexample import Witness
 from ...derive.express import Expression
 from ...derive.regions import Kind, Meanings, Region, meanings, not_empty, real_shapes
 from ...derive.size_traps import Side
@@ -22,7 +23,7 @@ from ...sizes.budget import Same, SpentError, answer_cache, used_up
 from ...sizes.condition import ALWAYS, Condition, all_of
 from ...sizes.dim import Dim, Symbol, dim
 from ...sizes.solve import implies, listing
-from ..findings import Verdict, Witness
+from ..findings import Verdict
 from ..ir.site import Site
 from ..reasons import Cause
 from .fixes import expressed, forms, reshaped_to, use_of

@@ -9,13 +9,14 @@ from dataclasses import replace
 import numpy as np
 
 from ...core.plan import Plan
+from ...derive.counterexample import Witness
 from ...derive.express import Expression
 from ...derive.size_traps import Trap, size_traps
 from ...engines.model import Divergence
 from ...engines.rows_runtimes import MNN_MIXED
 from ...errors import BroadcastError, Reason
 from ...sizes import Asker, Shape
-from ..findings import Verdict, Witness
+from ..findings import Verdict
 from ..ir.site import Site
 from ..reasons import Cause
 from ..transport.ways import canonical

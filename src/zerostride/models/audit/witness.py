@@ -1,40 +1,20 @@
-"""Counter-examples: numbers that show two plans of the same operands to differ.
-
-Rules ask of sizes only whether two are equal and whether one is 1. So sizes can be renamed: any
-one-to-one change that keeps 0 and 1 keeps every plan. The smallest such sizes make a
-counter-example that a person can check by hand.
-"""
+"""Counter-examples of a model's nodes, computed with the nodes' ops."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...core.plan import Plan
+from ...derive import counterexample
+from ...derive.counterexample import MOST_ELEMENTS, Planner, Witness, smallest
 from ...errors import BroadcastError
 from ...sizes import Shape, elements
-from ..findings import Witness
-
-#: A counter-example is computed on at most so many elements.
-MOST_ELEMENTS = 1 << 16
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
-Planner = Callable[[tuple[Shape, ...]], Plan | BroadcastError]
-
-
-def smallest(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
-    """The shapes with sizes above 1 renamed 2, 3, 4 ... in order of size.
-
-    >>> smallest([(64, 128, 1), (128, 1)])
-    ((2, 3, 1), (3, 1))
-    """
-    # dict.fromkeys keeps the order of first occurrence, which a set would not.
-    sizes = sorted(dict.fromkeys(size for shape in shapes for size in shape if size > 1))
-    names = {size: small for small, size in enumerate(sizes, start=2)}
-    return tuple(tuple(names.get(size, size) for size in shape) for shape in shapes)
 
 
 def find_witness(
@@ -54,18 +34,13 @@ def find_witness(
         op: the op to compute; add where it has no NumPy function of the name.
         renamed: use the smallest sizes; otherwise the shapes as they are.
     """
-    small = smallest(shapes) if renamed else tuple(shapes)
-    a, b = source(small), target(small)
-    if isinstance(a, BroadcastError):
-        return None
-    if isinstance(b, BroadcastError):
-        effect = "nonsense, or a crash" if b.silent else "refused"
-        return Witness(small, op, (), list(a.shape), f"{effect}: {b.detail}")
-    if a == b or max(elements(a.shape), elements(b.shape)) > MOST_ELEMENTS:
-        return None
-    if a.shape != b.shape:
-        return Witness(small, op, (), list(a.shape), list(b.shape))
-    return _by_value(small, a, b, op) or _by_value(small, a, b, "add")
+
+    def by_value(small: tuple[Shape, ...], a: Plan, b: Plan) -> Witness | None:
+        return _by_value(small, a, b, op) or _by_value(small, a, b, "add")
+
+    return counterexample.find_witness(
+        shapes, source, target, op, renamed=renamed, by_value=by_value
+    )
 
 
 def find_batch_witness(

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core.plan import Plan
+from ...derive.counterexample import Witness, smallest
 from ...sizes import Shape, elements
-from ..audit.witness import smallest
-from ..findings import Witness
 from ..ir.graph import Array
 from .images import Perm
 
