@@ -52,7 +52,7 @@ def test_findings_are_results_under_their_codes(report: Any) -> None:
         assert place["logicalLocations"] == [{"fullyQualifiedName": finding.node}]
         assert place["physicalLocation"]["artifactLocation"]["uri"].endswith("tiny_vision.onnx")
         fingerprint = entry_of(finding, report).fingerprint
-        assert result["partialFingerprints"] == {"zerostride/v1": fingerprint}
+        assert result["partialFingerprints"]["zerostride/v1"] == fingerprint
     levels = {result["properties"]["verdict"]: result["level"] for result in run["results"]}
     assert levels == {"different": "error", "refused": "error", "same_here": "warning"}
 
@@ -86,6 +86,22 @@ def test_checks_that_fail_and_models_that_were_not_read(report: Any) -> None:
     assert notification["message"]["text"] == "no\\x1b.onnx: not there"
 
 
+def test_github_sees_every_result_as_an_alert_of_its_own(report: Any) -> None:
+    def alerts(reports: Any) -> list[str]:
+        results = run_of(reports)["results"]
+        return [result["partialFingerprints"]["primaryLocationLineHash"] for result in results]
+
+    check = Check("n", "Add", (("x", (2,)), ("y", (2,))), Outcome.DIFFERS, "1 of 2")
+    others = (replace(check, node="m"), replace(check, op="Mul"), replace(check, operands=()))
+    checks = (check, *others, replace(check, outcome=Outcome.CRASHED), check)
+    verified = replace(report, command="verify", checks=checks)
+    both = alerts([report, verified])
+    assert len(both) == len(set(both)) > len(checks)
+    assert alerts([report, replace(verified, release="other")]) == both, "a later run's are equal"
+    wrong = replace(check, detail="2 of 2", error=2.0, cached=True)
+    assert alerts(replace(verified, checks=(wrong,))) == alerts(replace(verified, checks=(check,)))
+
+
 def test_culprits_of_a_bisection_are_results(report: Any) -> None:
     judged = Judged(Difference.NUMBERS, 1.0, 2, 4, "[0] is 1, expected 2")
     culprit = Culprit("n\x1b", "Add", ("n",), "y", "out0", (("x", (2,)),), 1.0, judged)
@@ -94,6 +110,9 @@ def test_culprits_of_a_bisection_are_results(report: Any) -> None:
     )
     run = run_of(bisected)
     assert [result["ruleId"] for result in run["results"]] == ["bisect/numbers"] * 2
+    first, second = (result["partialFingerprints"] for result in run["results"])
+    assert first["zerostride/v1"] == second["zerostride/v1"]
+    assert first["primaryLocationLineHash"] != second["primaryLocationLineHash"]
     assert "2 of 4 numbers differ; [0] is 1" in run["results"][0]["message"]["text"]
     (place,) = run["results"][0]["locations"]
     assert place["logicalLocations"] == [{"fullyQualifiedName": "n\\x1b"}]

@@ -1,20 +1,23 @@
 """Reports as SARIF 2.1.0, which code hosts and editors show beside the source (OASIS, 2020).
 
 A result has the finding's code as its rule, the model file and the line of PyTorch source as
-places, the node as a logical place, and the fingerprint that baselines use. The message has the
-fix: SARIF's own fixes replace text at a column, and a model has none.
+places, the node as a logical place, and the fingerprint that baselines use. GitHub reads only the
+fingerprint `primaryLocationLineHash`, and shows results with equal ones as a single alert. It has
+the same digits and a count, since a model has no lines to tell its nodes apart. The message has
+the fix: SARIF's own fixes replace text at a column, and a model has none.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from ..models.audit.baseline import entry_of
+from ..models.audit.baseline import Entry, entry_of, entry_of_node, shapes_of
 from ..models.bisect.judging import Difference
 from ..models.bisect.result import Culprit
 from ..models.findings import Check, Finding, Outcome, Report, Unread, Verdict
@@ -31,6 +34,7 @@ _LEVELS: Mapping[Verdict, str] = {
     Verdict.UNKNOWN: "note",
 }
 _FINGERPRINT = "zerostride/v1"
+_OF_GITHUB = "primaryLocationLineHash"
 
 
 def sarif(reports: Reports) -> str:
@@ -38,8 +42,13 @@ def sarif(reports: Reports) -> str:
     every = listed(reports)
     results = [result for report in every for result in _results(report)]
     ids = sorted({result["ruleId"] for result in results})
+    seen: Counter[str] = Counter()
     for result in results:
         result["ruleIndex"] = ids.index(result["ruleId"])
+        fingerprints = result["partialFingerprints"]
+        digits = fingerprints[_FINGERPRINT]
+        seen[digits] += 1
+        fingerprints[_OF_GITHUB] = f"{digits}:{seen[digits]}"
     unread = [report for report in every if isinstance(report, Unread)]
     driver = {
         "name": "zerostride",
@@ -98,7 +107,7 @@ def _of_finding(report: Report, finding: Finding, *, accepted: bool) -> dict[str
         "level": _LEVELS[finding.verdict],
         "message": {"text": finding_text(finding)},
         "locations": places,
-        "partialFingerprints": {_FINGERPRINT: entry_of(finding, report).fingerprint},
+        **_fingerprint(entry_of(finding, report)),
         "properties": {"target": report.target, "via": report.via, "verdict": finding.verdict},
     }
     if accepted:
@@ -117,21 +126,32 @@ def _of_finding(report: Report, finding: Finding, *, accepted: bool) -> dict[str
 def _of_check(report: Report, check: Check) -> dict[str, Any]:
     words = OUTCOMES[check.outcome][0].lower()
     text = f"{shown(check.op)} {words} on {report.target} {report.release}: {shown(check.detail)}"
+    shapes = " ".join(shapes_of(check.operands))
+    entry = entry_of_node(report, check.node, check.op, shapes, check.outcome, "verify")
     return {
         "ruleId": f"verify/{check.outcome}",
         "level": "error",
         "message": {"text": text},
         "locations": [{"physicalLocation": _file(report.model), **_node(check.node)}],
+        **_fingerprint(entry),
     }
 
 
 def _of_culprit(report: Report, culprit: Culprit) -> dict[str, Any]:
+    difference, shapes = culprit.judged.difference, " ".join(shapes_of(culprit.inputs))
+    entry = entry_of_node(report, culprit.node, culprit.op, shapes, difference, "bisect")
     return {
-        "ruleId": f"bisect/{culprit.judged.difference}",
+        "ruleId": f"bisect/{difference}",
         "level": "error",
         "message": {"text": "\n".join(culprit_lines(culprit))},
         "locations": [{"physicalLocation": _file(report.model), **_node(culprit.node)}],
+        **_fingerprint(entry),
     }
+
+
+def _fingerprint(entry: Entry) -> dict[str, Any]:
+    """The identity of a result, which is the same in later runs."""
+    return {"partialFingerprints": {_FINGERPRINT: entry.fingerprint}}
 
 
 def _file(path: str, line: int = 1) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
@@ -68,15 +68,24 @@ class Entry:
 
 def entry_of(finding: Finding, report: Report) -> Entry:
     """The identity of a finding of a report."""
+    shapes = " ".join((*shapes_of(finding.operands), *_attributes(finding)))
+    verdict, reason = str(finding.verdict), finding.reason
+    return entry_of_node(report, finding.node, finding.op, shapes, verdict, reason)
+
+
+def entry_of_node(
+    report: Report, node: str, op: str, shapes: str, verdict: str, reason: str
+) -> Entry:
+    """The identity of any result of a report that names a node."""
     return Entry(
-        PurePath(report.model).name,
-        report.target,
-        report.via or "",
-        _without_position(finding.node, finding.op),
-        finding.op,
-        " ".join((*(_shape(shape) for _, shape in finding.operands), *_attributes(finding))),
-        str(finding.verdict),
-        finding.reason,
+        model=PurePath(report.model).name,
+        target=report.target,
+        via=report.via or "",
+        node=_without_position(node, op),
+        op=op,
+        shapes=shapes,
+        verdict=verdict,
+        reason=reason,
     )
 
 
@@ -99,6 +108,11 @@ def _attributes(finding: Finding) -> list[str]:
         return []
     attributes = source.rule.attributes.items()
     return [f"{name}={value}" for name, value in attributes if value is not None]
+
+
+def shapes_of(operands: Sequence[tuple[str, Sequence[Any] | None]]) -> Iterator[str]:
+    """The shapes of operands in an entry's words."""
+    return (_shape(shape) for _, shape in operands)
 
 
 def _shape(shape: Sequence[Any] | None) -> str:
