@@ -15,6 +15,7 @@ from ..models.findings import Report, Unread
 from ..report import (
     FORMS,
     finding_text,
+    github_log,
     headline,
     json_text,
     notes,
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from ..models.options import ModelOptions
 
 
-#: The values of --format, and the end of the report's file of that form.
-_PRINTED = {"markdown": ".md", "sarif": ".sarif"}
+#: The values of --format.
+_PRINTED = {"github": github_log, "markdown": FORMS[".md"], "sarif": FORMS[".sarif"]}
 
 
 @click.command(short_help="What a model's broadcasts would mean on another engine.")
@@ -76,7 +77,8 @@ _PRINTED = {"markdown": ".md", "sarif": ".sarif"}
     "--format",
     "form",
     type=click.Choice(sorted(_PRINTED)),
-    help="Print Markdown, for pull requests, or SARIF, for code hosts and editors.",
+    help="Print annotations of GitHub's logs, Markdown, for pull requests, or SARIF, for code "
+    "hosts and editors.",
 )
 @click.option("--markdown", "form", flag_value="markdown", help="The same as --format markdown.")
 @options.as_json
@@ -125,7 +127,7 @@ def audit(
     if as_json:
         click.echo(json_text(shown), nl=False)
     elif form is not None:
-        click.echo(FORMS[_PRINTED[form]](shown), nl=False)
+        click.echo(_PRINTED[form](shown), nl=False)
     else:
         known = baseline or write_baseline
         layout = _Form(

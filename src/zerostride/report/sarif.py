@@ -66,7 +66,14 @@ def sarif(reports: Reports) -> str:
             for report in unread
         ],
     }
-    run = {"tool": {"driver": driver}, "invocations": [invocation], "results": results}
+    run: dict[str, Any] = {
+        "tool": {"driver": driver},
+        "invocations": [invocation],
+        "results": results,
+    }
+    targets = sorted({report.target for report in every if isinstance(report, Report)})
+    if targets:  # GitHub keeps the runs of a commit apart by this id
+        run["automationDetails"] = {"id": f"zerostride/{'+'.join(targets)}/"}
     log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(log, indent=2, allow_nan=False) + "\n"
 
