@@ -186,6 +186,11 @@ def _gather(writer: OperatorWriter) -> None:
     writer.last("Gather", writer.input(0), writer.stored(1), axis=axis)
 
 
+def _embedding(writer: OperatorWriter) -> None:
+    """Rows of the second operand, by the numbers of the first."""
+    writer.last("Gather", writer.input(1), writer.stored(0), axis=0)
+
+
 def _scatter_nd(writer: OperatorWriter) -> None:
     """Updates are added to zeros."""
     indices, target = writer.as_int64(writer.stored(0)), writer.as_int64(writer.stored(2))
@@ -348,6 +353,7 @@ ROWS = table(
         "CONCATENATION": _concat,
         "CUMSUM": _running_sum,
         "DEPTH_TO_SPACE": _blocks("DepthToSpace"),
+        "EMBEDDING_LOOKUP": _embedding,
         "EXPAND_DIMS": _expand_dims,
         "FILL": _fill,
         "GATHER": _gather,
