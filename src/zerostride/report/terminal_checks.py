@@ -28,6 +28,8 @@ _CHECKS = (
     Column("what", roomy=True),
 )
 _OP = 3
+#: The most ops that a line names; more outputs of a whole model have no names there.
+_MOST_OPS = 8
 #: The verdicts with which an outcome goes; another one is a mistake of the audit.
 _GOES_WITH = {
     Outcome.AGREES: {Verdict.SAME, Verdict.SAME_HERE, Verdict.UNKNOWN},
@@ -89,7 +91,10 @@ def _row(check: Check, finding: Finding | None) -> list[str]:
 
 def _agreeing(checks: Sequence[Check]) -> str:
     ops = Counter(shown(check.op, LONGEST_NAME) for check in checks)
-    named = ", ".join(f"{count} {op}" for op, count in ops.most_common())
+    named = ", ".join(f"{count} {op}" for op, count in ops.most_common(_MOST_OPS))
+    if len(ops) > _MOST_OPS:
+        whole = not any(check.node for check in checks)
+        named = "outputs" if whole else f"{named} and {len(ops) - _MOST_OPS} more"
     numbers = counted_noun(sum(check.elements for check in checks), "number")
     error = max(check.error for check in checks)
     cached = sum(check.cached for check in checks)
