@@ -76,6 +76,7 @@ class Engine:
         elementwise: rule name to the engine's version of the rule; the first is its default.
         to_target: Broadcast mode to the engine's version; the first is its default. Empty: the
             engine has no such op.
+        tiles: whether it has an op that repeats a tensor along axes, and none to broadcast it.
         ops: ops that differ from the rest, by canonical name or by the engine's own.
         typed: ops that differ on an element type, by canonical name and NumPy's name of the type.
         dynamic: ops that differ if a model is compiled before its sizes are known.
@@ -114,6 +115,7 @@ class Engine:
     also: tuple[str, ...] = ()
     samples: str = ""
     leaves: frozenset[Reason] = frozenset()
+    tiles: bool = False
 
     @property
     def measured(self) -> tuple[str, ...]:

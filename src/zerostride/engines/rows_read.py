@@ -141,6 +141,7 @@ COREML = Engine(
     ),
     tensor_rank=5,
     run=False,
+    tiles=True,
     divergences=(
         Divergence(
             "MIL has no op that broadcasts to a shape: tile repeats, and an addition stretches",
@@ -216,6 +217,7 @@ LITERT_GPU = Engine(
     ),
     tensor_rank=4,
     run=False,
+    tiles=True,
     has=_GPU_OPS,
     leaves=frozenset({Reason.RANK_LIMIT, Reason.RANK, Reason.NO_OP, Reason.DTYPE}),
     divergences=(
@@ -240,9 +242,9 @@ LITERT_GPU = Engine(
             run=False,
         ),
         Divergence(
-            "BROADCAST_TO is refused, whatever the rank",
+            "BROADCAST_TO is refused, whatever the rank; TILE is taken",
             Reason.NO_OP,
-            "google-ai-edge/LiteRT#9191: read",
+            f"google-ai-edge/LiteRT#9191; {_GPU_SOURCE}, TileOperationParser: read",
             run=False,
         ),
         Divergence(
@@ -316,6 +318,7 @@ TOSA = Engine(
     ops=MappingProxyType({"where": rows(replace(_TOSA_RULE, operands=(3, 3)), source=_TOSA)}),
     tensor_rank=6,
     run=False,
+    tiles=True,
     divergences=(
         Divergence(
             "no op broadcasts to a shape: TILE repeats, and an addition stretches",

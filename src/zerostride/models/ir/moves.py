@@ -94,13 +94,18 @@ def filled(target: Sizes, shape: Sizes | None) -> tuple[Any, ...] | None:
 
 
 def moved(step: RewriteStep, shape: Sizes | None) -> tuple[Any, ...] | None:
-    """The shape after a reshape, an expand, an unsqueeze or a squeeze; None if it is unknown.
+    """The shape after a reshape, expand, tile, unsqueeze or squeeze; None if it is unknown.
 
     Raises:
         ValueError: the step does not fit the shape; gives the reason.
     """
     if step.op == "expand":
         return tuple(step.shape or ())
+    if step.op == "tile":
+        if shape is None or len(shape) != len(step.shape or ()):
+            raise ValueError(f"{shape} is not repeated by {step.shape}")
+        pairs = zip(shape, step.shape or (), strict=True)
+        return tuple(size if count == 1 else count * size for size, count in pairs)
     if step.op == "reshape":
         new = filled(step.shape or (), shape)
         if new is None:

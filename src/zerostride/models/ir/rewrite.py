@@ -46,11 +46,13 @@ class RewriteStep:
     """One op of the program that replaces a node.
 
     Attributes:
-        op: "self" for the node's own op; "reshape", "expand" (both to `shape`), "unsqueeze",
-            "squeeze" (both at `axes`); "number" for a constant of one element and no axes; or an
-            op of the op table by its name there ("add", "where").
+        op: "self" for the node's own op; "reshape", "expand" (both to `shape`), "tile" (by the
+            repeats of each axis in `shape`), "unsqueeze", "squeeze" (both at `axes`); "number" for
+            a constant of one element and no axes; or an op of the op table by its name there
+            ("add", "where").
         operands: the values that it reads.
-        shape: the target shape of reshape and expand. A −1 in a reshape is the remaining extent.
+        shape: the target shape of reshape and expand, or the repeats of tile. A −1 in a reshape is
+            the remaining extent.
         axes: the axes of unsqueeze (in the result) and squeeze (in the operand), ascending.
         attributes: for "self": changed attributes of the format; None removes one. For "number":
             its `value`, and `dtype`, NumPy's name of its element type.
@@ -77,8 +79,9 @@ class RewriteStep:
             return names[ref.position] if known else f"operand {ref.position}"
 
         operands = ", ".join(map(called, self.operands))
-        if self.op in ("reshape", "expand"):
-            return f"{self.op} {operands} to {self.shape}"
+        if self.op in ("reshape", "expand", "tile"):
+            how = "by" if self.op == "tile" else "to"
+            return f"{self.op} {operands} {how} {self.shape}"
         if self.op in ("unsqueeze", "squeeze"):
             return f"{self.op} {operands} at axes {self.axes}"
         changed = "".join(f", {key}={value!r}" for key, value in self.attributes.items())

@@ -248,6 +248,9 @@ def _step(
     if step.op == "reshape":
         assert arrays[0] is not None
         return arrays[0].reshape(_shape(done, arrays[0], size))
+    if step.op == "tile":
+        assert arrays[0] is not None
+        return np.tile(arrays[0], tuple(map(size, step.shape or ())))
     if step.op == "expand":
         assert arrays[0] is not None
         assert done.plan is not None

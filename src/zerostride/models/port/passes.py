@@ -16,6 +16,7 @@ from ...ops import find_op
 from ...sizes import Shape, elements
 from ..audit.audited import Audited
 from ..audit.fixes import without_outer
+from ..ir.moves import repeats
 from ..ir.rewrite import Earlier, Input, Ref, RewriteStep
 from ..ir.site import Kind
 from .forms import (
@@ -258,16 +259,24 @@ def _is_expand(subject: Subject, _: Audited) -> bool:
     return subject.site.kind is Kind.EXPAND and all_numbers(subject.source.shape)
 
 
-def _whole_target(subject: Subject, _: Audited) -> Iterator[Steps]:
+def _whole_target(subject: Subject, setting: Audited) -> Iterator[Steps]:
     for shape in forms(subject, 0):
         for way in moves(subject.source.operands[0], shape):
             writer = Writer()
             ref = writer.chain(Input(0), way)
-            yield (*writer.steps, RewriteStep("expand", (ref,), shape=subject.source.shape))
+            yield (*writer.steps, _grown(setting, ref, shape, subject.source.shape))
+
+
+def _grown(setting: Audited, ref: Ref, old: Shape, new: Shape) -> RewriteStep:
+    """The step that repeats a tensor of a shape to another, by an op that the target has."""
+    counts = repeats(old, new) if setting.judge.engine.tiles else None
+    if counts is None:
+        return RewriteStep("expand", (ref,), shape=new)
+    return RewriteStep("tile", (ref,), shape=counts)
 
 
 def _ends_in_expand(subject: Subject, steps: Steps) -> bool:
-    return steps[-1].op == "expand"
+    return steps[-1].op in ("expand", "tile")
 
 
 def _has_stretch(subject: Subject, _: Audited) -> bool:
@@ -281,7 +290,7 @@ def _has_stretch(subject: Subject, _: Audited) -> bool:
 
 
 def _expand(
-    subject: Subject, _: Audited, attributes: Mapping[str, Any] | None = None
+    subject: Subject, setting: Audited, attributes: Mapping[str, Any] | None = None
 ) -> Iterator[Steps]:
     """One operand broadcast first, the smallest number of elements first; then all of them."""
     source = subject.source
@@ -292,11 +301,12 @@ def _expand(
     for stages in range(1, _STAGES + 1):
         for expanded in [*some, stretched] if len(some) > 1 else some:
             for rest in ("as written", "aligned"):
-                yield from _expand_these(subject, expanded, rest, stages, attributes)
+                yield from _expand_these(subject, setting, expanded, rest, stages, attributes)
 
 
 def _expand_these(
     subject: Subject,
+    setting: Audited,
     expanded: Sequence[int],
     rest: str,
     stages: int,
@@ -323,15 +333,15 @@ def _expand_these(
                     size if axis not in axes or axis in done else 1
                     for axis, size in enumerate(source.shape)
                 )
-                ref = writer.add(
-                    RewriteStep("expand", (ref,), shape=shape + inner_axes(subject, k))
-                )
+                inner = inner_axes(subject, k)
+                ref = writer.add(_grown(setting, ref, aligned + inner, shape + inner))
+                aligned = shape
         refs[place] = ref
     yield from finished(writer, refs, attributes=attributes)
 
 
 def _expands(subject: Subject, steps: Steps) -> bool:
-    return steps[-1].op == "self" and any(step.op == "expand" for step in steps)
+    return steps[-1].op == "self" and any(step.op in ("expand", "tile") for step in steps)
 
 
 # Other ops of the same values.

@@ -224,6 +224,7 @@ _MOVES: Mapping[str, str] = {
     "unsqueeze": "Unsqueeze",
     "squeeze": "Squeeze",
     "expand": "Expand",
+    "tile": "Tile",
 }
 
 
@@ -237,7 +238,7 @@ def _move(step: RewriteStep, operand: Tracked, name: str, setting: Audited) -> t
     value = Value(name, new, operand.value.constant, dtype=operand.value.dtype)
     inputs: tuple[Value, ...] = (operand.value,)
     attributes: dict[str, Any] = {}
-    if step.op in ("reshape", "expand"):
+    if step.op in ("reshape", "expand", "tile"):
         wanted = tuple(step.shape or ())
         inputs += (Value(f"{name}.shape", (len(wanted),), True, wanted, dtype="int64"),)
     else:
@@ -259,6 +260,8 @@ def _moved_row(step: RewriteStep, row: Shape, old: Shape, new: Shape) -> Shape |
         return inserted(row, step.axes)
     if step.op == "squeeze":
         return removed(row, step.axes)
+    if step.op == "tile":
+        return row  # an operand that is repeated keeps its own size of 1
     return regrouped(row, old, new)
 
 

@@ -165,7 +165,7 @@ _HOPELESS: Mapping[str, str] = {
 #: By the finding's reason: the passes that are tried (None: all), and the words if none helps.
 _TRIED: Mapping[str, tuple[tuple[str, ...] | None, str]] = {
     Reason.NO_OP: (
-        ("equivalent",),
+        ("equivalent", "target"),
         "the engine has no such op, and no other ops compute the same",
     ),
     Reason.DTYPE: (("equivalent",), "the engine does not take the element type"),

@@ -133,6 +133,8 @@ class OnnxEditor:
     def _refuses(self, step: RewriteStep) -> str | None:
         if step.op in ("self", "unsqueeze", "squeeze", "number", "expand"):
             return None
+        if step.op == "tile":
+            return f"opset {self.version} has no such Tile" if self.version < _TILE else None
         if step.op == "reshape":
             if self.version < _ALLOW_ZERO and 0 in (step.shape or ()):
                 return f"Reshape of opset {self.version} does not make a size of 0"

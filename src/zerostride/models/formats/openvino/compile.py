@@ -36,6 +36,7 @@ _TRUTHS = ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal
 _MOVEMENTS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "reshape": ("Reshape", "opset1", {"special_zero": False}),
     "expand": ("Broadcast", "opset3", {"mode": "numpy"}),
+    "tile": ("Tile", "opset1", {}),
     "unsqueeze": ("Unsqueeze", "opset1", {}),
     "squeeze": ("Squeeze", "opset1", {}),
 }
@@ -168,7 +169,7 @@ class Scope:
         """The result of a step other than the layer itself, and the text of its layers."""
         if step.op == "number":
             return self._number(layer, step, name, names)
-        if step.op in ("reshape", "unsqueeze", "squeeze", "expand"):
+        if step.op in _MOVEMENTS:
             (operand,) = operands
             try:
                 shape = moved(step, operand.shape)
@@ -176,7 +177,7 @@ class Scope:
                 self._refuse(layer, str(error))
             if shape is None:
                 self._refuse(layer, f"{step.op} of an operand whose rank is not known")
-            if step.op != "expand" and operand.chain and None not in shape:
+            if step.op not in ("expand", "tile") and operand.chain and None not in shape:
                 constant = self._constant(operand, shape)
                 if constant is not None:
                     return constant
@@ -215,7 +216,7 @@ class Scope:
         names: str | None,
     ) -> tuple[Tensor, str]:
         """A Reshape, Unsqueeze, Squeeze or Broadcast layer and the constant that it reads."""
-        numbers = step.shape if step.op in ("reshape", "expand") else step.axes
+        numbers = step.axes if step.op in ("unsqueeze", "squeeze") else step.shape
         kind, opset, attributes = _MOVEMENTS[step.op]
         offset, size = self.editor.constant(numbers or ())
         count = len(numbers or ())

@@ -181,7 +181,7 @@ class Task:
             return self._itself(step, operands, last=last)
         if step.op == "number":
             return self._number(step)
-        if step.op in ("reshape", "expand", "unsqueeze", "squeeze"):
+        if step.op in ("reshape", "expand", "tile", "unsqueeze", "squeeze"):
             return self._move(step, operands[0], last=last)
         return self._other(step, operands, last=last)
 
@@ -247,6 +247,8 @@ class Task:
                 target = tuple(size if isinstance(size, int) else -1 for size in shape)
         if step.op == "expand":
             self._add("BROADCAST_TO", operand, result, self._list(target or ()))
+        elif step.op == "tile":
+            self._add("TILE", operand, result, self._list(step.shape or ()))
         elif target is not None:
             if target == (0,) or (-1 in target and 0 in target):
                 self._refuse(f"a RESHAPE to {list(target)} means something else")
