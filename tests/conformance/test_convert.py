@@ -13,6 +13,7 @@ import pytest
 
 import zerostride as zs
 from zerostride.models.findings import Outcome
+from zerostride.models.formats.onnx.external_files import save_inside
 from zerostride.runtimes.convert import run as conversion
 
 onnx: Any = pytest.importorskip("onnx", reason="the models are made with the onnx package")
@@ -102,6 +103,40 @@ def test_a_layer_that_the_engine_lacks_is_an_answer(tmp_path: Path) -> None:
     assert (check.outcome, check.op) == (Outcome.REFUSED, "pnnx")
     assert "ncnn does not load what pnnx wrote: layer torch.gt" in check.detail
     assert {file.name for file in (tmp_path / "out").iterdir()} == {"tiny_vision.ncnn.onnx"}
+
+
+def external(folder: Path) -> Path:
+    """The model of `vector`, with the numbers of its constant in a file of their own."""
+    model = onnx.parser.parse_model(VECTOR.replace("C,6,C", "3,6,3"))
+    (bias,) = model.graph.initializer
+    bias.CopyFrom(onnx.numpy_helper.from_array(np.array([1, 2, 3], "float32"), "bias"))
+    data = {"save_as_external_data": True, "location": "m.data", "size_threshold": 0}
+    onnx.save(model, folder / "m.onnx", **data)
+    assert (folder / "m.data").stat().st_size == 12
+    return folder / "m.onnx"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_external_data_is_converted(engine: str, tmp_path: Path) -> None:
+    needed(engine)
+    report = zs.convert(external(tmp_path), engine, tmp_path / "out")
+    assert [check.outcome for check in report.checks] == [Outcome.AGREES], report.checks
+    assert not list((tmp_path / "out").glob("*pnnxsim*"))
+
+
+def test_external_data_beyond_a_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, copy = external(tmp_path), tmp_path / "copy.onnx"
+    most = "zerostride.models.formats.onnx.external_files._MOST_BYTES"
+    monkeypatch.setattr(most, path.stat().st_size + 11)
+    with pytest.raises(zs.ModelError, match="pnnx asks for it, and with it the file is larger"):
+        save_inside(path, copy, "pnnx asks for it")
+    assert not copy.exists()
+    monkeypatch.setattr(most, path.stat().st_size + 12)
+    assert save_inside(path, copy, "pnnx asks for it")
+    assert not save_inside(copy, tmp_path / "again.onnx", "pnnx asks for it")
+    assert not (tmp_path / "again.onnx").exists()
 
 
 def test_a_module_is_converted(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from ...errors import ZerostrideError
 from ...models.findings import Outcome
 from ...models.formats.child import ask
+from ...models.formats.onnx.external_files import save_inside
 from ..task import Array
 
 #: Seconds for one conversion.
@@ -67,6 +68,7 @@ class EngineConverter:
         beside: the end of a second file with the same stem, or "".
         load: Python source that loads the two files, for a converter that does not report what the
             engine lacks; or "".
+        inside: the converter crashes on external data, so it gets a copy with the data inside.
     """
 
     name: str
@@ -76,13 +78,16 @@ class EngineConverter:
     source: str
     beside: str = ""
     load: str = ""
+    inside: bool = False
 
 
 CONVERTERS: Mapping[str, EngineConverter] = {
     row.engine: row
     for row in (
         EngineConverter("ovc", "openvino", ".xml", ("openvino",), _OPENVINO, ".bin"),
-        EngineConverter("pnnx", "ncnn", ".param", ("pnnx", "ncnn"), _PNNX, ".bin", _LOAD_NCNN),
+        EngineConverter(
+            "pnnx", "ncnn", ".param", ("pnnx", "ncnn"), _PNNX, ".bin", _LOAD_NCNN, inside=True
+        ),
         EngineConverter("mnnconvert", "mnn", ".mnn", ("MNN",), _MNN),
     )
 }
@@ -129,11 +134,15 @@ def run_converter(
         seconds: the longest time.
 
     Raises:
+        ModelError: pnnx does not read external data, and an ONNX file cannot have as much inside.
         ZerostrideError: pnnx does not read an input's element type.
     """
-    litter = model.with_suffix(".pnnxsim.onnx")  # pnnx leaves it beside the model
-    kept = litter.exists()
     with tempfile.TemporaryDirectory(prefix="zerostride-") as place:
+        copy = Path(place, f"inside-{model.name}")
+        if row.inside and save_inside(model, copy, f"{row.name} needs its external data inside"):
+            model = copy
+        litter = model.with_suffix(".pnnxsim.onnx")  # pnnx leaves it beside the model
+        kept = litter.exists()
         written = Path(place, goal.name)
         words = _words_of_pnnx(goal.stem, inputs) if row.name == "pnnx" else []
         paths = str(model.absolute()), str(written)  # the child works in another folder

@@ -1,4 +1,4 @@
-"""Writes an ONNX model with its external files."""
+"""Writes an ONNX model with its external files, or with their numbers inside."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ....errors import ModelError
 from .messages import tensors_of
-from .tensors import location_of
+from .tensors import load, location_of
 
 if TYPE_CHECKING:
     import onnx
@@ -55,6 +55,42 @@ def save(
         _remove(written)
         raise
     return tuple(written)
+
+
+def save_inside(source: Path, path: Path, why: str) -> bool:
+    """Writes a copy of a model that has its external numbers inside.
+
+    Args:
+        source: the file of the model.
+        path: the file to write.
+        why: the need for it, in a few words, for the message where the copy is too large.
+
+    Returns:
+        Whether the model has external numbers; if not, nothing is written.
+
+    Raises:
+        ModelError: numbers are missing, or the copy is larger than an ONNX file may be.
+    """
+    import onnx
+
+    model = onnx.load(source, load_external_data=False)
+    external = onnx.TensorProto.EXTERNAL
+    tensors = [tensor for tensor in tensors_of(model) if tensor.data_location == external]
+    size = model.ByteSize()
+    for tensor in tensors:
+        data = onnx.numpy_helper.from_array(load(tensor, source)).raw_data
+        size += len(data)
+        if size > _MOST_BYTES:
+            raise ModelError(
+                f"{source}: {why}, and with it the file is larger than 2 GiB, where an ONNX file "
+                "ends"
+            )
+        tensor.raw_data = data
+        tensor.data_location = onnx.TensorProto.DEFAULT
+        del tensor.external_data[:]
+    if tensors:
+        path.write_bytes(_bytes(model, path))
+    return bool(tensors)
 
 
 def _bytes(model: onnx.ModelProto, path: Path) -> bytes:
