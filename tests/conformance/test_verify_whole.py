@@ -103,6 +103,40 @@ def test_a_difference_that_one_rounding_makes_is_no_fault(tmp_path: Path) -> Non
         assert moved == (outcome is Outcome.AGREES)
 
 
+#: Steps of quantisation: a number halfway between two of them moves by a step, others do not.
+STEPS = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[8,50] x) => (float[8,50] y) <float shift = {%s}> {
+    s = Add(x, shift)
+    y = Round(s)
+}
+"""
+
+
+@pytest.mark.parametrize("ties", [1, 400])
+def test_a_single_tie_is_no_reason_for_a_step_in_all_numbers(ties: int, tmp_path: Path) -> None:
+    onnx.save(onnx.parser.parse_model(STEPS % 0), tmp_path / "m.onnx")
+    onnx.save(onnx.parser.parse_model(STEPS % 1), tmp_path / "other.onnx")
+    x = np.full((8, 50), 3.2, np.float32)
+    x.flat[:ties] = 0.5
+    report = verified(
+        tmp_path / "m.onnx", "onnxruntime", against=tmp_path / "other.onnx", inputs={"x": x}
+    )
+    (check,) = report.checks
+    assert (check.outcome is Outcome.DIFFERS) == (ties == 1), check
+    assert any("moves it by up to 1" in note for note in report.notes) == (ties > 1)
+
+
+def test_an_output_of_equal_numbers_has_a_note(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2,3] x) => (float[2,3] y, float[2,3] z) { y = Sub(x, x)
+    z = Add(x, x) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    report = verified(tmp_path / "m.onnx", "onnxruntime", whole=True)
+    assert [check.outcome for check in report.checks] == [Outcome.AGREES] * 2
+    (note,) = report.notes
+    assert note.startswith("every number of y is 0.0 for these inputs, which proves little")
+
+
 @pytest.mark.parametrize("line", ["e = Equal(m, one)", "a = Acos(m)"], ids=["mask", "edge"])
 def test_a_fault_beside_a_mask_is_a_fault(line: str, tmp_path: Path) -> None:
     """Ones that are moved would change everything: which numbers are masked, or all into NaN."""

@@ -45,12 +45,17 @@ _WITHOUT_RESULT: Mapping[ReplyKind, Outcome] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The comparison of two results, with the fields of a :class:`~..models.findings.Check`."""
+    """The comparison of two results, with the fields of a :class:`~..models.findings.Check`.
+
+    Attributes:
+        wrong: how many numbers differ by more than is tolerated.
+    """
 
     outcome: Outcome
     detail: str = ""
     elements: int = 0
     error: float = 0.0
+    wrong: int = 0
 
 
 def without_result(reply: Reply) -> Agreement | None:
@@ -120,4 +125,4 @@ def compare(
         f"{wrong} of {expected.size} numbers differ: result[{', '.join(map(str, index))}] is "
         f"{actual[index]:g}, and the model means {expected[index]:g}"
     )
-    return Agreement(Outcome.DIFFERS, detail, expected.size, largest)
+    return Agreement(Outcome.DIFFERS, detail, expected.size, largest, wrong)
