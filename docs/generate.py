@@ -15,7 +15,9 @@ from zerostride.compute import functions, limits, unary
 from zerostride.core.alignment import Rule
 from zerostride.core.rules import RULES
 from zerostride.engines import ENGINES, Engine
+from zerostride.engines.changes import CHANGES, MEASURED
 from zerostride.engines.model import Rules
+from zerostride.engines.releases import releases_of
 from zerostride.models.reasons import REASONS, ReasonRow
 from zerostride.ops import OPS, find_op
 
@@ -167,7 +169,19 @@ def _engine(engine: Engine) -> str:
     for row in engine.divergences:
         source = "as above" if row.source == engine.source else row.source
         lines.append(f"- {row.text} ({row.effect}; {'run' if row.run else 'read'}: {source})")
+    lines += _changes(engine)
     return "\n".join(lines) + "\n"
+
+
+def _changes(engine: Engine) -> Iterator[str]:
+    """The measured releases, and what changed between them."""
+    changes = CHANGES.get(engine.name, ())
+    if engine.name in MEASURED:
+        seen = "Changes:\n" if changes else "No change was seen."
+        yield f"\nMeasured releases: {', '.join(releases_of(engine))}. {seen}"
+    for row in changes:
+        ops = f" (of {', '.join(sorted(row.ops))})" if row.ops else ""
+        yield f"- {row.note(engine.name)}{ops} ({'run' if row.run else 'read'}: {row.source})"
 
 
 def reasons_page() -> str:

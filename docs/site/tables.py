@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import generate
 from drawings import inline
@@ -15,8 +15,10 @@ import zerostride as zs
 from zerostride.core.alignment import Rule
 from zerostride.core.rules import MODES, RULES
 from zerostride.engines import ENGINES, Engine
-from zerostride.engines.history import HISTORY
+from zerostride.engines.changes import CHANGES, MEASURED, Change
 from zerostride.engines.model import Divergence
+from zerostride.engines.releases import releases_of, short
+from zerostride.engines.table import find_engine
 from zerostride.ops.table import OPS, column_of
 
 Answer = zs.Plan | zs.BroadcastError
@@ -280,14 +282,15 @@ def _bad(row: Divergence, engine: Engine) -> bool:
 
 def _pair_row(engine: Engine) -> list[str]:
     """The table row of one engine: a sign for each pair."""
-    cells = [_link(engine, "engines/")]
-    for shown in PAIRS:
-        answer = asked(zs.plan, *shown.shapes, engine=engine.name)
-        if isinstance(answer, zs.BroadcastError):
-            cells.append("**!**" if answer.silent else "·")
-        else:
-            cells.append("=" if answer == zs.plan(*shown.shapes) else "**≠**")
-    return cells
+    return [_link(engine, "engines/"), *(_sign(engine, shown) for shown in PAIRS)]
+
+
+def _sign(engine: Engine, shown: Shown) -> str:
+    """What an engine makes of a pair, beside NumPy."""
+    answer = asked(zs.plan, *shown.shapes, engine=engine.title)
+    if isinstance(answer, zs.BroadcastError):
+        return "**!**" if answer.silent else "·"
+    return "=" if answer == zs.plan(*shown.shapes) else "**≠**"
 
 
 def engine_page(engine: Engine) -> str:
@@ -306,7 +309,7 @@ def engine_page(engine: Engine) -> str:
         *_beside_numpy(engine),
         "## Known divergences",
         *_divergences(engine),
-        *_history(engine),
+        *_releases(engine),
         *_names(engine),
     ]
     return "\n\n".join(lines) + "\n"
@@ -394,18 +397,42 @@ def _short(source: str, engine: Engine) -> str:
     return "as above" if source == engine.source else source.removeprefix("run: ")
 
 
-def _history(engine: Engine) -> Iterable[str]:
-    rows = HISTORY.get(engine.name, ())
-    if not rows:
+def _releases(engine: Engine) -> Iterable[str]:
+    """The timeline: the measured releases on the example pairs, and what changed when."""
+    changes = CHANGES.get(engine.name, ())
+    if engine.name not in MEASURED:
         return []
-    cells = (
-        (row.until, "; ".join(map(_escaped, row.references)), _escaped(row.text)) for row in rows
-    )
+    rows = [find_engine(f"{engine.name}@{name}") for name in reversed(releases_of(engine))]
+    pairs = [" + ".join(map(_shape, shown.shapes)) for shown in PAIRS]
     return [
-        "## Older releases",
-        "Divergences of older releases, which products may still contain:",
-        table(("before", "reports", "divergence"), cells),
+        "## Releases",
+        f"`{engine.name}@{rows[-1].release}` asks for a release, wherever an engine is named. "
+        f"`zerostride compare 5,2 2 --engine {engine.name} --releases` tells when a result "
+        f"changed. {'The changes:' if changes else 'No change was seen.'}",
+        *_changes(changes),
+        "The measured releases, newest first, on the pairs of the [overview](../engines.md): `=` "
+        "as NumPy, **≠** another meaning, **!** wrong without an error, · refused.",
+        table(
+            ("release", *(f"`{pair}`" for pair in pairs)),
+            [[short(row.release), *map(_sign, (row,) * len(PAIRS), PAIRS)] for row in rows],
+        ),
     ]
+
+
+def _changes(changes: Sequence[Change]) -> Iterable[str]:
+    if changes:
+        yield table(
+            ("since", "before", "reports"),
+            [
+                (change.until, _before(change), "; ".join(map(_escaped, change.references)))
+                for change in changes
+            ],
+        )
+
+
+def _before(change: Change) -> str:
+    ops = f" (of {', '.join(sorted(change.ops))})" if change.ops else ""
+    return f"it {_escaped(change.text)}{ops}" + ("" if change.run else " *(read)*")
 
 
 def _names(engine: Engine) -> Iterable[str]:

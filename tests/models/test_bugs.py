@@ -12,7 +12,9 @@ import small
 
 import zerostride as zs
 from zerostride.engines import ENGINES
-from zerostride.engines.history import HISTORY, past_notes
+from zerostride.engines.changes import CHANGES
+from zerostride.engines.releases import past_notes
+from zerostride.sizes import Asker
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BUGS = json.loads((EXAMPLES / "bugs.json").read_text("utf-8"))["bugs"]
@@ -86,26 +88,63 @@ def patterns() -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
 )
 def test_history_matches_the_old_releases(release: str, fixed_in: set[str]) -> None:
     wrong = {tuple(map(tuple, pair)) for pair in DATA[release]}
-    rows = [row for row in HISTORY["ncnn"] if row.until in fixed_in and row.run]
+    rows = [row for row in CHANGES["ncnn"] if row.until in fixed_in]
     told = {
         pair
         for pair in patterns()
-        if any(row.strikes(zs.plan(*pair, engine="ncnn")) for row in rows)
+        if any(row.strikes(zs.plan(*pair, engine="ncnn"), Asker()) for row in rows)
     }
     assert told == wrong
     assert DATA["20230816"] == []
 
 
-def test_history_rows_are_complete() -> None:
-    assert HISTORY.keys() <= ENGINES.keys()
-    for engine, rows in HISTORY.items():
+def test_changes_are_complete() -> None:
+    assert CHANGES.keys() <= ENGINES.keys()
+    for engine, rows in CHANGES.items():
+        order = [tuple(map(int, row.until.split("."))) for row in rows]
+        assert order == sorted(order, reverse=True)
         for row in rows:
-            assert re.fullmatch(r"\d{8}", row.until)
-            assert any(re.search(r"[\w-]+/[\w-]+#\d+$", reference) for reference in row.references)
+            assert all(re.search(r"[\w-]+/[\w-]+#\d+$", reference) for reference in row.references)
+            assert row.references or row.run
             assert row.note(engine).startswith(f"{engine} before {row.until} ")
 
 
 def test_shapes_without_a_history_have_no_note() -> None:
-    assert past_notes("ncnn", zs.plan((2, 3), (2, 3), engine="ncnn")) == ()
-    assert past_notes("torch", zs.plan((17, 1, 128), (1, 2, 128))) == ()
-    assert past_notes(None, zs.plan((17, 1, 128), (1, 2, 128))) == ()
+    assert past_notes(ENGINES["ncnn"], zs.plan((2, 3), (2, 3), engine="ncnn")) == ()
+    assert past_notes(ENGINES["torch"], zs.plan((17, 1, 128), (1, 2, 128))) == ()
+
+
+def add_of(*shapes: tuple[int, ...]) -> Any:
+    nodes = [small.helper.make_node("Add", ["a", "b"], ["y"])]
+    return small.model(nodes, dict(zip("ab", shapes, strict=True)))
+
+
+@pytest.mark.parametrize("via", ["none", "pnnx"])
+def test_audit_for_a_release_says_where_it_was_mended(via: str) -> None:
+    model = add_of((17, 1, 128), (1, 2, 128))
+    report = small.audit(model, "ncnn@20230517", batch_axis=-1, via=via)
+    (finding,) = report.findings
+    assert (report.target, report.release) == ("ncnn@20230517", "20230517")
+    assert finding.verdict == "different"
+    assert any("20230816 mended this" in note for note in finding.notes)
+    assert any("Tencent/ncnn#4803" in note for note in finding.notes)
+    assert report.notes == ()
+    (later,) = small.audit(model, "ncnn@20230816", batch_axis=-1, via=via).findings
+    assert later.verdict == "same"
+    assert not any("mended" in note for note in later.notes)
+
+
+def test_audit_between_releases_says_which_row_it_used() -> None:
+    report = small.audit(add_of((5, 5), (5,)), "ncnn@20230601", batch_axis=-1)
+    assert any("the row of 20230517" in note for note in report.notes)
+    (finding,) = report.findings  # the newest release reads it as this one does
+    assert finding.verdict == "different"
+    assert not any("mended" in note for note in finding.notes)
+
+
+def test_port_for_a_release_is_right_there(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(add_of((5, 2), (2,)).SerializeToString())
+    report = zs.port(path, target="ncnn@20230517", output=tmp_path / "p.onnx", batch_axis=-1)
+    assert report.ok
+    assert zs.audit(tmp_path / "p.onnx", target="ncnn@20230517", batch_axis=-1).ok

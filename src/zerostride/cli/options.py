@@ -15,7 +15,7 @@ import click
 
 from ..core.plugins import Table
 from ..core.rules import MODES, RULES
-from ..engines.table import ENGINES
+from ..engines.table import ENGINES, find_engine
 from ..errors import BroadcastError, Reason, ZerostrideError
 from ..models.report_json import plain
 from .shapes import parse_shape
@@ -124,7 +124,24 @@ def word_of(words: Callable[[], Iterable[str]]) -> Parsed:
 
 
 engine_name = NameOf(ENGINES)
-engine = click.option("--engine", type=engine_name, help="Ask what this engine's release does.")
+
+
+class ReleaseName(NameOf):
+    """An engine's name, or that of its release: ncnn@20230517."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        """The name itself, if its release was measured."""
+        if "@" not in str(value):
+            return super().convert(value, param, ctx)
+        super().convert(str(value).partition("@")[0], param, ctx)
+        find_engine(str(value))  # raises the error that lists the measured releases
+        return str(value)
+
+
+release_name = ReleaseName(ENGINES)
+engine = click.option(
+    "--engine", type=release_name, help="Ask what this engine does; ncnn@20230517: a release."
+)
 rule = click.option(
     "--rule",
     type=NameOf(RULES, lambda rule: not rule.to_target),

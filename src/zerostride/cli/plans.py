@@ -14,9 +14,9 @@ from ..core.plan import Plan
 from ..core.rules import MODES, RULES, whdc
 from ..derive import explain as drawing
 from ..derive.compare import compare as compare_shapes
-from ..derive.compare import one_sample
+from ..derive.samples import one_sample
 from ..engines.planning import plan, plan_to
-from ..engines.table import ENGINES
+from ..engines.table import ENGINES, find_engine
 from ..errors import BroadcastError, ZerostrideError
 from ..models.reasons import REASONS, row_of_code
 from ..ops import OPS, Op, find_op
@@ -154,7 +154,7 @@ def _for_engine(
     target: tuple[Any, ...] | None,
 ) -> tuple[tuple[tuple[Any, ...], ...], str]:
     """The shapes as the engine gets them, and a note on the batch axis where that matters."""
-    row = ENGINES.get(engine or "")
+    row = None if engine is None else find_engine(engine)
     sees_one = row is not None and bool(row.samples)
     if batch_axis is None:
         outer = max(shapes, key=len)
@@ -217,6 +217,8 @@ def _plan_dict(result: Plan, other: str | None, language: str | None) -> dict[st
     help="What is meant: a rule.",
 )
 @options.axis
+@options.engine
+@click.option("--releases", is_flag=True, help="The engine's measured releases: what changed when.")
 @options.facts
 @_batch_axis
 @_whdc
@@ -225,6 +227,8 @@ def compare(
     shapes: tuple[tuple[Any, ...], ...],
     reference: str,
     axis: int | None,
+    engine: str | None,
+    releases: bool,
     facts: tuple[str, ...],
     batch_axis: int | None,
     in_whdc: bool,
@@ -238,11 +242,20 @@ def compare(
     zerostride compare 5,5 5
     zerostride compare H,W W --given 'H != W'
     zerostride compare 1,16,8,8 16,1,1 --batch-axis 0
+    zerostride compare 5,2 2 --engine ncnn --releases
     """
+    if releases and engine is None:
+        raise click.UsageError("--releases needs --engine")
     if in_whdc:
         shapes = tuple(map(whdc, shapes))
     comparison = compare_shapes(
-        *shapes, reference=reference, axis=axis, facts=facts or None, batch_axis=batch_axis
+        *shapes,
+        reference=reference,
+        axis=axis,
+        facts=facts or None,
+        batch_axis=batch_axis,
+        engine=engine,
+        releases=releases,
     )
     if as_json:
         options.put_json(comparison.as_dict())

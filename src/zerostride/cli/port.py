@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Rewrite a model so that another engine means the same by it.")
 @click.argument("model", type=click.Path())
-@click.option("--target", required=True, type=options.engine_name, help="The engine to port to.")
+@click.option("--target", required=True, type=options.release_name, help="The engine to port to.")
 @click.option(
     "-o",
     "--output",

@@ -15,11 +15,14 @@ from ..core.plan import Plan
 from ..core.rules import RULES
 from ..core.strict_mode import Strict
 from ..core.strict_rule import strict_row
-from ..engines import ENGINES
-from ..engines.history import past_notes
+from ..engines import ENGINES, find_engine
+from ..engines.model import Engine
 from ..engines.planning import as_facts
+from ..engines.releases import past_notes
 from ..errors import BroadcastError, Misfit, Reason, default_names
 from ..sizes import Shape, as_shape, is_open
+from .release_rows import engines_asked, with_changes
+from .samples import one_sample
 from .size_traps import Side, Trap, size_traps
 
 if TYPE_CHECKING:
@@ -196,6 +199,8 @@ def compare(
     axis: int | None = None,
     facts: Any = None,
     batch_axis: int | None = None,
+    engine: str | None = None,
+    releases: bool = False,
 ) -> Comparison:
     """The result of every rule and engine for element-wise operands of these shapes.
 
@@ -210,6 +215,9 @@ def compare(
         batch_axis: the axis of the result that counts samples. Engines whose ops see one sample
             (ncnn) are asked without it, because converters remove it. None: every engine is asked
             about the shapes as they are.
+        engine: only the rows of this engine; a release of it too ("ncnn@20230517").
+        releases: the rows of all measured releases of the engine, newest first; the notes say when
+            the result changed.
 
     Raises:
         BroadcastError: malformed shapes, an unknown reference, or an axis that is not a number.
@@ -229,57 +237,42 @@ def compare(
     (1, 3, 1)
     """
     sizes = _checked(shapes, axis)
+    rows = engines_asked(engine, releases=releases)
     judge = _reference(reference, axis)
-    table = _compared(sizes, judge, axis, facts)
+    table = _compared(sizes, judge, axis, facts, rows)
+    if releases:
+        table = replace(table, rows=with_changes(table.rows))
     if batch_axis is None:
         return table
     sample = one_sample(sizes, batch_axis)
     inner = axis if axis is None or axis <= batch_axis else axis - 1
-    without = _compared(sample, _reference(reference, inner), inner, facts)
+    without = _compared(sample, _reference(reference, inner), inner, facts, rows)
     words = f"without axis {batch_axis}, the batch: {' and '.join(map(_text, sample))}"
-    rows = [
+    answers = [
         replace(other, notes=(f"{other.name} is asked {words}", *other.notes))
         if other.kind == "engine" and ENGINES[other.name].samples
         else row
         for row, other in zip(table.rows, without.rows, strict=True)
     ]
-    return replace(table, rows=tuple(rows))
+    return replace(table, rows=tuple(answers))
 
 
-def one_sample(shapes: Sequence[Shape], batch_axis: int) -> tuple[Shape, ...]:
-    """Right-aligned operands without one axis of their result, the one that counts samples.
-
-    Raises:
-        BroadcastError: no operand has that axis.
-
-    >>> one_sample([(1, 16, 8, 8), (16, 1, 1)], 0)
-    ((16, 8, 8), (16, 1, 1))
-    """
-    rank = max(map(len, shapes), default=0)
-    if not 0 <= batch_axis < rank:
-        raise BroadcastError(
-            f"batch axis {batch_axis} of a result of {rank} axes",
-            reason=Reason.AXIS_RANGE,
-            shapes=shapes,
-        )
-    inside = rank - 1 - batch_axis
-    return tuple(
-        shape[: len(shape) - 1 - inside] + shape[len(shape) - inside :]
-        if len(shape) > inside
-        else shape
-        for shape in shapes
-    )
-
-
-def _compared(sizes: tuple[Shape, ...], judge: Side, axis: int | None, facts: Any) -> Comparison:
+def _compared(
+    sizes: tuple[Shape, ...],
+    judge: Side,
+    axis: int | None,
+    facts: Any,
+    engines: Sequence[Engine] | None,
+) -> Comparison:
     """Every row for these shapes."""
+    sides = tuple(_sides(axis, engines))
     if any(map(is_open, sizes)):
-        return _compare_open(sizes, judge, axis, as_facts(() if facts is None else facts))
+        return _compare_open(sizes, judge, sides, as_facts(() if facts is None else facts))
     intended = judge.plan(sizes)
     return Comparison(
         sizes,
         _row(judge, sizes, judge, intended),
-        tuple(_row(side, sizes, judge, intended) for side in _sides(axis)),
+        tuple(_row(side, sizes, judge, intended) for side in sides),
     )
 
 
@@ -302,14 +295,15 @@ def _checked(shapes: Sequence[Any], axis: Any) -> tuple[Shape, ...]:
     return sizes
 
 
-def _sides(axis: int | None) -> Iterator[Side]:
-    """Every element-wise rule, then every engine's rules."""
-    for rule in RULES.values():
-        if not rule.to_target:
-            yield _with_axis(Side(rule), axis)
-    for engine in ENGINES.values():
+def _sides(axis: int | None, engines: Sequence[Engine] | None = None) -> Iterator[Side]:
+    """The rules of these engines; None: every element-wise rule, then every engine's rules."""
+    if engines is None:
+        for rule in RULES.values():
+            if not rule.to_target:
+                yield _with_axis(Side(rule), axis)
+    for engine in ENGINES.values() if engines is None else engines:
         for rule in engine.elementwise.values():
-            yield _with_axis(Side(rule, engine=engine.name), axis)
+            yield _with_axis(Side(rule, engine=engine.title), axis)
 
 
 def _with_axis(side: Side, axis: int | None) -> Side:
@@ -338,7 +332,7 @@ def _reference(name: Any, axis: int | None) -> Side:
 
 
 def _compare_open(
-    shapes: tuple[Shape, ...], judge: Side, axis: int | None, facts: Condition
+    shapes: tuple[Shape, ...], judge: Side, sides: Sequence[Side], facts: Condition
 ) -> Comparison:
     """The comparison for open sizes."""
     from .regions import not_empty
@@ -350,7 +344,7 @@ def _compare_open(
         _open_row(judge, shapes, intended, intended, context),
         tuple(
             _open_row(side, shapes, _open_answer(side, shapes, facts), intended, context)
-            for side in _sides(axis)
+            for side in sides
         ),
     )
 
@@ -433,7 +427,9 @@ def _row(
     else:
         traps = size_traps(side, shapes, judge)
         verdict = "same_here" if traps else "same"
-    notes = past_notes(side.engine, answer) if isinstance(answer, Plan) else ()
+    notes: tuple[str, ...] = ()
+    if side.engine is not None and isinstance(answer, Plan):
+        notes = past_notes(find_engine(side.engine), answer)
     return _row_of(side, answer, verdict, traps=traps, notes=notes)
 
 
@@ -446,7 +442,7 @@ def _row_of(
     notes: tuple[str, ...] = (),
     parts: tuple[Part, ...] = (),
 ) -> Compared:
-    engine = ENGINES[side.engine] if side.engine else None
+    engine = find_engine(side.engine) if side.engine else None
     return Compared(
         "engine" if engine else "rule",
         engine.name if engine else side.rule.name,

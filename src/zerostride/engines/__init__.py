@@ -1,7 +1,8 @@
 """The engine table: the behaviour of each engine's release, as data with a source.
 
 A *rule* follows a document; an *engine* row records a release. `rows_*` hold the rows, `limits` and
-`aligns` the checks and alignments that they use, `history` the older releases. `planning` has
+`aligns` the checks and alignments that they use, `changes` what older releases did otherwise, and
+`releases` makes their rows of it. `planning` has
 `zs.plan`: it finds the rule that an engine uses, and plans.
 In: an engine, an op, shapes. Out: the Plan of the release, or its refusal.
 """

@@ -343,6 +343,51 @@ def ncnn(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Ali
     return alignment
 
 
+def ncnn_not_empty(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """The documented alignment; an empty blob is refused."""
+    for size in (*shapes[0], *shapes[1]):
+        asker.forbid(size, 0, lambda: Misfit(Reason.BAD_EXTENT, "it has no empty blobs"))
+    return align_ncnn(asker, shapes, attributes)
+
+
+def ncnn_one_way(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """ncnn before 20230816: one operand stretches, to the other's shape, from the outermost axis.
+
+    The one that stretches is a single number, the operand of fewer axes, or the smaller one.
+    """
+    ranks = [max(len(shape), 1) for shape in shapes]
+    if max(ranks) > NCNN_RANK:
+        return align_ncnn(asker, shapes, attributes)  # which no Mat holds
+    for size in (*shapes[0], *shapes[1]):
+        asker.forbid(size, 0, lambda: _empty_result(asker, shapes))
+    single = [all(map(asker.is_one, shape)) for shape in shapes]
+    if single[0] != single[1]:
+        moves = single.index(True)
+    elif ranks[0] != ranks[1]:
+        moves = 1 if single[0] or ranks[0] > ranks[1] else 0
+    else:
+        pairs = zip(*shapes, strict=False)
+        moves = 0 if any(asker.is_one(a) and not asker.is_one(b) for a, b in pairs) else 1
+    rank = ranks[1 - moves]
+    mapping: list[tuple[int | None, ...]] = [tuple(range(len(shape))) for shape in shapes]
+    if single[moves] and ranks[moves] > rank:
+        mapping[moves] = (None,) * ranks[moves]
+    stretch: list[Iterable[int]] = [range(rank), range(rank)]
+    stretch[1 - moves] = ()
+    return Alignment(rank, tuple(mapping), tuple(map(tuple, stretch)))
+
+
+def _empty_result(asker: Asker, shapes: tuple[Shape, ...]) -> Misfit:
+    """The effect of an empty operand on a result of one operand's shape: that of more axes, or of
+    more elements.
+    """
+    a, b = (any(asker.equal(size, 0) for size in shape) for shape in shapes)
+    higher = len(shapes[0] or (1,)) < len(shapes[1]) and not all(map(asker.is_one, shapes[1]))
+    if (a and b) or (higher and b):
+        return Misfit(Reason.BAD_EXTENT, "it has no empty blobs, and the result would be one")
+    return Misfit(Reason.WRONG_RESULT, "an empty operand is read as if it had elements")
+
+
 def _empty_blob(asker: Asker, shapes: tuple[Shape, ...], alignment: Alignment) -> Misfit:
     """The effect of an operand without elements."""
     landing: list[list[Any]] = [[] for _ in range(alignment.rank)]

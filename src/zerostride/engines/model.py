@@ -89,6 +89,7 @@ class Engine:
         reads: the column of the op table whose names it uses, if that is not its own: "onnx".
         has: the ops that it has, by canonical name; empty: all of its column.
         also: older releases that were measured and behave like `release`.
+        asked: the release in the name by which an older row was asked for; see `releases`.
         samples: the source of the fact that its ops see one sample at a time, so that converters
             remove the batch axis from every tensor. Empty: they see the batch.
         leaves: of a delegate, the reasons for which it leaves an op to the CPU; for others it does
@@ -113,9 +114,15 @@ class Engine:
     reads: str = ""
     has: frozenset[str] = frozenset()
     also: tuple[str, ...] = ()
+    asked: str = ""
     samples: str = ""
     leaves: frozenset[Reason] = frozenset()
     tiles: bool = False
+
+    @property
+    def title(self) -> str:
+        """The name that finds this row: with its release, unless it is the newest."""
+        return f"{self.name}@{self.asked}" if self.asked else self.name
 
     @property
     def measured(self) -> tuple[str, ...]:

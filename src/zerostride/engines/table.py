@@ -23,6 +23,7 @@ from ..errors import BroadcastError, PluginWarning, Reason
 from ..ops import COLUMNS, OPS, take_names
 from ..sizes import Asker, Undecided
 from .model import Divergence, Engine, Rules, always
+from .releases import release_row, short
 from .rows_arrays import JAX, NUMPY, TENSORFLOW, TORCH
 from .rows_litert import LITERT
 from .rows_openvino import OPENVINO
@@ -93,11 +94,24 @@ ENGINES: Table[Engine] = Table(
 )
 
 
+@functools.lru_cache(256)
+def _own_release(name: str, release: str) -> Engine:
+    return release_row(ENGINES.own[name], release)
+
+
 def find_engine(name: Any) -> Engine:
-    """The row of an engine; a BroadcastError lists the names otherwise."""
-    engine = ENGINES.get(name) if isinstance(name, str) else None
+    """The row of an engine, or of its release ("ncnn@20230517").
+
+    Raises:
+        BroadcastError: lists the names, or the measured releases.
+    """
+    base, at, release = name.partition("@") if isinstance(name, str) else (name, "", "")
+    engine = ENGINES.get(base) if isinstance(base, str) else None
+    if engine is not None and at:
+        own = base in ENGINES.own
+        return _own_release(base, short(release)) if own else release_row(engine, release)
     if engine is None:
-        close = difflib.get_close_matches(str(name), ENGINES, 1)
+        close = difflib.get_close_matches(str(base), ENGINES, 1)
         raise BroadcastError(
             f"there is no engine {name!r}",
             reason=Reason.UNKNOWN_ENGINE,

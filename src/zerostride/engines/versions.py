@@ -38,6 +38,8 @@ def was_measured(engine: Engine) -> bool | None:
 def warn_if_unmeasured(name: str) -> None:
     """Warns, once per engine, if the installed release is not the measured one."""
     engine = find_engine(name)
+    if engine.asked:
+        return  # a release was named; which one is installed does not matter
     if was_measured(engine) is False:
         warnings.warn(
             f"{name} {installed(engine.distribution)} is installed; its row was measured on "

@@ -125,5 +125,6 @@ def take_names(engine: str, column: str) -> None:
 
 
 def column_of(engine: str) -> str:
-    """The column that has an engine's names: ONNX Runtime reads ONNX's."""
-    return _READS.get(engine, engine)
+    """The column that has an engine's names: ONNX Runtime reads ONNX's; all releases have one."""
+    name = engine.partition("@")[0]
+    return _READS.get(name, name)

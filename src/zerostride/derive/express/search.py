@@ -64,7 +64,7 @@ def _names_engine(rule: str, plan: Plan) -> bool:
     "mnn" and "paddle" are both; their rules are element-wise, and their engines also have Broadcast
     ops.
     """
-    if rule not in RULES.own and rule in ENGINES.own:
+    if "@" in rule or (rule not in RULES.own and rule in ENGINES.own):
         return True
     if rule not in RULES:
         return rule in ENGINES

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...engines.model import Engine
+from ...engines.releases import release_note
 from ...sizes.condition import Condition
 from ..findings import Finding, Report
 from ..flow import Flow, Need
@@ -113,12 +114,13 @@ class Audited:
             notes.append(way)
         if not engine.run:
             notes.append(f"{engine.name} {engine.release} was read about, not run: {engine.source}")
+        notes += release_note(engine)
         kinds = {site.node.path: site.kind for site in self.sites.values()}
         findings, clean = with_outcomes(engine, kinds, findings)
         notes += clean
         advised = tuple(with_advice(self.graph, findings))
         path, release = self.graph.path, engine.release
-        return Report(path, engine.name, via, release, advised, tuple(notes), needs)
+        return Report(path, engine.title, via, release, advised, tuple(notes), needs)
 
 
 def audited(

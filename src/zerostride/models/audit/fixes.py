@@ -55,7 +55,7 @@ def expressed(case: JudgedSite) -> Expression | None:
     if not _tabled(case):
         return None
     try:
-        fix = express(case.sample.plan, None, engine=case.engine.name, op=case.target.op)
+        fix = express(case.sample.plan, None, engine=case.engine.title, op=case.target.op)
     except NotExpressible:
         return None
     if case.site.kind is Kind.EXPAND:
@@ -136,4 +136,4 @@ def reshaped_to(
 
 def use_of(case: JudgedSite) -> RuleUse:
     """The target's rule, as plans name it."""
-    return RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)
+    return RuleUse(case.target.rule.name, case.target.attributes, case.engine.title, case.target.op)

@@ -79,7 +79,7 @@ def audit_model(
 ) -> Report:
     """Judges every broadcast of a model; see :func:`audit`."""
     engine = find_engine(target)
-    named(options.via, target)
+    named(options.via, engine.name)
     check_layout(options.layout)
     warn_if_unmeasured(target)
     # Once for both steps: each pause of the collector costs as much.

@@ -116,7 +116,7 @@ def _ported(
     progress: Progress | None,
 ) -> Report:
     engine = find_engine(target)
-    named(options.via, target)
+    named(options.via, engine.name)
     warn_if_unmeasured(target)
     goal = _goal(path, output, dry_run=dry_run)
     question = Question.of(options, engine, format_of(path).name)

@@ -8,15 +8,18 @@ tests/conformance/test_pnnx.py converts small models and compares the numbers.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
+from ...core.alignment import Rule, resolve
 from ...core.plan import Plan
 from ...core.rules import NCNN_RANK, RULES
 from ...derive.size_traps import Side
 from ...engines.model import Engine
 from ...errors import BroadcastError, Reason
+from ...sizes import Asker
 from ..findings import Finding, Verdict
 from ..ir.graph import Graph, Node, Value
 from ..ir.site import Kind, Site
@@ -80,7 +83,22 @@ def pnnx_transport(site: Site, engine: Engine) -> Side:
     if len(site.operands) > BINARY.get(site.node.op, 0):
         many = f" of {len(site.operands)} operands" if site.node.op in BINARY else ""
         raise NotJudged(f"what pnnx makes of {site.node.op}{many} is not known to work")
-    return Side(RULE, {}, engine.name, direct.op)
+    return Side(_on_release(engine, direct.rule), {}, engine.title, direct.op)
+
+
+def _on_release(engine: Engine, rule: Rule) -> Rule:
+    """The rule of pnnx, with what an older release of ncnn makes of operands of one rank."""
+    if not engine.asked:
+        return RULE
+    check = functools.partial(_checked_by, rule)
+    return replace(RULE, check=check, silent=RULE.silent | rule.silent)
+
+
+def _checked_by(rule: Rule, plan: Plan, asker: Asker) -> None:
+    alignment = rule.align(asker, plan.aligned, {})
+    resolve(asker, plan.aligned, alignment, rule)
+    if rule.check is not None:
+        rule.check(reshaped(plan), asker)
 
 
 def group_norms(graph: Graph) -> frozenset[int]:

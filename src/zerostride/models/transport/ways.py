@@ -48,7 +48,7 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
     own_rule = _own_rule(site, engine)
     if own_rule is not None:
         op = None if site.kind is Kind.EXPAND else canonical(site)
-        return Side(own_rule, site.attributes, engine.name, op)
+        return Side(own_rule, site.attributes, engine.title, op)
     many = MANY.get((engine.name, site.stands_for)) if len(site.operands) > 2 else None
     if many is not None:
         return Side(many.rule, {}, engine.name, canonical(site))
@@ -58,8 +58,8 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
         own = site.rule.name in engine.to_target  # OpenVINO's Broadcast has a mode for each rule
         row = rule_row(site.rule.name if own else None, engine=engine, to_target=True)
         if own:
-            return Side(row, site.attributes, engine.name)
-        return Side(row, _last_axes(site) if "axes_mapping" in row.attributes else {}, engine.name)
+            return Side(row, site.attributes, engine.title)
+        return Side(row, _last_axes(site) if "axes_mapping" in row.attributes else {}, engine.title)
     absent = (site.stands_for, engine.name) in ABSENT
     if site.kind in _TABLED and not absent and engine.name not in CARRIERS.get(site.stands_for, {}):
         op = canonical(site)
@@ -73,7 +73,7 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
         if op is not None and op in engine.dynamic and _compiled_open(site):
             row = next(iter(engine.dynamic[op].values()))
         kept = {k: v for k, v in site.attributes.items() if k in row.attributes and v is not None}
-        return Side(row, kept, engine.name, op)
+        return Side(row, kept, engine.title, op)
     return _compound(site, engine, via)
 
 
@@ -92,7 +92,7 @@ def _contributed(site: Site, engine: Engine) -> Side:
         detail = "openvino: the result is cut off and wraps around, not rounded and saturated"
         raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
     if engine.name == "onnxruntime" or (engine.name == "openvino" and op in CONTRIB_OPENVINO):
-        return Side(site.rule, site.attributes, engine.name, op)
+        return Side(site.rule, site.attributes, engine.title, op)
     if engine.name == "openvino" and op in UNREAD_OPENVINO:
         raise refusal(site, f"openvino's ONNX frontend has no {op}", Reason.NO_OP)
     if engine.name == "openvino":
@@ -210,7 +210,7 @@ def _compound(site: Site, engine: Engine, via: str) -> Side:
             ):
                 raise refusal(site, f"{engine.name} does not take {detail}", Reason.DTYPE)
             rule = site.rule if row.rule is AS_WRITTEN else row.rule
-            return Side(rule, _attributes(site, rule), engine.name, name)
+            return Side(rule, _attributes(site, rule), engine.title, name)
     if rows:
         detail = f"{engine.name}'s {name} takes constants only for all operands but the first"
         raise refusal(site, detail, Reason.NO_OP)

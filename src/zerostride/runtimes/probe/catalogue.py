@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...errors import BadInput
+from ...ops import OPS
 from .case import Case
 
 
@@ -173,6 +174,7 @@ CATALOGUE: Mapping[str, tuple[CatalogueRow, ...]] = MappingProxyType(
                     kind,
                     draw=Draw.NCNN,
                     max_rank=5,
+                    ask=kind if kind in OPS else kind[1:],  # rsubtract
                     attrs=MappingProxyType({"op_type": number}),
                     weight=12 if number < 2 else 2,
                 )

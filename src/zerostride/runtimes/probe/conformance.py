@@ -14,6 +14,8 @@ from enum import StrEnum
 from typing import Any
 
 from ...core.plan import Plan
+from ...engines.releases import title_of
+from ...engines.table import find_engine
 from ...errors import BroadcastError, Reason
 from ..process import Process
 from ..task import Array, Form, Reply, ReplyKind, Task
@@ -188,13 +190,14 @@ def ask(process: Process, case: Case, *, again: bool = True) -> Reply:
 def run_engine(
     process: Process, cases: Sequence[Case], advance: Callable[[], None] = lambda: None
 ) -> EngineReport:
-    """Runs the cases on a started engine and judges each.
+    """Runs the cases on a started engine and judges each by the row of its release.
 
     Cases that are predicted to go wrong silently run last, and once: they may ruin the child's
     memory.
     """
     report = EngineReport(process.engine, process.version, distinct=len(set(map(str, cases))))
-    predictions = [(case, predict(case)) for case in cases]
+    asked = title_of(find_engine(process.engine), process.version)
+    predictions = [(case, predict(case, asked)) for case in cases]
     for case, predicted in sorted(predictions, key=lambda pair: _is_silent(pair[1])):
         answer = ask(process, case, again=not _is_silent(predicted))
         verdict = judge(case, predicted, answer)

@@ -199,7 +199,8 @@ _FORWARD = (
     ProbeKind("greater", np.greater, _predicate),
     ProbeKind("logical_and", np.logical_and, _truths),
     ProbeKind("squared_difference", _squared_difference, _held(_same, 0.0, 0.0, _same)),
-    ProbeKind("prelu", _prelu, _held(_negative, 1.0, -1.0, _same), SUM_LIMIT),
+    # A slope of 2, so that data that come back unchanged are seen.
+    ProbeKind("prelu", _prelu, _held(_negative, 2.0, -1.0, _same), SUM_LIMIT),
     ProbeKind("where", np.where, _chosen),
     ProbeKind("broadcast", lambda data: data, _single, 1 << 16),
 )

@@ -25,14 +25,20 @@ def shapes_of(case: Case, row: CatalogueRow) -> list[Shape]:
     return [case.a, case.b, *(() if case.c is None else (case.c,))]
 
 
-def predict(case: Case) -> Plan | BroadcastError:
-    """The plan that zerostride gives for the case, or its refusal."""
+def predict(case: Case, engine: str = "") -> Plan | BroadcastError:
+    """The plan that zerostride gives for the case, or its refusal.
+
+    Args:
+        case: the case.
+        engine: the engine's name with a release; without it the case's engine is asked.
+    """
     row, attrs = row_of(case), case.attrs
+    name = engine or case.engine
     try:
         if row.roles is not ShapeRoles.TO:
             return plan(
                 *shapes_of(case, row),
-                engine=case.engine,
+                engine=name,
                 op=row.ask,
                 rule=attrs.get("auto_broadcast"),
                 axis=attrs.get("axis"),
@@ -42,7 +48,7 @@ def predict(case: Case) -> Plan | BroadcastError:
         return plan_to(
             case.a,
             case.b,
-            engine=case.engine,
+            engine=name,
             op=row.ask,
             mode="explicit" if in_dim else attrs.get("mode"),
             axes_mapping=attrs["broadcast_dimensions"] if in_dim else attrs.get("axes_mapping"),
@@ -78,7 +84,8 @@ def _results(case: Case, views: Callable[[Sequence[Array]], Iterable[Array]]) ->
 
 def striking(case: Case, plan: Plan, effects: frozenset[Reason]) -> Divergence | None:
     """A divergence of the case's engine that strikes the plan with one of these effects."""
-    for divergence in find_engine(case.engine).divergences_of(plan.rule.op, case.dtype):
+    row = find_engine(plan.rule.engine or case.engine)
+    for divergence in row.divergences_of(plan.rule.op, case.dtype):
         if (
             divergence.effect in effects
             and divergence.strikes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +41,13 @@ def load() -> Runner:
         net.opt.use_fp16_storage = net.opt.use_fp16_packed = net.opt.use_fp16_arithmetic = False
         return net
 
-    def load_weights(net: Any, weights: bytes) -> None:
+    def from_file(load: Callable[[str], int], content: bytes, what: str) -> None:
+        """Loads from a file; releases before 2024 load nothing from memory."""
         with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "weights.bin")
-            file.write_bytes(weights)
-            if net.load_model(str(file)) != 0:
-                raise Refused("the weights were not taken")
+            file = Path(folder, "content")
+            file.write_bytes(content)
+            if load(str(file)) != 0:
+                raise Refused(f"{what} were not taken")
 
     def net_of(layer: Layer) -> Any:
         """A net of one layer; one without weights is kept for the next call."""
@@ -59,9 +60,9 @@ def load() -> Runner:
         lines.append(f"{kind} op {count} 1 {' '.join(names)} y {parameters}")
         net = new_net()
         head = f"{_MAGIC}\n{len(lines)} {count + 1}\n"
-        if net.load_param_mem(head + "\n".join(lines) + "\n") != 0:
-            raise Refused("the layer's parameters were not taken")
-        load_weights(net, weights)
+        content = head + "\n".join(lines) + "\n"
+        from_file(net.load_param, content.encode(), "the layer's parameters")
+        from_file(net.load_model, weights, "the weights")
         if not weights:
             nets[text, count] = net
         return net
@@ -113,7 +114,7 @@ def load() -> Runner:
             raise Refused("the net was not taken")
         weights = Path(path).with_suffix(".bin")
         if not weights.is_file():
-            load_weights(net, b"")
+            from_file(net.load_model, b"", "the weights")
         elif net.load_model(str(weights)) != 0:
             raise Refused("the weights were not taken")
         inputs = in_order(net.input_names())

@@ -12,6 +12,8 @@ from ..task import Array, Task
 
 #: The default op set of a task, and the file version for op sets up to 23.
 OPSET, _IR_VERSION = 21, 10
+#: The first file version in which a weight need not be an input.
+_OLDEST_IR = 4
 
 
 def one_node(task: Task, arrays: Sequence[Array], *, open_sizes: bool = False) -> bytes:
@@ -47,7 +49,9 @@ def one_node(task: Task, arrays: Sequence[Array], *, open_sizes: bool = False) -
     result = helper.make_empty_tensor_value_info("y")
     graph = helper.make_graph([node], "node", inputs, [result], weights)
     opset = helper.make_opsetid("", task.opset or OPSET)
-    ir = max(_IR_VERSION, helper.find_min_ir_version_for([opset], ignore_unknown=True))
+    # Older releases read older files only; a call by name is what they are asked.
+    least = _OLDEST_IR if open_sizes else _IR_VERSION
+    ir = max(least, helper.find_min_ir_version_for([opset], ignore_unknown=True))
     model = helper.make_model(graph, opset_imports=[opset], ir_version=ir)
     content: bytes = model.SerializeToString()
     return content

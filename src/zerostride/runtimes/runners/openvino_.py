@@ -22,9 +22,10 @@ _MODES = ("bidirectional", "explicit")
 def load() -> Runner:
     """Imports OpenVINO."""
     ov: Any = importlib.import_module("openvino")
-    ops: Any = importlib.import_module("openvino.opset15")
-    inner: Any = importlib.import_module("openvino.opset15.ops")
-    factory = inner.__dict__["_get_node_factory_opset15"]()
+    ops = _newest_ops()
+    name = ops.__name__.rpartition(".")[2]
+    inner: Any = importlib.import_module(f"{ops.__name__}.ops")
+    factory = inner.__dict__[f"_get_node_factory_{name}"]()
     core = ov.Core()
     core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f32"})
 
@@ -108,6 +109,18 @@ def load() -> Runner:
         {Form.NODE: node, Form.LAYER: layer},
         open_file,
     )
+
+
+def _newest_ops() -> Any:
+    """The newest whole op set up to 15; before 2024.6 it lies in `openvino.runtime`."""
+    for name in ("openvino.opset15", "openvino.runtime.opset15", "openvino.runtime.opset14"):
+        try:
+            ops = importlib.import_module(name)
+        except ModuleNotFoundError:
+            continue
+        if hasattr(ops, "broadcast"):  # an op set that is begun has few
+            return ops
+    raise ImportError("an OpenVINO without opset14")
 
 
 def _by_layer(layers: Iterable[Any]) -> dict[str, tuple[str, int]]:

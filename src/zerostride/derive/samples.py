@@ -1,0 +1,33 @@
+"""Shapes without the axis that counts samples, as engines without a batch axis hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import BroadcastError, Reason
+from ..sizes import Shape
+
+
+def one_sample(shapes: Sequence[Shape], batch_axis: int) -> tuple[Shape, ...]:
+    """Right-aligned operands without one axis of their result, the one that counts samples.
+
+    Raises:
+        BroadcastError: no operand has that axis.
+
+    >>> one_sample([(1, 16, 8, 8), (16, 1, 1)], 0)
+    ((16, 8, 8), (16, 1, 1))
+    """
+    rank = max(map(len, shapes), default=0)
+    if not 0 <= batch_axis < rank:
+        raise BroadcastError(
+            f"batch axis {batch_axis} of a result of {rank} axes",
+            reason=Reason.AXIS_RANGE,
+            shapes=shapes,
+        )
+    inside = rank - 1 - batch_axis
+    return tuple(
+        shape[: len(shape) - 1 - inside] + shape[len(shape) - inside :]
+        if len(shape) > inside
+        else shape
+        for shape in shapes
+    )
