@@ -1,7 +1,7 @@
-"""Builds the documentation site, without a network: python docs/site/build.py [FOLDER]
+"""Builds the documentation site: python docs/site/build.py [FOLDER]
 
 The site is in FOLDER/html (build/site/html); a broken link, inside a page or to a page, ends the
-build with status 1. Needs the extra `docs`.
+build with status 1. Needs the extra `docs`; the playground needs npm, the rest no network.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ def gather(folder: Path) -> tuple[Path, Path]:
     """All sources in one folder: the repository's pages and the generated pages."""
     import drawings
     import front
+    import playground
     import reference
     import stage
     import tables
@@ -65,6 +66,7 @@ def gather(folder: Path) -> tuple[Path, Path]:
     (static / "drawings.css").write_text(drawings.stylesheet(), "utf-8")
     for path in (HERE / "static").iterdir():
         shutil.copyfile(path, static / path.name)
+    playground.write(sources / "playground.md", static)
     shutil.copyfile(HERE / "conf.py", sources / "conf.py")
     if "notebook" in names:
         stage.copy(front.NOTEBOOK, sources / "examples" / front.NOTEBOOK.name)

@@ -86,6 +86,8 @@ def _problem(link: str, loads: bool, path: Path, root: Path, pages: dict[Path, P
     if not target.is_file():
         return "does not exist"
     place = unquote(parts.fragment)
+    if "=" in place:
+        return ""  # a question to the playground, not a place of the page
     if place and target in pages and place not in pages[target].places:
         return "names no place of that page"
     return ""

@@ -37,7 +37,7 @@ CHILDREN = {
 
 GUIDES = "Guides"
 PARTS = (
-    Part("Start", ("tour", "notebook", "howto/index")),
+    Part("Start", ("tour", "playground", "notebook", "howto/index")),
     Part(
         GUIDES,
         ("compute", "fuse", "arrays", "torch", "jax", "dask", "symbols", "strict", "code"),

@@ -14,7 +14,7 @@ for name in ("sphinx", "furo", "myst_parser"):
 pytest.importorskip("onnx", reason="the notebook audits a model")
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 300
+SECONDS = 900
 
 
 def build(*words: str) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,185 @@
+"""The playground's answers: a question as JSON in, the library's answer as JSON out.
+
+The browser runs this file in Pyodide, without NumPy. A question has `ask` (one of `ASKED`),
+`shapes` as they are typed, and `rule`, `engine`, `axis` and `facts`, which may be empty.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import zerostride as zs
+from zerostride.core.rules import RULES
+from zerostride.engines import ENGINES
+from zerostride.errors import Misfit, default_names
+from zerostride.sizes.written import as_numbers, as_sizes
+
+if TYPE_CHECKING:
+    from zerostride.derive.compare import Compared, Comparison
+
+Question = Mapping[str, Any]
+_STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
+
+
+def answer(text: str) -> str:
+    """The answer to a question; where the library refuses it, `ok` is false, with an `error`."""
+    question = json.loads(text)
+    try:
+        fields = {"ok": True, **ASKED[question["ask"]](question)}
+    except (zs.BroadcastError, zs.ZerostrideError) as error:
+        fields = {"ok": False, "error": str(error), "silent": getattr(error, "silent", False)}
+    return json.dumps(fields)
+
+
+def planned(question: Question) -> dict[str, Any]:
+    """The drawing, the explanation and the fields of the plan, as `explain --json` has them."""
+    from zerostride.derive.explain import as_dict
+
+    plan = _plan(question)
+    return {"svg": _drawing(plan), "text": plan.explain(), "plan": as_dict(plan)}
+
+
+def compared(question: Question) -> dict[str, Any]:
+    """Every engine and rule, as `compare --json` has them."""
+    return _comparison(_key(question)).as_dict()
+
+
+def row(question: Question) -> dict[str, Any]:
+    """One row of the comparison: the drawing, a counter-example and the fix.
+
+    `question["row"]` is the row's place.
+    """
+    comparison = _comparison(_key(question))
+    one = comparison.rows[int(question["row"])]
+    meant = comparison.reference.answer
+    words = [*map(str, one.traps), *map(str, one.parts), *one.notes]
+    fields: dict[str, Any] = {"words": words, "svg": "", "text": "", "shown": "", "fix": ""}
+    if isinstance(one.answer, zs.Plan):
+        fields |= {"svg": _drawing(one.answer), "text": one.answer.explain()}
+    else:
+        fields["text"] = str(one.answer)
+    if one.verdict == "same" or not isinstance(meant, zs.Plan):
+        return fields
+    return {**fields, "shown": _shown(comparison, one), "fix": _fix(meant, one)}
+
+
+def code(question: Question) -> dict[str, Any]:
+    """The plan as source for `question["target"]`."""
+    return {"code": _plan(question).code(question["target"])}
+
+
+ASKED: dict[str, Callable[[Question], dict[str, Any]]] = {
+    "plan": planned,
+    "compare": compared,
+    "row": row,
+    "code": code,
+}
+
+
+def _shapes(question: Question) -> tuple[Any, ...]:
+    texts = [text.strip() for text in question["shapes"]]
+    return tuple(map(_shape, texts, default_names(len(texts))))
+
+
+def _shape(text: str, name: str) -> tuple[Any, ...]:
+    sizes = as_numbers(text)
+    if sizes is not None:
+        return sizes
+    try:
+        return as_sizes(text)
+    except Misfit as misfit:
+        why = f" ({misfit.detail})" if misfit.detail else ""
+        raise zs.ZerostrideError(
+            f"{name}: {text!r} is not a shape{why}: write 2,3,4 or N,?,1..8, or () for a number"
+        ) from None
+
+
+def _axis(question: Question) -> int | None:
+    text = str(question.get("axis") or "").strip()
+    try:
+        return int(text) if text else None
+    except ValueError:
+        raise zs.ZerostrideError(f"axis: {text!r} is not a whole number") from None
+
+
+def _plan(question: Question) -> zs.Plan:
+    rule, engine = question.get("rule") or None, question.get("engine") or None
+    # A rule that broadcasts on request is asked to.
+    broadcast = 1 if rule in RULES and "broadcast" in RULES[rule].attributes else None
+    return zs.plan(
+        *_shapes(question),
+        rule=rule,
+        engine=engine,
+        axis=_axis(question),
+        broadcast=broadcast,
+        facts=question.get("facts") or None,
+    )
+
+
+def _key(question: Question) -> str:
+    """What a comparison depends on."""
+    names = ("shapes", "rule", "engine", "axis", "facts")
+    return json.dumps({name: question.get(name) for name in names})
+
+
+@lru_cache(maxsize=8)
+def _comparison(key: str) -> Comparison:
+    question = json.loads(key)
+    rule, engine = question.get("rule"), question.get("engine")
+    if engine and engine in ENGINES:
+        engine = f"{engine} {rule or next(iter(ENGINES[engine].elementwise))}"
+    return zs.compare(
+        *_shapes(question),
+        reference=engine or rule or "numpy",
+        axis=_axis(question),
+        facts=question.get("facts") or None,
+    )
+
+
+def _side(one: Compared) -> Callable[[tuple[Any, ...]], zs.Plan | zs.BroadcastError]:
+    """Plans other shapes as a row does."""
+    engine = one.name if one.kind == "engine" else None
+
+    def plan(shapes: tuple[Any, ...]) -> zs.Plan | zs.BroadcastError:
+        try:
+            return zs.plan(*shapes, rule=one.rule, engine=engine, **one.attributes)
+        except zs.BroadcastError as error:
+            return error
+
+    return plan
+
+
+def _shown(comparison: Comparison, one: Compared) -> str:
+    """A counter-example in one sentence, or ""."""
+    from zerostride.derive.counterexample import find_witness
+
+    meant, shapes = comparison.reference, comparison.shapes
+    if one.parts:
+        values = one.parts[0].values
+        shapes = meant.answer.bind(values).operands  # type: ignore[union-attr]
+    elif one.traps:
+        shapes = one.traps[0].shapes
+    witness = find_witness(shapes, _side(meant), _side(one))
+    if witness is None or isinstance(witness.target, str):
+        return ""  # the row says why it is refused
+    numbers = f"{witness.source} by {meant.name}, {witness.target} by {one.name}"
+    return f"{witness.inputs}: {witness.where} is {numbers}"
+
+
+def _fix(meant: zs.Plan, one: Compared) -> str:
+    """The change after which a row means what the reference means, or why there is none."""
+    try:
+        return meant.express(one.rule, engine=one.name if one.kind == "engine" else None).describe()
+    except zs.BroadcastError as error:
+        return f"none: {error.detail}"
+    except zs.ZerostrideError as error:
+        return f"none: {error}"
+
+
+def _drawing(plan: zs.Plan) -> str:
+    """The drawing without its own style; the site's stylesheet has the style."""
+    return _STYLE.sub("", plan.svg())
