@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ from zerostride.engines import ENGINES, Engine
 from zerostride.engines.changes import CHANGES, MEASURED
 from zerostride.engines.model import Rules
 from zerostride.engines.releases import releases_of
+from zerostride.models.findings import Finding
 from zerostride.models.reasons import REASONS, ReasonRow
 from zerostride.ops import OPS, find_op
+from zerostride.report import finding_text, headline, notes
+from zerostride.report.words import mark_of
 
 DOCS = Path(__file__).parent
 MADE = "<!-- Made by docs/generate.py from the tables; edit those. -->\n\n"
@@ -202,33 +206,147 @@ def reasons_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def reason_page(row: ReasonRow, bugs: Sequence[Mapping[str, Any]]) -> str:
+@dataclass(frozen=True)
+class AuditedBug:
+    """A row of `examples/bugs.json`, and today's audit of its model.
+
+    Attributes:
+        row: of the table.
+        words: of the audit's command line after the file; empty without an engine to audit for.
+        report: the audit; None where zerostride has no rules of the engine or its converter.
+    """
+
+    row: Mapping[str, Any]
+    words: str
+    report: zs.Report | None
+
+    @property
+    def file(self) -> str:
+        """The model, as a command line names it."""
+        return f"examples/bugs/{self.row['id']}.onnx"
+
+    @property
+    def operands(self) -> str:
+        """The op and the shapes of its operands."""
+        shapes = " and ".join(f"({','.join(map(str, shape))})" for shape in self.row["shapes"])
+        return f"{self.row['op']} of {shapes}"
+
+
+#: Converters that turn maps to another layout, and the layout: the audit judges the turned model.
+#: "": a layout that it does not know.
+LAYOUTS = {"onnx2tf, channels last": "nhwc", "converter, channels first": ""}
+
+
+def audited_bugs() -> Iterator[AuditedBug]:
+    """Every public bug with its audit."""
+    folder = DOCS.parent / "examples"
+    for row in json.loads((folder / "bugs.json").read_text("utf-8"))["bugs"]:
+        backend = row.get("backend", "")
+        target = "litert-gpu" if backend == "GPU delegate" else row["target"]
+        layout = LAYOUTS.get(backend)
+        if target not in ENGINES or layout == "":
+            yield AuditedBug(row, "", None)
+            continue
+        words, options = f"--target {target}", {}
+        if layout:
+            words, options = f"{words} --layout {layout}", {"layout": layout}
+        elif target == "ncnn" and "target_shapes" not in row:
+            words, options = f"{words} --batch-axis none", {"batch_axis": -1}
+        file = folder / "bugs" / f"{row['id']}.onnx"
+        report = replace(zs.audit(file, target=target, **options), model=f"{row['id']}.onnx")
+        yield AuditedBug(row, words, report)
+
+
+def reason_page(row: ReasonRow, bugs: Sequence[AuditedBug]) -> str:
     """docs/reasons/CODE.md: a reason, and the public bugs that show it."""
     lines = [f"{MADE}# {row.code}: {row.name}", "", row.meaning, ""]
     lines += [f"`zerostride explain {row.code}` prints this line.", "", "## Public bugs", ""]
     for bug in bugs:
-        shapes = " and ".join(str(tuple(shape)) for shape in bug["shapes"])
-        references = ", ".join(bug["references"])
-        command = f"zerostride audit examples/bugs/{bug['id']}.onnx --target {bug['target']}"
-        lines += [f"- {references}: {bug['op']} of {shapes}. {bug['happened']} `{command}`"]
+        references = ", ".join(bug.row["references"])
+        lines += [
+            f"- [{bug.row['symptom']}](../bugs/{bug.row['id']}.md) ({references}): {bug.operands}. "
+            f"{bug.row['happened']} `zerostride audit {bug.file} {bug.words}`"
+        ]
     if not bugs:
         lines.append("No model of `examples/bugs/` shows it.")
     return "\n".join([*lines, "", "All reasons: [the table](../reasons.md).", ""])
 
 
-def bugs_by_code() -> dict[str, list[Mapping[str, Any]]]:
-    """The public bugs of `examples/bugs.json` by the code that today's audit of them gives."""
-    folder = DOCS.parent / "examples"
-    bugs = json.loads((folder / "bugs.json").read_text("utf-8"))["bugs"]
-    by_code: dict[str, list[Mapping[str, Any]]] = {}
+END_OF_BUGS = "All bugs: [the list](../bugs.md)."
+
+
+def bug_page(bug: AuditedBug) -> str:
+    """docs/bugs/ID.md: a public bug, with the audit of its model and the fix."""
+    row = bug.row
+    where = row["target"] + (f", {row['backend']}" if "backend" in row else "")
+    links = ", ".join(
+        f"[{reference}](https://github.com/{reference.replace('#', '/issues/')})"
+        for reference in row["references"]
+    )
+    lines = [f"{MADE}# {row['symptom']}", "", row["happened"], ""]
+    lines += [f"- Reported: {links}", f"- Engine: {where}", f"- Broadcast: {bug.operands}"]
+    lines += [f"- Model: [{bug.file}](../../{bug.file})", "", "## Audit", ""]
+    if row["source"] == "none":
+        shapes = " ".join(",".join(map(str, shape)) for shape in row["shapes"])
+        lines += [
+            "The engine broadcasts as NumPy does, so an audit finds nothing. The program meant no "
+            "broadcast: [strict mode](../strict.md) refuses it. "
+            f"`zerostride compare {shapes} --reference none` shows which engines broadcast.",
+            "",
+        ]
+    if bug.report is None:
+        lines += [f"zerostride gives no verdict: it has no rules of {where}.", "", END_OF_BUGS, ""]
+        return "\n".join(lines)
+    lines += ["```sh", f"zerostride audit {bug.file} {bug.words}", "```", "", "```text"]
+    lines += [headline(bug.report), *notes(bug.report), ""]
+    lines += [line for finding in bug.report.findings for line in _lines_of(finding)]
+    lines += ["```", ""]
+    wrong = [finding for finding in bug.report.findings if finding.verdict != "same"]
+    if any(finding.fix for finding in wrong) and "--layout" not in bug.words:
+        command = f"zerostride port {bug.file} {bug.words} -o fixed.onnx"
+        lines += ["## Fix", "", "`port` writes the fix into the model:", ""]
+        lines += ["```sh", command, "```", ""]
+    codes = sorted({finding.code for finding in wrong})
+    lines += [f"Its reason: [{code}](../reasons/{code}.md).\n" for code in codes]
+    if not wrong:
+        lines += ["The audit finds no difference on the release above.", ""]
+    return "\n".join([*lines, END_OF_BUGS, ""])
+
+
+def _lines_of(finding: Finding) -> list[str]:
+    return [line.rstrip() for line in finding_text(finding).splitlines()]
+
+
+def bugs_page(bugs: Sequence[AuditedBug]) -> str:
+    """docs/bugs.md: every public bug in a row."""
+    lines = [
+        f"{MADE}# Public bugs",
+        "",
+        "Broadcasts that went wrong on an engine, as users reported them, each as a model of one "
+        "node with its audit. Search this page for your error text.",
+        "",
+        "| symptom | broadcast | engine | audit today |",
+        "|---|---|---|---|",
+    ]
     for bug in bugs:
-        if bug["target"] not in ENGINES:
-            continue
-        batch = None if "target_shapes" in bug else -1
-        model = folder / "bugs" / f"{bug['id']}.onnx"
-        for finding in zs.audit(model, target=bug["target"], batch_axis=batch).findings:
-            if finding.verdict != "same":
-                by_code.setdefault(finding.code, []).append(bug)
+        findings = bug.report.findings if bug.report is not None else ()
+        verdicts = ", ".join(
+            "same" if one.verdict == "same" else f"{mark_of(one.verdict)} ({one.code})"
+            for one in findings
+        )
+        title = bug.row["symptom"].replace("|", "\\|")
+        cells = (f"[{title}](bugs/{bug.row['id']}.md)", bug.operands, bug.row["target"])
+        lines.append(f"| {' | '.join(cells)} | {verdicts or 'no verdict'} |")
+    return "\n".join(lines) + "\n"
+
+
+def bugs_by_code(bugs: Sequence[AuditedBug]) -> dict[str, list[AuditedBug]]:
+    """The public bugs by the code that today's audit of them gives."""
+    by_code: dict[str, list[AuditedBug]] = {}
+    for bug in bugs:
+        findings = bug.report.findings if bug.report is not None else ()
+        for code in sorted({finding.code for finding in findings if finding.verdict != "same"}):
+            by_code.setdefault(code, []).append(bug)
     return by_code
 
 
@@ -269,12 +387,15 @@ def header() -> str:
 
 def pages() -> dict[Path, str]:
     """Every generated file with its content."""
-    bugs = bugs_by_code()
+    bugs = list(audited_bugs())
+    by_code = bugs_by_code(bugs)
     return {
         **{
-            DOCS / "reasons" / f"{row.code}.md": reason_page(row, bugs.get(row.code, ()))
+            DOCS / "reasons" / f"{row.code}.md": reason_page(row, by_code.get(row.code, ()))
             for row in REASONS
         },
+        **{DOCS / "bugs" / f"{bug.row['id']}.md": bug_page(bug) for bug in bugs},
+        DOCS / "bugs.md": bugs_page(bugs),
         DOCS.parent / "src" / "zerostride" / "__init__.pyi": stub(),
         DOCS.parent / "native" / "shared_limits.h": header(),
         DOCS / "rules.md": rules_page(),

@@ -36,7 +36,7 @@ def index(page: Path, names: list[str]) -> str:
             "```",
             "",
         ]
-    for parent in ("howto/index", "benchmarks/index", "reasons"):
+    for parent in ("howto/index", "benchmarks/index", "reasons", "bugs"):
         _add_children(page.parent / f"{parent}.md", children(parent, names))
     return "\n".join(lines)
 

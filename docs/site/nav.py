@@ -31,6 +31,7 @@ CHILDREN = {
     "rules": ("rules/*",),
     "engines": ("engines/*",),
     "reasons": ("reasons/*",),
+    "bugs": ("bugs/*",),
     "api/index": ("api/plans", "api/elementwise", "api/reductions", "api/fuse", "api/*"),
     "benchmarks/index": ("benchmarks/RESULTS", "benchmarks/SCALING", "benchmarks/*", "accuracy"),
 }
@@ -43,7 +44,7 @@ PARTS = (
         ("compute", "fuse", "arrays", "torch", "jax", "dask", "symbols", "strict", "code"),
     ),
     Part("Models", ("models", "report", "ci", "backend", "cli")),
-    Part("Reference", ("rules", "engines", "reasons", "api/index", "glossary")),
+    Part("Reference", ("rules", "engines", "reasons", "bugs", "api/index", "glossary")),
     Part("Results", ("benchmarks/index", "real_models", "conformance")),
     Part(
         "Project",

@@ -24,6 +24,7 @@ SOURCES = (
     "docs/*.md",
     "docs/howto/*.md",
     "docs/reasons/*.md",
+    "docs/bugs/*.md",
     "benchmarks/*.md",
     "native/README.md",
     "examples/README.md",

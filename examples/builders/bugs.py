@@ -3,6 +3,7 @@
 A row of the table:
 
 id             the name of the file, `bugs/<id>.onnx`
+symptom        the engine's error text, or what a user saw, in a few words
 references     where it was reported: owner/repository#number
 op, attributes the ONNX operator with that meaning
 shapes         of the operands, as they were in the model that went wrong
