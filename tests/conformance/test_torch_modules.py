@@ -12,6 +12,8 @@ pytest.importorskip("torch", reason="modules are exported by PyTorch")
 pytest.importorskip("onnx", reason="the exporter needs it")
 pytest.importorskip("onnxscript", reason="the exporter needs it")
 
+import numpy as np
+import onnx
 import torch
 import torch_networks
 from torch_networks import NETS
@@ -205,3 +207,36 @@ def test_bad_calls():
     scripted = torch.jit.script(module)
     with pytest.raises(zs.ModelError, match="a TorchScript module"):
         zs.audit(scripted, "ncnn", args=inputs("Positions"))
+
+
+def test_bisection_of_a_module_names_the_line_of_the_fault(tmp_path):
+    module, other = network("FiLM"), tmp_path / "other.onnx"
+    torch.onnx.export(module, inputs("FiLM"), other, dynamo=True, verbose=False)
+    assert zs.bisect(module, other, args=inputs("FiLM")).culprit is None
+    content = onnx.load(other)
+    add = next(node for node in content.graph.node if node.op_type == "Add")
+    add.op_type = "Sub"
+    onnx.save(content, other)
+    report = zs.bisect(module, other, args=inputs("FiLM"))
+    assert report.model == "FiLM"
+    assert report.culprit.op == "Add"
+    assert report.culprit.origin.file == str(SOURCE)
+    assert "+" in report.culprit.origin.code
+
+
+def test_bisection_runs_a_module_on_its_example(tmp_path):
+    class Far(torch.nn.Module):
+        def forward(self, x):
+            return torch.relu(x - 100)
+
+    other, x = tmp_path / "other.onnx", torch.full((2, 3), 101.0)
+    torch.onnx.export(Far(), (x,), other, dynamo=True, verbose=False)
+    content = onnx.load(other)
+    next(node for node in content.graph.node if node.op_type == "Relu").op_type = "Abs"
+    onnx.save(content, other)
+    # Relu and Abs differ on random inputs, and not on the example.
+    assert zs.bisect(Far(), other, args=(x,)).culprit is None
+    assert (
+        zs.bisect(Far(), other, args=(x,), inputs={"x": np.zeros((2, 3), np.float32)}).culprit
+        is not None
+    )

@@ -57,6 +57,8 @@ def culprit_lines(culprit: Culprit, *, drawn: bool = True) -> list[str]:
     if len(culprit.nodes) > 1:
         nodes = ", ".join(shown(node, 60) for node in culprit.nodes)
         lines.append(f"  in one of these nodes, which share no tensor: {nodes}")
+    if culprit.origin is not None:
+        lines.append(f"  written at: {shown(culprit.origin)}")
     lines.append(f"  cause: {shown(culprit.cause) or 'not known'}")
     plans = culprit.plans if drawn and culprit.plans is not None else ()
     for where, plan in zip(("in the model", "on the other side"), plans, strict=False):

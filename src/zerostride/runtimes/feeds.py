@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,11 @@ from ..models.options import ModelOptions
 
 
 def fed(
-    options: ModelOptions, file: Path, inputs: Mapping[str, Any], seed: int
+    options: ModelOptions,
+    file: Path,
+    inputs: Mapping[str, Any],
+    seed: int,
+    example: Sequence[Array] = (),
 ) -> tuple[Graph, dict[str, Array]]:
     """The graph with the sizes of its inputs, and every input.
 
@@ -23,11 +27,15 @@ def fed(
         file: its file.
         inputs: arrays, lists or numbers by name; the others are random.
         seed: of the random inputs.
+        example: an array for each of the model's inputs, in order; those by name come first.
 
     Raises:
         ZerostrideError: an input is unknown or does not fit, or the size of another is not known.
     """
     graph = options.read(file)
+    if len(example) == len(graph.inputs):
+        pairs = zip(graph.inputs, example, strict=True)
+        inputs = {value.name: array for value, array in pairs} | dict(inputs)
     wanted = [value for value in graph.inputs if value.name in inputs]
     arrays = check_inputs(graph, wanted, inputs)
     if inputs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 
 from ...core.plan import Plan
 from ..ir.graph import Array
+from ..ir.origin import Origin
 from ..report_json import json_number, plan_dict
 from .judging import Judged
 
@@ -117,6 +118,7 @@ class Culprit:
         plans: the node's broadcast as the model means it and as the other side reads it, if the
             node is one and both are known.
         names: of the operands of the plans.
+        origin: the line of PyTorch source that the node was exported from, if the file names it.
         repro: the numbers; None where the engine gave none.
     """
 
@@ -133,6 +135,7 @@ class Culprit:
     fix: str = ""
     plans: tuple[Plan, Plan] | None = None
     names: tuple[str, ...] = ()
+    origin: Origin | None = None
     repro: Repro | None = field(default=None, compare=False, repr=False)
 
     def as_dict(self) -> dict[str, Any]:
@@ -153,6 +156,7 @@ class Culprit:
             "side": self.side,
             "cause": self.cause,
             "fix": self.fix,
+            "origin": self.origin and asdict(self.origin),
             "source": plan_dict(source),
             "target": plan_dict(target),
         }

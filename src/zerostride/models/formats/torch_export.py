@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from ...errors import ModelError, printable
 from ..ir.files import write_scratch
+from ..ir.graph import Array
 
 _Result = TypeVar("_Result")
 #: PyTorch's own names of open sizes.
@@ -40,6 +41,19 @@ class Example:
     kwargs: Mapping[str, Any] | None = None
     dynamic_shapes: Any = None
 
+    def arrays(self) -> tuple[Array, ...]:
+        """The tensors as NumPy arrays, in the order of the exported model's inputs.
+
+        Empty if NumPy lacks an element type of them.
+        """
+        from torch.utils import _pytree
+
+        leaves = _pytree.tree_leaves((self.args or (), dict(self.kwargs or {})))
+        try:
+            return tuple(leaf.detach().cpu().numpy() for leaf in leaves if hasattr(leaf, "detach"))
+        except TypeError:
+            return ()
+
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
@@ -48,10 +62,12 @@ class ModelFile:
     Attributes:
         path: the file.
         label: what reports call the model, where its file is temporary; else None.
+        example: the inputs that a module was exported with, in order.
     """
 
     path: Path
     label: str | None = None
+    example: tuple[Array, ...] = ()
 
     def named(self, result: _Result) -> _Result:
         """A report, or shapes, whose `model` is the label."""
@@ -88,7 +104,7 @@ def model_file(model: object, example: Example = Example()) -> Iterator[ModelFil
             yield ModelFile(path)
         return
     with _temporary(_exported(model, example), type(model).__name__) as file:
-        yield file
+        yield replace(file, example=example.arrays())
 
 
 @contextmanager

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from ...models.findings import Finding, Report
 from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.flow.resolved import resolved
 from ...models.formats import format_of, read_model
+from ...models.formats.torch_export import Example, model_file
 from ...models.ir.graph import Graph, Value
 from ...models.options import ModelOptions
 from ...sizes.condition import ALWAYS
@@ -42,9 +44,12 @@ _ENGINE = {"onnx": "onnxruntime"}
 
 
 def bisect(
-    model: str | Path,
+    model: str | Path | Any,
     other: str | Path | None = None,
     *,
+    args: tuple[Any, ...] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
     inputs: Mapping[str, Any] | None = None,
     engine: str | None = None,
     other_engine: str | None = None,
@@ -65,8 +70,10 @@ def bisect(
     not. Several faults are found in one run.
 
     Args:
-        model: a model file, which defines the meaning.
+        model: a model file, or a module or program of PyTorch; it defines the meaning.
         other: another file of the same model, such as a converter's; None: the model itself.
+        args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`; it is
+            run on these.
         inputs: arrays, lists or numbers by the names of inputs; the others are random.
         engine: what runs the model; None: the engine of its format, ONNX Runtime for ONNX.
         other_engine: what runs the other file; None: likewise.
@@ -87,10 +94,29 @@ def bisect(
     # 1. What is asked.
     if other is None and other_engine is None:
         raise ZerostrideError("name another file, or another engine for the same file")
-    file, theirs = Path(model), Path(model if other is None else other)
-    engine, other_engine = _engine(file, engine), _engine(theirs, other_engine)
     options = ModelOptions(via, batch_axis, facts, sizes, input_shapes)
-    graph, arrays = fed(options, file, inputs or {}, seed)
+    with model_file(model, Example(args, kwargs, dynamic_shapes)) as source:
+        feed = partial(fed, options, source.path, inputs or {}, seed, source.example)
+        how = engine, other_engine, options, timeout, batch_axis, pythons, progress
+        return source.named(_bisected(source.path, other, feed, *how))
+
+
+def _bisected(
+    file: Path,
+    other: str | Path | None,
+    feed: Callable[[], tuple[Graph, dict[str, Array]]],
+    engine: str | None,
+    other_engine: str | None,
+    options: ModelOptions,
+    timeout: float | None,
+    batch_axis: int | None,
+    pythons: dict[str, str] | None,
+    progress: Progress | None,
+) -> Report:
+    """Finds the first nodes at which the runs of two files differ; see :func:`bisect`."""
+    theirs = file if other is None else Path(other)
+    engine, other_engine = _engine(file, engine), _engine(theirs, other_engine)
+    graph, arrays = feed()
     graph = resolved(graph, ALWAYS)[0]
     other_graph = graph
     if other is not None:
@@ -123,7 +149,7 @@ def bisect(
         if values and not hers.names:
             refused = refused_file(theirs, other_graph, other_engine, hers.failures)
             bisection = Bisection((), (refused,), graph.notes)
-            return _report(model, other_engine, release, bisection)
+            return _report(file, other_engine, release, bisection)
         stages, faults, notes = search(graph, arrays, side, ours.fetch, most, variants)
         own = Other(ours.names, ours.fetch, ours.failures)
         _, own_faults, _ = search(graph, arrays, own, ours.fetch, _tolerance(engine))
@@ -141,7 +167,7 @@ def bisect(
     if variants:
         notes.append(f"{theirs.name} stores its weights in half precision")
     bisection = Bisection(tuple(stages), tuple(culprits), tuple(notes))
-    return _report(model, other_engine, release, bisection)
+    return _report(file, other_engine, release, bisection)
 
 
 def _report(model: str | Path, engine: str, release: str, bisection: Bisection) -> Report:
@@ -213,6 +239,7 @@ def _culprit(fault: Fault, side: str, why: Cause, engines: tuple[str, str]) -> C
         why.fix,
         why.plans,
         why.names,
+        node.origin,
         repro(fault, engines[0], engines[side == "other"]),
     )
 

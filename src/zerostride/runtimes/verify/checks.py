@@ -101,7 +101,7 @@ def verify(
         arrays: dict[str, Array] = {}
         graph = options.read(source.path)
         if whole:
-            graph, arrays = fed(options, Path(source.path), inputs or {}, seed)
+            graph, arrays = fed(options, Path(source.path), inputs or {}, seed, source.example)
         report = audit_graph(graph, row, options)
         findings = report.findings
         if node is not None and not whole:
