@@ -63,6 +63,14 @@ def weights(model: onnx.ModelProto) -> dict[str, np.ndarray[Any, Any]]:
     return {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
 
 
+def unmarked(node: onnx.NodeProto) -> onnx.NodeProto:
+    """The node without the words that a port writes into its metadata."""
+    copy = onnx.NodeProto()
+    copy.CopyFrom(node)
+    del copy.metadata_props[:]
+    return copy
+
+
 C = np.arange(5, dtype=np.float32)
 
 
@@ -70,11 +78,27 @@ def test_constant_with_one_reader_changes_in_place(tmp_path: Path) -> None:
     model = described([add("a", "c", "y")], {"x": (5, 5)}, {"c": C}, outputs={"y": (5, 5)})
     result = edited(tmp_path, model, Rewrite((0,), IN_ROW))
     assert [node.op_type for node in result.graph.node] == ["Add"]
-    assert result.graph.node[0] == model.graph.node[0]
+    assert unmarked(result.graph.node[0]) == model.graph.node[0]
     (c,) = weights(result).values()
     assert c.shape == (1, 5)
     assert (c.ravel() == C).all()
     assert result.graph.initializer[0].raw_data == model.graph.initializer[0].raw_data
+
+
+def test_changed_nodes_have_the_change_in_their_metadata(tmp_path: Path) -> None:
+    nodes = [add("a", "z", "t"), helper.make_node("Relu", ["t"], ["y"], name="r")]
+    nodes[0].metadata_props.add(key="pkg", value="kept")
+    model = described(nodes, {"x": (5, 5), "z": (5,)}, outputs={"t": (5, 5), "y": (5, 5)})
+    result = edited(tmp_path, model, Rewrite((0,), IN_ROW, "operands"))
+    reshape, changed, untouched = result.graph.node
+    marks = [{entry.key: entry.value for entry in one.metadata_props} for one in result.graph.node]
+    assert marks[0] == {"zerostride.port": f"added for {changed.name}"}
+    words = marks[1].pop("zerostride.port")
+    assert words.startswith("operands: t0 = ")
+    assert "z" in words
+    assert marks[1] == {"pkg": "kept"}
+    assert untouched == nodes[1]
+    assert reshape.op_type in ("Reshape", "Unsqueeze")
 
 
 def test_constant_with_other_readers_stays_and_gets_a_reshaped_copy(tmp_path: Path) -> None:
@@ -253,6 +277,8 @@ def test_untouched_parts_stay_the_same(tmp_path: Path) -> None:
     model.doc_string, model.producer_name = "words", "somebody"
     result = edited(tmp_path, model, Rewrite((1,), IN_ROW))
     result.graph.initializer[0].dims[:] = [5]
+    assert len(result.graph.node[1].metadata_props) == 1
+    del result.graph.node[1].metadata_props[:]
     assert result == model
     assert result.SerializeToString() == model.SerializeToString()
 

@@ -33,7 +33,7 @@ from .messages import (
 )
 from .onnx_validation import text
 from .reader import parse
-from .rewrites import after, constant_steps, last_shapes
+from .rewrites import after, constant_steps, last_shapes, mark
 from .scope import Scope, spliced
 
 if TYPE_CHECKING:
@@ -334,6 +334,7 @@ class OnnxEditor:
                 become(node, words)
                 continue
             names.append(self._add(step, operands, scope, new, original))
+        mark(rewrite, original, node, new)
 
     def _name(self, ref: Input | Earlier, node: onnx.NodeProto, names: Sequence[str]) -> str:
         if isinstance(ref, Earlier):

@@ -1,11 +1,20 @@
-"""The shapes of constant operands in a rewrite, without the file."""
+"""The shapes of constant operands in a rewrite, and the rewrite in words on its nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from ....errors import printable
 from ...ir.moves import moved
 from ...ir.rewrite import Input, Rewrite, RewriteStep
+from .onnx_validation import text
+
+if TYPE_CHECKING:
+    import onnx
+
+#: The key of a changed node's metadata, which viewers such as Netron show.
+MARK = "zerostride.port"
 
 
 def last_shapes(
@@ -62,3 +71,18 @@ def constant_steps(rewrite: Rewrite, shapes: Mapping[int, tuple[int, ...]]) -> d
         if at is not None and at in shapes:
             counts[k] = at
     return counts
+
+
+def mark(
+    rewrite: Rewrite,
+    original: onnx.NodeProto,
+    node: onnx.NodeProto,
+    added: Sequence[onnx.NodeProto],
+) -> None:
+    """Writes the rewrite in words into the metadata of its nodes."""
+    names = [text(name) for name in original.input]
+    words = f"{rewrite.by}: {rewrite.describe(names, text(original.op_type))}"
+    node.metadata_props.add(key=MARK, value=printable(words))
+    of = text(original.name or original.output[0])
+    for other in added:
+        other.metadata_props.add(key=MARK, value=printable(f"added for {of}"))
