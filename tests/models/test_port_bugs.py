@@ -41,7 +41,11 @@ def ported(file: Path, target: str, folder: Path, **options: Any) -> Report:
 
 
 def same_numbers(file: Path, goal: Path) -> None:
-    """Both models on the same random numbers, if everything in them is computed here."""
+    """Both models on the same random numbers, if everything in them is computed here.
+
+    A product of a tiled operand adds in another order than one of a stretched operand: the last
+    bits differ. The port itself compares each changed node bit for bit.
+    """
     graph = read_model(file)
     if list(not_executed(graph)) or not all(value.known for value in graph.inputs):
         return
@@ -52,7 +56,8 @@ def same_numbers(file: Path, goal: Path) -> None:
         fed[value.name] = np.asarray(rng.random(shape) * 4).astype(value.dtype or "float32")
     after = execute(read_model(goal), fed)
     for name, array in execute(graph, fed).items():
-        np.testing.assert_array_equal(array, after[name], strict=True)
+        assert (array.dtype, array.shape) == (after[name].dtype, after[name].shape)
+        np.testing.assert_allclose(array, after[name], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("bug", FILED, ids=lambda bug: bug["id"])
