@@ -227,8 +227,11 @@ _ENGINES_INTRO = """# Engines
 
 An [engine](glossary.md) is one release of a library or runtime: its version of each rule, its
 limits, its divergences from its own documents. *Measured* releases were run on 20,000 generated
-cases and compared by value. *Read* releases were only read about. `zerostride engines` prints the
-same facts and the installed releases. [Conformance](conformance.md) explains how engines are run.
+cases and compared by value. Releases with *(read)* were only read about. `zerostride engines`
+prints the same facts and the installed releases. [Conformance](conformance.md) explains how engines
+are run. The table has the default rule, the most axes of an operand, the number of known
+divergences from the engine's own documents, and how many of them are silent: wrong numbers or a
+crash, without an error.
 
 """
 
@@ -242,15 +245,14 @@ def engines_page() -> str:
         rows.append(
             (
                 _link(engine, "engines/"),
-                engine.release,
-                "measured" if engine.run else "read",
+                engine.release + ("" if engine.run else " (read)"),
                 f"`{default.name}`",
                 str(default.max_rank or engine.tensor_rank or "–"),
-                f"{len(engine.divergences)}"
-                + (f" ({effects} silent or crashing)" if effects else ""),
+                str(len(engine.divergences)),
+                str(effects or "–"),
             )
         )
-    heads = ("engine", "release", "known by", "default rule", "most axes", "divergences")
+    heads = ("engine", "release", "rule", "axes", "known", "silent")
     toctree = "".join(f"engines/{name}\n" for name in ENGINES)
     pairs = "".join(
         f"{number}. `{_shape(shown.shapes[0])} + {_shape(shown.shapes[1])}`, {shown.why}\n"
@@ -264,7 +266,8 @@ def engines_page() -> str:
             table(heads, rows),
             f"\n## Ten pairs of shapes on which engines differ\n\n{pairs}\n",
             "An addition of the pair, op for op, compared with NumPy: `=` the same, `≠` silently "
-            "different, `!` silent nonsense or a crash, `·` refused.\n\n",
+            "different, `!` silent nonsense or a crash, `·` refused. A cell opens the pair in the "
+            "[playground](playground.md).\n\n",
             table(("engine", *numbers), map(_pair_row, ENGINES.values())),
         )
     )
@@ -285,12 +288,23 @@ def _pair_row(engine: Engine) -> list[str]:
     return [_link(engine, "engines/"), *(_sign(engine, shown) for shown in PAIRS)]
 
 
-def _sign(engine: Engine, shown: Shown) -> str:
-    """What an engine makes of a pair, beside NumPy."""
+def _sign(engine: Engine, shown: Shown, top: str = "") -> str:
+    """What an engine makes of a pair, beside NumPy: a cell that opens the pair in the playground.
+
+    `top` is the way from the page to the site's first folder.
+    """
     answer = asked(zs.plan, *shown.shapes, engine=engine.title)
     if isinstance(answer, zs.BroadcastError):
-        return "**!**" if answer.silent else "·"
-    return "=" if answer == zs.plan(*shown.shapes) else "**≠**"
+        mark, kind = ("!", "nonsense or a crash") if answer.silent else ("·", "refused")
+    else:
+        same = answer == zs.plan(*shown.shapes)
+        mark, kind = ("=", "same") if same else ("≠", "different")
+    fields = "&amp;".join("s=" + ",".join(map(str, shape)) for shape in shown.shapes)
+    pair = " + ".join(map(_shape, shown.shapes))
+    return (
+        f'<a class="heat {kind.split()[0]}" href="{top}playground.html#{fields}" '
+        f'title="{engine.title}, {pair}: {kind}">{mark}</a>'
+    )
 
 
 def engine_page(engine: Engine) -> str:
@@ -414,7 +428,7 @@ def _releases(engine: Engine) -> Iterable[str]:
         "as NumPy, **≠** another meaning, **!** wrong without an error, · refused.",
         table(
             ("release", *(f"`{pair}`" for pair in pairs)),
-            [[short(row.release), *map(_sign, (row,) * len(PAIRS), PAIRS)] for row in rows],
+            [[short(row.release), *(_sign(row, shown, "../") for shown in PAIRS)] for row in rows],
         ),
     ]
 

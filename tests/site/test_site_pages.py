@@ -169,6 +169,15 @@ def test_engine_pages_agree_with_the_planner() -> None:
     assert row.endswith("| same |")
 
 
+def test_heat_map_opens_pairs_in_the_playground() -> None:
+    pages = import_module("tables").pages()
+    row = next(line for line in pages["engines.md"].splitlines() if 'title="ncnn' in line)
+    cells = re.findall(r'class="heat (\w+)" href="playground.html#([^"]+)"', row)
+    assert cells[3] == ("different", "s=5,5&amp;s=5")
+    assert len(cells) == 10
+    assert 'href="../playground.html#s=5,5' in pages["engines/ncnn.md"]
+
+
 def test_drawings_use_the_sites_colours() -> None:
     drawings = import_module("drawings")
     assert "<style" not in drawings.inline(zs.plan((2, 3), (3,)).svg())

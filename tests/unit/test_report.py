@@ -167,6 +167,27 @@ def test_filters_offer_present_values_and_need_the_script() -> None:
     assert sum(int(attrs.get("data-n") or 1) for attrs in rows) == len(audit_report().findings)
 
 
+def test_three_findings_are_open_at_first() -> None:
+    read = Reader(html(audit_report()))
+    rows = [attrs for tag, attrs in read.tags if tag == "details" and attrs.get("class") == "f"]
+    assert len(rows) > 3
+    assert ["open" in attrs for attrs in rows] == [place < 3 for place in range(len(rows))]
+
+
+def test_strip_shows_the_verdicts_in_the_models_order() -> None:
+    report = audit_report()
+    strip = html(report).partition('<figure class="along">')[2].partition("</figure>")[0]
+    bars = re.findall(r'<rect class="(\w+)" x="(\d+)" width="(\d+)"', strip)
+    verdicts = [kind for kind, _, width in bars for _ in range(int(width))]
+    assert verdicts == [finding.verdict for finding in report.findings]
+    assert f"{len(report.findings)} broadcasts" in strip
+    # A column of a long model shows its worst finding.
+    worse = replace(report, findings=(report.findings[0],) * 4000 + report.findings)
+    strip = html(worse).partition('<figure class="along">')[2].partition("</figure>")[0]
+    assert 'viewBox="0 0 1000 1"' in strip
+    assert 'class="different"' in strip
+
+
 def test_port_shows_lines_before_and_after_and_the_computed_numbers() -> None:
     report = port_report()
     read = Reader(html(report))

@@ -24,6 +24,7 @@ from ..sizes import Shape, as_shape, is_open
 from .release_rows import engines_asked, with_changes
 from .samples import one_sample
 from .size_traps import Side, Trap, size_traps
+from .tabular import html_table, text_table
 
 if TYPE_CHECKING:
     from ..sizes.condition import Condition
@@ -159,16 +160,23 @@ class Comparison:
         shapes = " and ".join(map(_text, self.shapes))
         which = ", for sizes from 1 up" if any(map(is_open, self.shapes)) else ""
         lines = [f"{shapes}, against {self.reference.kind} {_label(self.reference)}{which}", ""]
-        heads = ("", "kind", "name", "release", "result", "aligned", "meaning")
-        lines += _table([heads, *map(_cells, self.rows)])
-        legend = _OPEN_LEGEND if which else _LEGEND
-        notes = [f"  {mark} {text}" for mark, text in legend.items() if self._has(mark)]
+        lines += text_table([_HEADS, *map(_cells, self.rows)])
+        notes = [f"  {note}" for note in self._notes()]
+        return "\n".join([*lines, "", *notes] if notes else lines)
+
+    def _repr_html_(self) -> str:
+        """The same as a table for a notebook; it wraps where the page is narrow."""
+        return html_table([_HEADS, *map(_cells, self.rows)], self._notes())
+
+    def _notes(self) -> list[str]:
+        """The lines below the table: the legend, the sizes at which rows differ, and releases."""
+        legend = _OPEN_LEGEND if any(map(is_open, self.shapes)) else _LEGEND
+        notes = [f"{mark} {text}" for mark, text in legend.items() if self._has(mark)]
         # A rule and the engine that uses it differ at the same sizes: each trap is printed once.
         traps = {trap.shapes: trap for row in reversed(self.rows) for trap in row.traps}
-        notes += [f"  {trap}" for trap in traps.values()]
-        notes += [f"  {note}" for row in self.rows for note in row.notes]
-        notes += [f"  {', '.join(names)}: {part}" for part, names in self._parts().items()]
-        return "\n".join([*lines, "", *notes] if notes else lines)
+        notes += [str(trap) for trap in traps.values()]
+        notes += [note for row in self.rows for note in row.notes]
+        return notes + [f"{', '.join(names)}: {part}" for part, names in self._parts().items()]
 
     def _parts(self) -> dict[str, list[str]]:
         """The sizes that separate rules, each with the names of its rows."""
@@ -186,6 +194,7 @@ class Comparison:
         return any(_mark(row) == mark for row in self.rows)
 
 
+_HEADS = ("", "kind", "name", "release", "result", "aligned", "meaning")
 _LEGEND = {
     "!": "silent: it computes something else, or nonsense, and does not say so",
     "~": "the same only at these sizes",
@@ -487,11 +496,3 @@ def _text(shape: Shape) -> str:
     from .explain.open import shape_text
 
     return shape_text(shape)
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
 
 from ..models.findings import Finding, Report, Unread, Verdict
 from ..models.sources import Evidence
@@ -35,8 +36,10 @@ from .words import (
     totals,
 )
 
-#: If there are more groups than this, they start closed.
-_OPEN = 20
+#: The groups that are open at first: a page that begins with a list is read more easily.
+_OPEN = 3
+#: The widest strip of findings along a model; in a longer model some findings share a column.
+_COLUMNS = 1000
 #: The least number of findings for which there are filters.
 _FILTERED = 5
 #: The most groups whose plans are drawn as tables; later groups are text in one element. A page of
@@ -85,7 +88,6 @@ class _Page:
             for report in self.read
         }
         self.every = [group for groups in self.groups.values() for group in groups]
-        self.open = sum(group.first.verdict is not Verdict.SAME for group in self.every) <= _OPEN
         self.sources: dict[Evidence, int] = {}
         self.drawn = 0
 
@@ -130,6 +132,8 @@ class _Page:
             if report.command != "audit" or report.baseline is not None:
                 text += f'<p class="headline">{esc(headline(report))}</p>'
         text += _tiles(total) + _bar(total)
+        if len(self.reports) == 1 and self.read:
+            text += _along(self.read[0].findings)
         reasons = Counter(
             finding.reason
             for report in self.read
@@ -239,7 +243,7 @@ class _Page:
             body = f"<pre>{esc(self._plainly(sheet), lines=True)}</pre>"
         return (
             f'<details{kept} data-v="{finding.verdict}" data-o="{esc(finding.op)}" '
-            f'data-r="{esc(finding.reason)}"{number}{" open" if self.open else ""}>'
+            f'data-r="{esc(finding.reason)}"{number}{" open" if self.drawn <= _OPEN else ""}>'
             f'<summary><span class="badge {finding.verdict}">{sheet.mark}</span> '
             f"<strong>{esc(finding.op)}</strong> <code>{esc(finding.node)}</code> "
             f'<span class="shapes">{esc(sheet.shapes)}</span>{several}{badge}'
@@ -357,6 +361,30 @@ def _bar(total: Mapping[str, int]) -> str:
     return (
         '<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">'
         f"{''.join(parts)}</svg>"
+    )
+
+
+def _along(findings: Sequence[Finding]) -> str:
+    """The verdicts along the model, its first node at the left; neighbours alike are one bar."""
+    count = len(findings)
+    if count < _FILTERED or all(finding.verdict is Verdict.SAME for finding in findings):
+        return ""
+    columns = min(count, _COLUMNS)
+    # Of findings that share a column the worst is shown.
+    worst = [
+        min((one.verdict for one in findings[first:last]), key=WORST.index)
+        for first, last in pairwise(count * k // columns for k in range(columns + 1))
+    ]
+    bars, left = [], 0
+    for verdict, run in groupby(worst):
+        width = len(list(run))
+        bars.append(f'<rect class="{verdict}" x="{left}" width="{width}" height="1"/>')
+        left += width
+    return (
+        '<figure class="along"><figcaption>Along the model, from its first node to its last'
+        f'</figcaption><svg class="bar" viewBox="0 0 {columns} 1" preserveAspectRatio="none" '
+        f'role="img" aria-label="The verdicts of {count:,} broadcasts along the model">'
+        f"{''.join(bars)}</svg></figure>"
     )
 
 
