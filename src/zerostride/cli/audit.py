@@ -18,6 +18,7 @@ from ..report import (
     github_log,
     headline,
     json_text,
+    node_data,
     notes,
     overview,
     shown,
@@ -38,7 +39,12 @@ if TYPE_CHECKING:
 
 
 #: The values of --format.
-_PRINTED = {"github": github_log, "markdown": FORMS[".md"], "sarif": FORMS[".sarif"]}
+_PRINTED = {
+    "github": github_log,
+    "markdown": FORMS[".md"],
+    "model-explorer": node_data,
+    "sarif": FORMS[".sarif"],
+}
 
 
 @click.command(short_help="What a model's broadcasts would mean on another engine.")
@@ -77,8 +83,8 @@ _PRINTED = {"github": github_log, "markdown": FORMS[".md"], "sarif": FORMS[".sar
     "--format",
     "form",
     type=click.Choice(sorted(_PRINTED)),
-    help="Print annotations of GitHub's logs, Markdown, for pull requests, or SARIF, for code "
-    "hosts and editors.",
+    help="Print annotations of GitHub's logs, Markdown, for pull requests, node data of Model "
+    "Explorer, or SARIF, for code hosts and editors.",
 )
 @click.option("--markdown", "form", flag_value="markdown", help="The same as --format markdown.")
 @options.as_json

@@ -1,14 +1,15 @@
-"""A report as plain text, as a page, as Markdown, as SARIF, and as lines of GitHub's logs.
+"""A report as plain text, as a page, as Markdown, as SARIF, and for other programs.
 
-`plain`, `page`, `comment`, `sarif` and `github_log` are the forms; `sheet` has a finding's labelled
-parts; `words`, `groups`, `drawing` and `markup` are shared. They use findings and plans only.
-`Report.to_json` is for machines.
-In: Report. Out: text, HTML, Markdown, SARIF, GitHub's workflow commands.
+`plain`, `page`, `comment`, `sarif`, `github_log` and `node_data` are the forms; `sheet` has a
+finding's labelled parts; `words`, `groups`, `drawing` and `markup` are shared. They use findings
+and plans only; `node_data` also reads the model. `Report.to_json` is for machines.
+In: Report. Out: text, HTML, Markdown, SARIF, GitHub's log lines, Model Explorer's node data.
 """
 
 from .comment import markdown
 from .files import FORMS, form_of, json_text, rendered
 from .github_log import github_log
+from .node_data import node_data
 from .page import html
 from .plain import finding_text, overview, text, unread_text
 from .words import (
@@ -32,6 +33,7 @@ __all__ = [
     "html",
     "json_text",
     "markdown",
+    "node_data",
     "notes",
     "overview",
     "rendered",
