@@ -21,8 +21,9 @@ from .tables import put_table
 @click.command(short_help="What is known of each engine, and measuring one again.")
 @click.argument("name", required=False, type=options.engine_name, metavar="[NAME]")
 @click.option("--measure", is_flag=True, help="Run the installed release again and compare.")
+@click.option("--release", help="With --measure: pip installs this release, which then runs.")
 @options.as_json
-def engines(name: str | None, measure: bool, as_json: bool) -> int:
+def engines(name: str | None, measure: bool, release: str | None, as_json: bool) -> int:
     """List the engines, or tell all that is known of one.
 
     Exit status 1 if an installed release is not the one that was measured, or no longer does what
@@ -31,11 +32,15 @@ def engines(name: str | None, measure: bool, as_json: bool) -> int:
     \b
     zerostride engines ncnn
     zerostride engines ncnn --measure
+    zerostride engines onnxruntime --measure --release 1.29.0
     """
+    if release is not None and not measure:
+        raise click.UsageError("--release goes with --measure")
     if measure:
         if name is None:
             raise click.UsageError("--measure needs the engine's name")
         words = [name, *(["--json"] if as_json else [])]
+        words += ["--release", release] if release is not None else []
         status = subprocess.run(children.module("zerostride.runtimes.probe", *words)).returncode
         return status if status >= 0 else options.BAD_INPUT
     rows = [find_engine(name)] if name else list(ENGINES.values())

@@ -63,6 +63,11 @@ def release_row(engine: Engine, asked: str) -> Engine:
     return replace(row, release=release, asked=short(asked))
 
 
+def release_before(release: str, other: str) -> bool:
+    """Whether a release is older than another one."""
+    return _numbers(short(release)) < _numbers(short(other))
+
+
 def release_note(engine: Engine) -> list[str]:
     """The release whose row answers, where another one was asked for."""
     asked, release = engine.asked, engine.release

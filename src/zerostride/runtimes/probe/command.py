@@ -16,11 +16,13 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ...engines import find_engine
+from ...engines.releases import title_of
 from ...errors import BadInput
 from ..process import Missing, Process, interpreter_for
 from .case import Case
 from .catalogue import rows_of
 from .conformance import EngineReport, run_engine
+from .release import proposal
 from .report import agrees, print_reports, reports_to_json
 
 #: Columns of text where there is no terminal to ask.
@@ -62,6 +64,8 @@ def run_engines(jobs: Mapping[str, MakeCases], pythons: Sequence[str], as_json: 
         for report in reports:
             if not report.missing:
                 console.print(_conclusion(report), soft_wrap=True)
+                if words := proposal(report):
+                    console.print(words, markup=False, highlight=False, soft_wrap=True)
     if all(report.missing for report in reports):
         return 2
     return 0 if agrees(reports) else 1
@@ -115,12 +119,13 @@ def _console() -> Console:
 
 
 def _conclusion(report: EngineReport) -> str:
-    row = find_engine(report.engine)
     version = report.version.split("-")[0]
+    newest = find_engine(report.engine)
+    row = find_engine(title_of(newest, version))
     verdict = f"{len(report.findings)} disagreements" if report.findings else "the table holds"
     measured = (
         "the measured release"
-        if f"{version.partition('+')[0]}.".startswith(row.release + ".")
+        if row.asked or f"{version.partition('+')[0]}.".startswith(row.release + ".")
         else f"the table was measured on {row.release}"
     )
     distinct = f"{report.cases:,} cases, {report.distinct:,} of them different"
