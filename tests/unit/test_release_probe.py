@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 
 from zerostride.engines import ENGINES
@@ -12,6 +10,7 @@ from zerostride.errors import BadInput
 from zerostride.runtimes.probe import release
 from zerostride.runtimes.probe.case import Case
 from zerostride.runtimes.probe.conformance import EngineReport, Judged, JudgedCase
+from zerostride.system import children
 
 
 @pytest.mark.parametrize(
@@ -29,7 +28,7 @@ def test_requirement_names_the_wheel(engine: str, asked: str, expected: str) -> 
 
 def test_failing_installation_is_bad_input() -> None:
     with pytest.raises(BadInput, match="no such wheel"):
-        release._run([sys.executable, "-I", "-c", "raise SystemExit('no such wheel')"])
+        release.run_words(children.source("sys.exit('no such wheel')"))
 
 
 def disagreement(outcome: str, op_type: int) -> JudgedCase:

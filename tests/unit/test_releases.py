@@ -48,7 +48,9 @@ def test_installed_version_has_its_own_row() -> None:
     ncnn = ENGINES["ncnn"]
     assert title_of(ncnn, "1.0.20230517") == "ncnn@20230517"
     assert title_of(ncnn, "1.0.20261020") == "ncnn"
+    assert title_of(ncnn, "1.0.20250428") == "ncnn@20250503"  # the next measured one
     assert title_of(ncnn, "1.0.20990101") == "ncnn"
+    assert title_of(ncnn, "1.0.20990101rc1") == "ncnn"
 
 
 @pytest.mark.parametrize("engine", MEASURED)
@@ -83,6 +85,9 @@ def outcome(release: str, *shapes: tuple[int, ...], op: str | None = None) -> st
         (((2, 3, 4, 1, 2), (2,)), None, {"20230517": "refused", "20260526": "refused"}),
         # Between axes that it fills; the middle of three had its own kernel.
         (((2, 3, 4, 5), (2, 1, 4, 1)), None, {"20230517": "silent", "20230816": "((2, 3"}),
+        (((2, 3, 4), (1, 3)), None, {"20230517": "silent", "20230816": "((2, 3"}),
+        (((2, 1, 4, 5), (2, 1, 4, 1)), None, {"20230517": "silent", "20230816": "((2, 1"}),
+        (((4, 5, 1), (1, 5, 1)), None, {"20230517": "silent", "20230816": "((4, 5"}),
         (((2, 3, 4), (2, 1, 4)), None, {"20230517": "((2, 3", "20230816": "((2, 3"}),
     ],
 )
@@ -91,6 +96,20 @@ def test_plans_follow_the_release(
 ) -> None:
     for release, begins in by_release.items():
         assert outcome(release, *shapes, op=op).startswith(begins), release
+
+
+def test_openvino_before_2026_2_refuses_a_slope_for_a_number() -> None:
+    for release, silent in (("2026.0", False), ("2026.2.1", True), ("2026.4", True)):
+        with pytest.raises(zs.BroadcastError) as caught:
+            zs.plan((), (1,), engine=f"openvino@{release}", op="prelu")
+        assert caught.value.silent is silent, release
+
+
+@pytest.mark.parametrize("name", ["mnn@3.1", "onnxruntime@1.17", "openvino@2024.6"])
+def test_prefix_of_a_release_names_it(name: str) -> None:
+    row = find_engine(name)
+    assert row.release.startswith(name.partition("@")[2])
+    assert release_note(row) == []
 
 
 def test_result_of_an_old_release_has_the_shape_of_one_operand() -> None:

@@ -115,6 +115,16 @@ def prelu_channel(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribute
     return Alignment(rank, (tuple(every), tuple(range(start, start + len(slope)))), ((), every))
 
 
+def prelu_channel_of_axes(
+    asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes
+) -> Alignment:
+    """As `prelu_channel`, but a slope with axes for data without any is refused."""
+    data, slope = shapes
+    if slope and not data:
+        raise Misfit(Reason.AXIS_RANGE, f"a slope of {slope} for data of rank 0")
+    return prelu_channel(asker, shapes, attributes)
+
+
 def prelu_axis_1(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
     """PRelu compiled before its sizes are known: a vector goes to axis 1, and both may stretch."""
     data, slope = shapes
@@ -369,12 +379,32 @@ def ncnn_one_way(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes
         pairs = zip(*shapes, strict=False)
         moves = 0 if any(asker.is_one(a) and not asker.is_one(b) for a, b in pairs) else 1
     rank = ranks[1 - moves]
+    if not single[moves]:
+        _read_in_order(asker, shapes[moves], shapes[1 - moves])
     mapping: list[tuple[int | None, ...]] = [tuple(range(len(shape))) for shape in shapes]
     if single[moves] and ranks[moves] > rank:
         mapping[moves] = (None,) * ranks[moves]
     stretch: list[Iterable[int]] = [range(rank), range(rank)]
     stretch[1 - moves] = ()
     return Alignment(rank, tuple(mapping), tuple(map(tuple, stretch)))
+
+
+def _read_in_order(asker: Asker, moving: Shape, whole: Shape) -> None:
+    """Raises Misfit for an operand with a 1 before other sizes that ncnn's kernels do not skip.
+
+    Ones at both ends are read rightly unless the outermost axis is packed by fours.
+    """
+    ones = [asker.is_one(size) for size in moving]
+    split = ones != sorted(ones)
+    if len(moving) < len(whole) and split:
+        raise Misfit(Reason.OVERRUN, "an operand of fewer axes has a 1 before other sizes")
+    if not split or not ones[-1]:
+        return
+    four = len(moving) == NCNN_RANK
+    if four and ones[1] and not ones[2] and not asker.is_one(whole[-1]):
+        raise Misfit(Reason.WRONG_RESULT, "an operand has a 1 before other sizes and one after")
+    if ones[0] and not asker.is_one(whole[0]):
+        raise Misfit(Reason.OVERRUN, "an operand has ones before other sizes and after them")
 
 
 def _empty_result(asker: Asker, shapes: tuple[Shape, ...]) -> Misfit:

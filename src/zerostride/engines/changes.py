@@ -119,6 +119,10 @@ def _any(plan: Plan, asker: Asker) -> bool:
     return True
 
 
+def _rank_0(plan: Plan, asker: Asker) -> bool:
+    return plan.rank == 0
+
+
 def _four_axes(plan: Plan, asker: Asker) -> bool:
     return plan.rank == 4
 
@@ -130,6 +134,7 @@ MEASURED: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("20230223", "20230517", "20230816", "20231027", "20240102", "20240410", "20240820"),
             *("20241226", "20250503", "20250916", "20260114", "20260526"),
         ),
+        "openvino": ("2024.6.0", "2025.0.0", "2025.2.0", "2025.4.1", "2026.0.0", "2026.2.1"),
         "mnn": ("3.0.0", "3.1.0", "3.2.0", "3.4.0", "3.4.1", "3.5.0"),
         # Up to 32 axes, those of the NumPy that these releases use.
         "onnxruntime": (
@@ -209,7 +214,7 @@ CHANGES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
                 _inner_vector,
                 _NCNN_2023,
                 align=aligns.ncnn_one_way,
-                silent=frozenset({Reason.WRONG_RESULT, Reason.ONE_WAY}),
+                silent=frozenset({Reason.WRONG_RESULT, Reason.ONE_WAY, Reason.OVERRUN}),
             ),
             Change(
                 "20230223",
@@ -226,6 +231,18 @@ CHANGES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
                 "the report, and the tags that contain the change: read",
                 run=False,
             ),
-        )
+        ),
+        "openvino": (
+            Change(
+                "2026.2.1",
+                "refuses a slope with axes for data of rank 0",
+                (),
+                _rank_0,
+                _run("openvino"),
+                ops=frozenset({"prelu"}),
+                align=aligns.prelu_channel_of_axes,
+                silent=frozenset(),
+            ),
+        ),
     }
 )

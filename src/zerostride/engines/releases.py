@@ -60,7 +60,9 @@ def release_row(engine: Engine, asked: str) -> Engine:
     row = engine
     for change in changes_since(engine, release):
         row = _taken_back(row, change)
-    return replace(row, release=release, asked=short(asked))
+    run = f"{engine.name} {release}, run on generated cases by value"
+    source = run if engine.name in MEASURED else engine.source
+    return replace(row, release=release, asked=short(asked), source=source)
 
 
 def release_before(release: str, other: str) -> bool:
@@ -78,10 +80,21 @@ def release_note(engine: Engine) -> list[str]:
 
 
 def title_of(engine: Engine, version: str) -> str:
-    """The name of the row of an installed version; the engine's own name if it was not measured."""
+    """The name of the row of an installed version; of one between, that of the next measured one.
+
+    A change is recorded beside the first measured release that has it, so the next one is the row
+    that a new measurement is compared with.
+    """
     version = short(version.partition("-")[0].partition("+")[0])
-    older = (one for one in releases_of(engine)[:-1] if _begins(version, one))
-    return next((f"{engine.name}@{release}" for release in older), engine.name)
+    try:
+        later = (
+            one
+            for one in releases_of(engine)[:-1]
+            if _begins(version, one) or _numbers(version) < _numbers(one)
+        )
+        return next((f"{engine.name}@{release}" for release in later), engine.name)
+    except ValueError:  # "2.5.0rc1"
+        return engine.name
 
 
 def _measured(asked: str, measured: tuple[str, ...]) -> str | None:

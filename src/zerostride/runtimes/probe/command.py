@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ...engines import find_engine
-from ...engines.releases import title_of
+from ...engines.releases import short, title_of
 from ...errors import BadInput
 from ..process import Missing, Process, interpreter_for
 from .case import Case
@@ -125,7 +125,7 @@ def _conclusion(report: EngineReport) -> str:
     verdict = f"{len(report.findings)} disagreements" if report.findings else "the table holds"
     measured = (
         "the measured release"
-        if row.asked or f"{version.partition('+')[0]}.".startswith(row.release + ".")
+        if f"{short(version).partition('+')[0]}.".startswith(f"{short(row.release)}.")
         else f"the table was measured on {row.release}"
     )
     distinct = f"{report.cases:,} cases, {report.distinct:,} of them different"

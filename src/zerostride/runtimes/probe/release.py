@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,8 +14,14 @@ from ...engines.model import Engine
 from ...engines.releases import release_before, releases_of, short
 from ...engines.table import find_engine
 from ...errors import BadInput
+from ...system import children
 from .conformance import EngineReport, JudgedCase, label
 
+#: Runs a module, as ``python -m`` would.
+_RUN = """
+import runpy
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
 #: What else the runner of an engine imports.
 _BESIDE = {"onnxruntime": ("onnx",)}
 
@@ -27,13 +32,15 @@ def environment(engine: Engine, release: str, folder: Path) -> str:
     Raises:
         BadInput: pip has no wheel of it for this Python.
     """
-    _run([sys.executable, "-I", "-m", "venv", str(folder)])
+    run_words(children.source(_RUN, "venv", str(folder)))
     python = str(folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
-    pip = [python, "-I", "-m", "pip", "install", "--quiet", "--only-binary", ":all:"]
-    _run([*pip, requirement(engine, release), *_BESIDE.get(engine.name, ())])
-    loads = [python, "-I", "-c", f"import {engine.module}"]
-    if subprocess.run(loads, capture_output=True).returncode:
-        _run([*pip, "numpy<2"])  # wheels of 2023 were built against NumPy 1
+    pip = ("pip", "install", "--quiet", "--only-binary", ":all:")
+    wanted = (requirement(engine, release), *_BESIDE.get(engine.name, ()))
+    run_words(children.source(_RUN, *pip, *wanted, python=python))
+    try:
+        run_words(children.source(f"import {engine.module}", python=python))
+    except BadInput:  # wheels of 2023 were built against NumPy 1
+        run_words(children.source(_RUN, *pip, "numpy<2", python=python))
     return python
 
 
@@ -43,11 +50,12 @@ def requirement(engine: Engine, release: str) -> str:
     return f"{engine.distribution}=={prefix}{short(release)}"
 
 
-def _run(words: Sequence[str]) -> None:
+def run_words(words: Sequence[str]) -> None:
+    """Runs a command; raises BadInput with its last line if it fails."""
     done = subprocess.run(words, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
-        raise BadInput(f"{' '.join(words[3:5])} failed: {last}")
+        raise BadInput(f"the environment cannot be made: {last}")
 
 
 def proposal(report: EngineReport) -> str:
