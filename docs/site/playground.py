@@ -7,6 +7,7 @@ the page says so, and the rest of the site is built.
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import html
 import io
@@ -70,6 +71,7 @@ def write(page: Path, static: Path) -> None:
     fault = vendor(static / "pyodide")
     if not fault:
         (static / "zerostride.zip").write_bytes(library())
+        (static / "snapshot.gz").write_bytes(gzip.compress(snapshot(static), mtime=0))
     else:
         print(f"the site has no playground: {fault}", file=sys.stderr)
     note = f"This copy of the site has no playground: {fault}."
@@ -103,6 +105,19 @@ def vendor(folder: Path) -> str:
                 raise SystemExit(f"{PYODIDE} has no file {name}")
             (folder / name).write_bytes(file.read())
     return ""
+
+
+def snapshot(static: Path) -> bytes:
+    """Python's memory after the first questions, or nothing: the page then starts more slowly."""
+    script = Path(__file__).with_name("snapshot.mjs")
+    with tempfile.TemporaryDirectory() as work:
+        file = Path(work, "snapshot")
+        words = [script, static / "pyodide", static / "zerostride.zip", file]
+        done = subprocess.run(["node", *map(str, words)], capture_output=True, text=True)
+        if done.returncode:
+            print(f"the playground has no snapshot: {done.stderr[-400:]}", file=sys.stderr)
+            return b""
+        return file.read_bytes()
 
 
 def library() -> bytes:

@@ -147,7 +147,8 @@ async function through(width) {
       .map((one) => one.outerHTML));
   assert.deepEqual(unnamed, []);
   assert.deepEqual(faults, []);
-  console.log(`${width} px: first answer ${(first / 1000).toFixed(1)} s, later ones ${times[10].toFixed(0)} ms ` +
+  const { length } = await readFile(path.join(site, "_static", "snapshot.gz"));
+  console.log(`${width} px, snapshot of ${(length / 1e6).toFixed(1)} MB: first answer ${(first / 1000).toFixed(1)} s, later ones ${times[10].toFixed(0)} ms ` +
     `(at most ${times.at(-1).toFixed(0)} ms)`);
   await context.close();
 }
