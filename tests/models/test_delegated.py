@@ -168,3 +168,31 @@ def test_other_engines_have_no_outcomes(tmp_path: Path) -> None:
     path = of_one("ADD", (2, 3), (2,)).write(tmp_path / "m.tflite")
     report = zs.audit(path, "ncnn")
     assert not any("clean" in note for note in report.notes)
+
+
+def test_comparison_and_choice_are_both_mended(tmp_path: Path) -> None:
+    model = Model()
+    graph = model.main
+    graph.input("x", 1, 4, 2, 3)
+    graph.input("c", 4, 2, 3)
+    graph.op("LESS", "x c", "low")
+    graph.op("SELECT_V2", "low x c", "y")
+    graph.output("y")
+    file, ported = model.write(tmp_path / "m.tflite"), tmp_path / "p.tflite"
+    report = zs.port(file, "litert-gpu", ported)
+    assert [str(finding.verdict) for finding in report.findings] == ["same", "same"]
+    assert [change.op for change in report.changes] == ["LESS", "SELECT_V2"]
+
+
+def test_choice_of_few_axes_stays(tmp_path: Path) -> None:
+    """Its condition cannot be reshaped: a comparison's reader is a CAST or a SELECT."""
+    model = Model()
+    graph = model.main
+    graph.input("x", 4, 2)
+    graph.constant("c", np.ones((4, 2), np.float32))
+    graph.op("LESS", "x c", "low")
+    graph.op("SELECT_V2", "low x c", "y")
+    graph.output("y")
+    report = zs.port(model.write(tmp_path / "m.tflite"), "litert-gpu", tmp_path / "p.tflite")
+    assert [str(finding.verdict) for finding in report.findings] == ["same", "refused"]
+    assert not report.changes

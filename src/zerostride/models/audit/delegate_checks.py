@@ -7,7 +7,7 @@ in tflite/delegates/gpu/common/model_builder.cc and ml_drift_delegate/tflite/mod
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -49,11 +49,20 @@ class DelegateChecks:
             return finding
         return self._refused(finding, self._problem(site, (*_OF_SITE, *_OF_GRAPH)))
 
-    def alone(self, site: Site, finding: Finding) -> Finding:
-        """The finding of a site that is not in the graph, whose readers are not known."""
+    def alone(self, site: Site, finding: Finding, readers: Sequence[Node] | None = None) -> Finding:
+        """The finding of a site that is not in the graph; `readers` None: they are not known."""
         if finding.verdict is not Verdict.SAME:
             return finding
-        return self._refused(finding, self.own_problem(site))
+        problem = self.own_problem(site)
+        if problem is None and self._active and readers is not None:
+            words = self._read_by(site, readers)
+            problem = None if words is None else (f"{self.engine.name}: {words}", Reason.NO_OP)
+        return self._refused(finding, problem)
+
+    def moves(self, node: Node) -> bool:
+        """Whether the delegates take a node that moves axes: of floats, or of a constant."""
+        data = node.inputs[0] if node.inputs else None
+        return not self._active or data is None or data.constant or _is_taken(data)
 
     def own_problem(self, site: Site) -> Problem | None:
         """The delegate's refusal of the site's own tensors, whatever their shapes."""
@@ -77,7 +86,7 @@ class DelegateChecks:
         op = canonical(site)
         values = [value for value in site.node.inputs if value is not None and not value.constant]
         for value in (*values, *site.node.outputs):
-            if _is_float(value) or _is_eight_bits(value):
+            if _is_taken(value):
                 continue
             if value.dtype != "bool" or op not in _TRUTH:
                 return f"a tensor of {value.dtype}; {_DELEGATE} takes floats"
@@ -94,9 +103,11 @@ class DelegateChecks:
 
     def readers(self, site: Site) -> str | None:
         """The result of a comparison has one reader, which makes floats of it."""
+        return self._read_by(site, self._readers.get(site.node.outputs[0].name, []))
+
+    def _read_by(self, site: Site, readers: Sequence[Node]) -> str | None:
         if canonical(site) not in _COMPARED:
             return None
-        readers = self._readers.get(site.node.outputs[0].name, [])
         if len(readers) == 1 and readers[0].op in _READERS and _is_float(readers[0].outputs[0]):
             return None
         named = ", ".join(node.path for node in readers) or "none"
@@ -104,6 +115,10 @@ class DelegateChecks:
             f"{_DELEGATE} takes a comparison whose result has one reader, a CAST to floats or a "
             f"SELECT of floats; the readers here: {named}"
         )
+
+
+def _is_taken(value: Value) -> bool:
+    return _is_float(value) or _is_eight_bits(value)
 
 
 def _is_float(value: Value) -> bool:

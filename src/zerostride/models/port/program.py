@@ -123,15 +123,25 @@ class RewriteProgram:
     def judged(self, setting: Audited) -> bool:
         """Whether the target means the same by every step, and the result keeps its batch axis."""
         judge = setting.judge.aside()
-        for done in self.done:
+        for k, done in enumerate(self.done):
             if done.site is not None:
-                self.finding = setting.delegate.alone(done.site, judge(done.site))
+                readers = self._readers(k)
+                self.finding = setting.delegate.alone(done.site, judge(done.site), readers)
                 if self.finding.verdict is not Verdict.SAME:
                     return False
+            elif not setting.delegate.moves(done.node):
+                return False
             judge.follow(done.node)
         # The findings of the result's readers depend on its batch axis.
         results, own = self.done[-1].node.outputs, self.subject.node.outputs
         return judge.batch.of(results[0]) == judge.batch.of(own[0] if own else None)
+
+    def _readers(self, k: int) -> list[Node] | None:
+        """The nodes that read the result of a step; None for the last one, which others read."""
+        name = self.done[k].node.outputs[0].name
+        later = [done.node for done in self.done[k + 1 :]]
+        reading = [node for node in later if any(v and v.name == name for v in node.inputs)]
+        return reading if later else None
 
 
 def positions_of(site: Site) -> tuple[int | None, ...]:

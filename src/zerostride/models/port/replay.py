@@ -15,7 +15,7 @@ import numpy as np
 
 from ...core.alignment import apply
 from ...core.plan import Plan
-from ...errors import BroadcastError, ModelError
+from ...errors import BroadcastError, ModelError, Reason
 from ...sizes import elements
 from ..findings import Finding, Verdict
 from ..formats import FormatModule
@@ -112,11 +112,24 @@ def check_findings(
             least = was.verdict if was is not None else Verdict.SAME
             if _WORSE.index(finding.verdict) > _WORSE.index(least):
                 message = f"after writing, {now.path!r} is {finding.verdict} ({finding.message})"
-                worse.setdefault(id(node), message)
-                fault = fault or finding.verdict not in _OPEN
+                # A delegate may refuse a node because of what reads its result now.
+                readers = _readers(old, node, touched) if finding.reason == Reason.NO_OP else []
+                worse |= dict.fromkeys(map(id, readers or [node]), message)
+                fault = fault or (finding.verdict not in _OPEN and not readers)
                 first = first or f"{old.path}: node {node.path!r}: {message}"
     if worse:
         raise Worse({} if fault else worse, first)
+
+
+def _readers(graph: Graph, node: Node, among: Collection[int]) -> list[Node]:
+    """The nodes, of these identities, that read a node's results."""
+    results = {value.name for value in node.outputs}
+    return [
+        reader
+        for reader in graph.nodes
+        if id(reader) in among
+        and any(value is not None and value.name in results for value in reader.inputs)
+    ]
 
 
 def makers_of(places: Iterable[NewPlace]) -> Mapping[int, Node]:
@@ -275,12 +288,13 @@ class _Replay:
 
     def _node(self, node: Node) -> Array:
         own = self.module.find_site(node)
-        if own is not None and (not own.whole or own.kind is Kind.MATMUL):
+        words = self.module.lower(node) or (node,)
+        beside = own is not None and (not own.whole or own.kind is Kind.MATMUL)
+        if beside or (own is not None and not all(map(self._is_known, words))):
             # What a node does beside its broadcast (an activation, a scale, a transposed matrix) is
             # not rewritten.
             self.done[id(node.outputs[0])] = array = self._site(node)
             return array
-        words = self.module.lower(node) or (node,)
         for word in words:
             move = _MOVES.get(word.op) if word.domain == "" else None
             if move is not None:
@@ -290,6 +304,10 @@ class _Replay:
                 array = self._site(node if len(words) == 1 else word)
             self.done[id(word.outputs[0])] = array
         return array
+
+    def _is_known(self, word: Node) -> bool:
+        """Whether a node moves axes or broadcasts."""
+        return (word.domain == "" and word.op in _MOVES) or self.module.find_site(word) is not None
 
     def _site(self, node: Node) -> Array:
         site = self.module.find_site(node)
