@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import zerostride as zs
 from zerostride.engines import ENGINES, find_engine
 from zerostride.engines.changes import MEASURED
 from zerostride.engines.releases import release_note, releases_of, title_of
+from zerostride.report import headline
 
 
 def test_name_without_a_release_is_the_newest_row() -> None:
@@ -150,3 +153,10 @@ def test_express_and_code_take_a_release() -> None:
         wanted.express("ncnn@20230517")
     fixed = zs.plan((5, 2), (2,)).express("ncnn@20230517")
     assert fixed.shapes == ((5, 2), (1, 2))
+
+
+def test_report_names_the_release_once() -> None:
+    file = Path(__file__).parents[2] / "examples/square_add.param"
+    report = zs.audit(file, "ncnn@20230223")
+    assert report.place == "ncnn 20230223"
+    assert "on ncnn 20230223: 1 broadcast" in headline(report)

@@ -299,6 +299,11 @@ class Report:
         return same and (self.command != "convert" or ran == {Outcome.AGREES})
 
     @property
+    def place(self) -> str:
+        """The target and its release, as text."""
+        return f"{self.target.partition('@')[0]} {self.release}"
+
+    @property
     def counts(self) -> Mapping[Verdict, int]:
         """Number of findings for each verdict, all verdicts named."""
         counts = Counter(finding.verdict for finding in self.findings)

@@ -50,5 +50,5 @@ def node_data(reports: Reports) -> str:
         if not node.scope and node.path in worst
         for value in node.outputs
     }
-    data = {"name": f"zerostride: {report.target} {report.release}", "results": results}
+    data = {"name": f"zerostride: {report.place}", "results": results}
     return json.dumps(data, indent=2, allow_nan=False) + "\n"

@@ -116,10 +116,10 @@ class _Page:
             (report,) = self.read
             via = f" via {report.via}" if report.via else ""
             about = f"<code>{esc(shown(report.model))}</code> "
-            about += f"on <strong>{esc(f'{report.target} {report.release}{via}')}</strong>"
+            about += f"on <strong>{esc(f'{report.place}{via}')}</strong>"
         else:
             count = len(self.reports)
-            places = sorted({f"{report.target} {report.release}" for report in self.read})
+            places = sorted({report.place for report in self.read})
             about = f"{count} model{'' if count == 1 else 's'}"
             about += f" on <strong>{esc(', '.join(places))}</strong>" if places else ""
         return f'<header><p class="brand">zerostride</p><h1>{title}</h1><p>{about}</p></header>'

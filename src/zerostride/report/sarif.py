@@ -132,7 +132,7 @@ def _of_finding(report: Report, finding: Finding, *, accepted: bool) -> dict[str
 
 def _of_check(report: Report, check: Check) -> dict[str, Any]:
     words = OUTCOMES[check.outcome][0].lower()
-    text = f"{shown(check.op)} {words} on {report.target} {report.release}: {shown(check.detail)}"
+    text = f"{shown(check.op)} {words} on {report.place}: {shown(check.detail)}"
     shapes = " ".join(shapes_of(check.operands))
     entry = entry_of_node(report, check.node, check.op, shapes, check.outcome, "verify")
     return {

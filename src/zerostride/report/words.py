@@ -76,7 +76,7 @@ def notes(result: Report | Shapes) -> list[str]:
 def headline(report: Report) -> str:
     """The report in a line."""
     via = f" via {report.via}" if report.via else ""
-    where = f"{shown(report.model)} on {report.target} {report.release}{via}"
+    where = f"{shown(report.model)} on {report.place}{via}"
     if report.command == "verify":
         return f"{where}: {_computed(report)}"
     if report.bisection is not None:
