@@ -42,15 +42,15 @@ NAMED = (
     Named("ncnn-5673", "ncnn", "different", "silent", "operands"),
     Named("litert-8980", "litert-gpu", "different", "other_alignment", "operands"),
     Named("litert-8593", "litert-gpu", "same", "same_plan"),  # it needs a product before it
-    Named("tensorflow-61594", "litert-gpu", "refused", "no_op", None),
-    Named("tensorflow-60043", "litert-gpu", "different", "silent", None),
+    Named("tensorflow-61594", "litert-gpu", "refused", "no_op", "target"),
+    Named("tensorflow-60043", "litert-gpu", "different", "silent", "expand"),
     Named("paddle-23913", "paddle", "same", "same_plan"),
     Named("pytorch-16045", "torch", "same", "same_plan"),
     Named("tensorflow-37770", "tensorflow", "same", "same_plan"),
     # B: valid broadcasts refused.
     Named("openvino-33620", "openvino", "same", "same_plan"),  # the CPU; the GPU plugin refused
     Named("onnxruntime-15110", "coreml", "same", "same_plan"),
-    Named("litert-9191", "litert-gpu", "refused", "no_op", None),
+    Named("litert-9191", "litert-gpu", "refused", "no_op", "target"),
     # C: rank limits.
     Named("litert-2540", "litert-gpu", "refused", "rank_limit", "merge"),
     Named("executorch-11694", "coreml", "refused", "rank_limit", "merge"),
