@@ -9,7 +9,7 @@ import pytest
 import zerostride as zs
 from zerostride.engines import ENGINES, find_engine
 from zerostride.engines.changes import MEASURED
-from zerostride.engines.releases import release_note, releases_of, title_of
+from zerostride.engines.releases import release_before, release_note, releases_of, title_of
 from zerostride.report import headline
 
 
@@ -160,3 +160,8 @@ def test_report_names_the_release_once() -> None:
     report = zs.audit(file, "ncnn@20230223")
     assert report.place == "ncnn 20230223"
     assert "on ncnn 20230223: 1 broadcast" in headline(report)
+
+
+def test_builds_of_a_release_are_compared_without_their_names() -> None:
+    assert release_before("2.12.1+cpu", "2.13.0+cpu")
+    assert not release_before("2.13.0+cpu", "2.13.0")

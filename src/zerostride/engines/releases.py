@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from dataclasses import replace
 
 from ..core.alignment import Rule
@@ -115,7 +116,7 @@ def _begins(release: str, part: str) -> bool:
 
 
 def _numbers(release: str) -> tuple[int, ...]:
-    return tuple(map(int, release.split(".")))
+    return tuple(int(part) for part in re.findall(r"\d+", release.partition("+")[0]))
 
 
 def changes_since(engine: Engine, release: str) -> list[Change]:
