@@ -9,7 +9,6 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
@@ -17,7 +16,7 @@ from rich.progress import Progress
 
 import zerostride
 
-from . import machine, peers, printing, rows, stream
+from . import archive, machine, pages, peers, printing, rows, stream
 from .check import difference
 from .peers import LeftOut, Peer
 from .results import Results, RowResult, summarise
@@ -105,7 +104,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     parser.add_argument("--list", action="store_true", help="print the rows and peers, and stop")
     parser.add_argument(
-        "--write", action="store_true", help="write RESULTS.md and RESULTS.json beside this file"
+        "--write",
+        action="store_true",
+        help="keep the results in this processor's folder of results/",
     )
     return parser
 
@@ -144,7 +145,8 @@ def main(arguments: Sequence[str]) -> int:
     else:
         printing.print_results(results)
     if options.write:
-        printing.write(results, Path(__file__).parent)
+        archive.keep(archive.SINGLE, results.machine, printing.as_json(results))
+        pages.write()
     return 0
 
 

@@ -9,7 +9,6 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -17,7 +16,7 @@ from rich.progress import Progress
 
 import zerostride
 
-from . import machine, stream
+from . import archive, machine, pages, stream
 from .compare import QUICK, pin, run_task
 from .fused import first, peak, printing
 from .fused.peers import PEERS
@@ -45,7 +44,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--list", action="store_true", help="print the rows and peers, and stop")
     parser.add_argument(
-        "--write", action="store_true", help="write FUSE.md and FUSE.json beside this file"
+        "--write",
+        action="store_true",
+        help="keep the results in this processor's folder of results/",
     )
     parser.add_argument("--child", choices=(*first.KINDS, "peak"), help=argparse.SUPPRESS)
     return parser
@@ -78,7 +79,8 @@ def main(arguments: Sequence[str]) -> int:
     else:
         printing.print_results(results)
     if options.write:
-        printing.write(results, Path(__file__).parent)
+        archive.keep(archive.FUSED, results.hot.machine, printing.as_json(results))
+        pages.write()
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .peers import BASELINE
@@ -39,7 +40,7 @@ def judge(results: Results) -> list[Goal]:
 
 def level(rows: list[RowResult]) -> Goal | None:
     """How many rows are as fast as the best peer; None where there is no peer."""
-    beside = [row for row in rows if row.best is not None]
+    beside = compared(rows)
     if not beside:
         return None
     short = [row for row in beside if not is_level(row)]
@@ -49,6 +50,17 @@ def level(rows: list[RowResult]) -> Goal | None:
         not short,
         tuple(_against_best(row) for row in short),
     )
+
+
+def compared(rows: Iterable[RowResult]) -> list[RowResult]:
+    """The rows that zerostride and a peer computed."""
+    return [row for row in rows if BASELINE in row.timings and row.best is not None]
+
+
+def best_ratios(rows: Iterable[RowResult]) -> list[float]:
+    """The best peer's time over zerostride's, of each compared row."""
+    ratios = (row.timings[row.best or BASELINE].ratio for row in compared(rows))
+    return [ratio for ratio in ratios if ratio is not None]
 
 
 def is_level(row: RowResult) -> bool:
@@ -64,7 +76,7 @@ def _against_best(row: RowResult) -> str:
     return f"{row.name}: {best.ratio:.2f} ({best.quartile:.2f}) of {row.best}"
 
 
-def geometric_mean(values: list[float]) -> float:
+def geometric_mean(values: Sequence[float]) -> float:
     """Of ratios."""
     return math.exp(sum(map(math.log, values)) / len(values))
 

@@ -30,6 +30,18 @@ class Machine:
     #: How busy the machine was before; figures of a busy one are worth little.
     load: float
 
+    @property
+    def short_name(self) -> str:
+        """The processor's name without trade marks and clock, and its last cache."""
+        name = re.sub(r"\((?:R|TM|tm|C)\)|@.*|\b(?:CPU|Processor)\b", " ", self.processor)
+        words = " ".join(name.split()) or "unknown processor"
+        return f"{words}, {self.caches[-1]}" if self.caches else words
+
+    @property
+    def slug(self) -> str:
+        """The short name as the name of a folder: lower-case letters, digits and hyphens."""
+        return "-".join(re.findall(r"[a-z0-9]+", self.short_name.lower())) or "unknown"
+
 
 def processors() -> int:
     """How many processors this process may use."""

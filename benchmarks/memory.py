@@ -88,9 +88,9 @@ def child(row: Row, threads: int) -> Use:
     zs.set_num_threads(threads)
     if row.op == "broadcast":
         arguments: tuple[Any, ...] = (*inputs, row.target)
-        keywords = {"copy": True}
+        keywords: dict[str, Any] = {"copy": True}
     else:
-        arguments, keywords = inputs, {}
+        arguments, keywords = inputs, row.keywords
     function = getattr(zs, row.op)
 
     def call() -> Any:

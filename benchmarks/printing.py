@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -20,8 +19,6 @@ from .rows import Row
 _WIDTH = 240
 #: Columns of text, beside the first.
 _TEXTS = ("what", "best peer")
-#: Written by hand beside the results: why a row falls short. It becomes a part of the page.
-_BY_HAND = "NOTES.md"
 #: In a cell that has no figure.
 NONE = "·"
 #: How the figures were come by.
@@ -178,18 +175,10 @@ def as_json(results: Results) -> str:
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
-def write(results: Results, folder: Path) -> None:
-    """Writes RESULTS.md and RESULTS.json."""
-    (folder / "RESULTS.json").write_text(as_json(results), "utf-8")
-    notes = folder / _BY_HAND
-    why = notes.read_text("utf-8") if notes.exists() else ""
-    (folder / "RESULTS.md").write_text(as_markdown(results, why), "utf-8")
-
-
 def as_markdown(results: Results, why: str = "") -> str:
     """The page: machine, table, aims, what is said about them by hand, notes."""
     lines = [
-        "# zerostride beside its peers",
+        f"# zerostride beside its peers: {results.machine.short_name}",
         "",
         *made_by(results),
         "",
@@ -213,9 +202,9 @@ def as_markdown(results: Results, why: str = "") -> str:
         "",
         *(f"- {line}" for line in notes(results)),
         "",
-        "What memory a call needs is in MEMORY.md (`python -m benchmarks memory --write`); how time"
-        " grows with size, rank and threads, in SCALING.md (`python -m benchmarks scaling"
-        " --write`).",
+        "[MEMORY.md](../../MEMORY.md) has the memory of a call (`python -m benchmarks memory"
+        " --write`). [SCALING.md](../../SCALING.md) has the time by size, rank and threads (`python"
+        " -m benchmarks scaling --write`). [RESULTS.md](../../RESULTS.md) compares the processors.",
     ]
     return "\n".join(lines) + "\n"
 

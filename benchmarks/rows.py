@@ -27,7 +27,7 @@ ALIGNMENT = 64
 #: bits, or in floats, is found out.
 _BITS = {1: 6, 4: 30, 8: 62}
 #: How an op stands in a row's title.
-SIGNS = {"add": "+", "less": "<", "pow": "**"}
+SIGNS = {"add": "+", "multiply": "*", "divide": "/", "less": "<", "pow": "**"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,8 @@ class Row:
     fresh: bool = False
     #: What a single operand is broadcast to.
     target: Shape | None = None
+    #: The slope of leaky_relu.
+    alpha: float | None = None
     #: Errors that are no mistake, in units of the value and of the result's root mean square; None:
     #: those of a single op.
     tolerance: float | None = None
@@ -68,10 +70,16 @@ class Row:
             sign = SIGNS[self.op] + ("=" if self.in_place else "")
             text = f" {sign} ".join(shapes)
         else:
-            text = f"{self.op}({', '.join(shapes)})"
+            slope = [] if self.alpha is None else [f"alpha={self.alpha}"]
+            text = f"{self.op}({', '.join([*shapes, *slope])})"
         if self.target is not None:
             text += f" → {_text(self.target)}"
         return text + (", new result" if self.fresh else "")
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """What the op takes beside its operands."""
+        return {} if self.alpha is None else {"alpha": self.alpha}
 
 
 def _text(shape: Shape) -> str:
@@ -131,6 +139,33 @@ _ROWS: tuple[Row, ...] = (
 )
 
 
+def _signed(*shape: int) -> Operand:
+    return Operand(shape, low=-2.0, high=2.0)
+
+
+#: The ten most frequent ops of the models that `python -m campaigns chains` counts, in the order of
+#: that count. An op is counted with the forms of its operands; the shapes are the most frequent
+#: ones, for a batch of 1.
+_MODEL_ROWS: tuple[Row, ...] = (
+    _row("model_add", (64, 64, 64), (64, 64, 64)),
+    _row("model_leaky_relu", _signed(32, 64, 64), op="leaky_relu", alpha=0.2),
+    _row("model_multiply_number", (64, 64, 64), (), op="multiply"),
+    _row("model_add_number", (1, 240, 12, 80), (1,)),
+    _row("model_multiply", (1, 96, 26, 26), (1, 96, 26, 26), op="multiply"),
+    _row(
+        "model_clip",
+        Operand((1, 7, 7, 1152), low=-3.0, high=9.0),
+        Operand((), low=0.0, high=0.0),
+        Operand((), low=6.0, high=6.0),
+        op="clip",
+    ),
+    _row("model_sigmoid", _signed(1, 96, 26, 26), op="sigmoid"),
+    _row("model_prelu", _signed(1, 2, 2, 128), (1, 1, 128), op="prelu"),
+    _row("model_relu", _signed(1, 12, 128, 62), op="relu"),
+    _row("model_divide_number", (1, 240, 12, 80), (1,), op="divide"),
+)
+
+
 def beyond_cache(cache: int) -> tuple[Row, ...]:
     """Rows whose working sets are some two and a half times the last cache's bytes."""
     columns = 4096
@@ -147,7 +182,7 @@ def choose(patterns: str, cache: int) -> list[Row]:
     Raises:
         ValueError: a pattern matches no row.
     """
-    return matching(patterns, [*_ROWS, *beyond_cache(cache)])
+    return matching(patterns, [*_ROWS, *_MODEL_ROWS, *beyond_cache(cache)])
 
 
 def matching(patterns: str, rows: Sequence[AnyRow]) -> list[AnyRow]:
@@ -250,7 +285,7 @@ def make_task(row: Row, threads: int) -> Task:
         assert row.target is not None
         expected = np.broadcast_to(inputs[0], row.target).copy()
     else:
-        expected = np.asarray(FUNCTIONS[row.op](*inputs))
+        expected = np.asarray(FUNCTIONS[row.op](*inputs, **row.keywords))
     before = bases[0].copy() if row.in_place else None
     return Task(row, threads, bases, inputs, expected, _output(row, inputs, expected), before)
 

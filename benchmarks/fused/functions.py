@@ -21,6 +21,10 @@ MIX = 0x45D9F3B
 RATE, VOLATILITY = 0.03, 0.2
 #: Of each of the chain's five turns.
 CHAIN_TURNS, CHAIN = 5, (0.75, 0.1, 0.05)
+#: Of a residual block, and of the hard swish after a product by a learned number.
+RESIDUAL, SCALE = 0.2, 0.2
+#: Learned numbers before and after a hard swish: factor, term, factor, term.
+LEARNED = (0.9431690573692322, 0.5042971968650818, 0.47632309794425964, -0.007573243696242571)
 
 
 def affine(xp: Any, x: Any, mean: Any, rstd: Any, gamma: Any, beta: Any) -> Any:
@@ -107,3 +111,55 @@ def chain_20(xp: Any, x: Any, y: Any) -> Any:
 
 def small_chain(xp: Any, x: Any, mean: Any, rstd: Any, gamma: Any, beta: Any) -> Any:
     return xp.maximum((x - mean) * rstd * gamma + beta, 0)
+
+
+# The ten most frequent chains of the models that `python -m campaigns chains` counts, in the order
+# of that count, with the models' constants.
+
+
+def model_silu(xp: Any, x: Any) -> Any:
+    return x * xp.sigmoid(x)
+
+
+def model_add_prelu(xp: Any, x: Any, y: Any, slope: Any) -> Any:
+    v = x + y
+    return xp.where(v > 0, v, v * slope)
+
+
+def model_scaled_residual(xp: Any, x: Any, y: Any) -> Any:
+    return x * RESIDUAL + y
+
+
+def model_affine_hard_swish(xp: Any, x: Any) -> Any:
+    factor, term, factor_after, term_after = LEARNED
+    return _hard_swish(xp, x * factor + term) * factor_after + term_after
+
+
+def model_add_relu(xp: Any, x: Any, y: Any) -> Any:
+    return xp.maximum(x + y, 0)
+
+
+def model_hard_swish_scaled(xp: Any, x: Any) -> Any:
+    return _hard_swish(xp, x) * SCALE
+
+
+def model_two_scaled_residuals(xp: Any, x: Any, y: Any, z: Any) -> Any:
+    return (x * RESIDUAL + y) * RESIDUAL + z
+
+
+def model_batch_norm_hard_swish(
+    xp: Any, x: Any, gamma: Any, beta: Any, mean: Any, variance: Any
+) -> Any:
+    return _hard_swish(xp, (x - mean) / xp.sqrt(variance + EPSILON) * gamma + beta)
+
+
+def model_gelu(xp: Any, x: Any) -> Any:
+    return (xp.erf(x / math.sqrt(2)) + 1) * x * 0.5
+
+
+def model_add_relu6(xp: Any, x: Any, y: Any) -> Any:
+    return xp.minimum(xp.maximum(x + y, 0), 6)
+
+
+def _hard_swish(xp: Any, x: Any) -> Any:
+    return x * xp.minimum(xp.maximum(x + 3, 0), 6) / 6

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..goals import GAIN, Goal, geometric_mean, level
+from ..goals import GAIN, Goal, best_ratios, geometric_mean, level
 from ..memory import Use
 from ..peers import BASELINE
 from ..printing import seconds_text
@@ -24,13 +24,7 @@ def judge(results: FusedResults) -> list[Goal]:
 
 
 def _gain(results: FusedResults) -> Goal | None:
-    ratios = [
-        ratio
-        for row in results.hot.rows
-        if BASELINE in row.timings
-        and row.best is not None
-        and (ratio := row.timings[row.best].ratio) is not None
-    ]
+    ratios = best_ratios(results.hot.rows)
     if not ratios:
         return None
     mean = geometric_mean(ratios)

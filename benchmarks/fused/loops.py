@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..rows import Array, Task
 from . import functions as f
 
 try:
@@ -34,9 +35,35 @@ MIX, SIXTEEN = np.int32(f.MIX), np.int32(16)
 VOLATILITY, DRIFT, RATE = _F(f.VOLATILITY), _F(f.RATE + f.VOLATILITY**2 / 2), _F(-f.RATE)
 ROOT_HALF = _F(math.sqrt(0.5))
 C0, C1, C2 = map(_F, f.CHAIN)
+RESIDUAL, SCALE, THREE, SIX, ROOT_2 = map(_F, (f.RESIDUAL, f.SCALE, 3, 6, math.sqrt(2)))
+L0, L1, L2, L3 = map(_F, f.LEARNED)
 TURNS = f.CHAIN_TURNS
+#: Functions that take arrays of one shape, each as a vector.
+FLAT = frozenset(
+    {
+        "model_silu",
+        "model_scaled_residual",
+        "model_affine_hard_swish",
+        "model_add_relu",
+        "model_hard_swish_scaled",
+        "model_two_scaled_residuals",
+        "model_gelu",
+        "model_add_relu6",
+    }
+)
 #: Of bfloat16's 16 bits in float32, and what rounds to even.
 BITS, LAST, ROUND = np.uint32(16), np.uint32(1), np.uint32(0x7FFF)
+
+
+def arguments(task: Task) -> tuple[Array, ...]:
+    """The operands and the output as a row's function takes them."""
+    assert task.out is not None
+    arrays = (*task.inputs, task.out)
+    if task.row.name in FLAT:
+        return tuple(array.reshape(-1) for array in arrays)
+    if task.expected.dtype.name == "bfloat16":
+        return tuple(array.view(np.uint16) for array in arrays)
+    return arrays
 
 
 def affine(x, mean, rstd, gamma, beta, out):
@@ -207,3 +234,66 @@ def small_chain(x, mean, rstd, gamma, beta, out):
         m, r = mean[i, 0], rstd[i, 0]
         for j in range(x.shape[1]):
             out[i, j] = max((x[i, j] - m) * r * gamma[j] + beta[j], ZERO)
+
+
+def model_silu(x, out):
+    for i in prange(x.shape[0]):
+        out[i] = x[i] * (ONE / (ONE + math.exp(-x[i])))
+
+
+def model_add_prelu(x, y, slope, out):
+    images, rows, columns, channels = x.shape
+    for k in prange(images * rows):
+        n, i = k // rows, k % rows
+        for j in range(columns):
+            for c in range(channels):
+                v = x[n, i, j, c] + y[n, i, j, c]
+                out[n, i, j, c] = v if v > ZERO else v * slope[0, 0, c]
+
+
+def model_scaled_residual(x, y, out):
+    for i in prange(x.shape[0]):
+        out[i] = x[i] * RESIDUAL + y[i]
+
+
+def model_affine_hard_swish(x, out):
+    for i in prange(x.shape[0]):
+        v = x[i] * L0 + L1
+        out[i] = v * min(max(v + THREE, ZERO), SIX) / SIX * L2 + L3
+
+
+def model_add_relu(x, y, out):
+    for i in prange(x.shape[0]):
+        out[i] = max(x[i] + y[i], ZERO)
+
+
+def model_hard_swish_scaled(x, out):
+    for i in prange(x.shape[0]):
+        out[i] = x[i] * min(max(x[i] + THREE, ZERO), SIX) / SIX * SCALE
+
+
+def model_two_scaled_residuals(x, y, z, out):
+    for i in prange(x.shape[0]):
+        out[i] = (x[i] * RESIDUAL + y[i]) * RESIDUAL + z[i]
+
+
+def model_batch_norm_hard_swish(x, gamma, beta, mean, variance, out):
+    images, channels, height, width = x.shape
+    for k in prange(images * channels):
+        n, c = k // channels, k % channels
+        a = gamma[c, 0, 0] / math.sqrt(variance[c, 0, 0] + EPSILON)
+        b = beta[c, 0, 0] - mean[c, 0, 0] * a
+        for i in range(height):
+            for j in range(width):
+                v = x[n, c, i, j] * a + b
+                out[n, c, i, j] = v * min(max(v + THREE, ZERO), SIX) / SIX
+
+
+def model_gelu(x, out):
+    for i in prange(x.shape[0]):
+        out[i] = (math.erf(x[i] / ROOT_2) + ONE) * x[i] * HALF
+
+
+def model_add_relu6(x, y, out):
+    for i in prange(x.shape[0]):
+        out[i] = min(max(x[i] + y[i], ZERO), SIX)

@@ -33,6 +33,7 @@ class Functions:
     cast: Callable[[Any, Any], Any]
     where: Callable[[Any, Any, Any], Any]
     maximum: Callable[[Any, Any], Any]
+    minimum: Callable[[Any, Any], Any]
     exp: Callable[[Any], Any]
     log: Callable[[Any], Any]
     sqrt: Callable[[Any], Any]
@@ -56,6 +57,7 @@ def numpy_functions(real: str, bfloat16: str) -> Functions:
         cast=_cast,
         where=np.where,
         maximum=np.maximum,
+        minimum=np.minimum,
         exp=np.exp,
         log=np.log,
         sqrt=np.sqrt,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
-from pathlib import Path
 
 from ..memory import Use
 from ..memory import cells as memory_cells
@@ -33,8 +32,6 @@ from .peak import ALLOWED
 from .peers import PEERS
 from .results import FusedResults, early_share, memory_bound
 
-#: Written by hand beside the results: why a row falls short. It becomes a part of the page.
-_BY_HAND = "FUSE_NOTES.md"
 _FIRST = (
     "Seconds of the first call in a fresh process in which the library has computed another"
     " expression before: tracing and compiling are counted, its modules' coming up is not. *Cold*:"
@@ -138,21 +135,14 @@ def as_json(results: FusedResults) -> str:
     return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
-def write(results: FusedResults, folder: Path) -> None:
-    """Writes FUSE.md and FUSE.json."""
-    (folder / "FUSE.json").write_text(as_json(results), "utf-8")
-    by_hand = folder / _BY_HAND
-    why = by_hand.read_text("utf-8") if by_hand.exists() else ""
-    (folder / "FUSE.md").write_text(as_markdown(results, why), "utf-8")
-
-
 def as_markdown(results: FusedResults, why: str = "") -> str:
     """The page: machine, tables, aims, what is said about them by hand, notes."""
     hot = results.hot
-    lines = ["# Fused expressions beside their peers", "", *made_by(hot), ""]
+    title = f"# Fused expressions beside their peers: {hot.machine.short_name}"
+    lines = [title, "", *made_by(hot), ""]
     if hot.rows:
         lines += [f"{legend(hot)} {_tier(results)}", "", *markdown_table(_hot_table(results)), ""]
-    lines += ["## What was aimed at", "", *(f"- {goal_text(goal)}" for goal in judge(results)), ""]
+    lines += ["## Goals", "", *(f"- {goal_text(goal)}" for goal in judge(results)), ""]
     lines += [*why.splitlines(), ""] if why else []
     lines += _section("First calls", _FIRST, _first_table(results) if results.first else [])
     lines += _section("Peak memory", _PEAK, _peak_table(results) if results.peak else [])

@@ -50,6 +50,11 @@ def _signed(*shape: int, dtype: str = "") -> Operand:
     return Operand(shape, dtype=dtype, low=-2.0, high=2.0)
 
 
+def _wide(*shape: int) -> Operand:
+    """Values on both sides of the ends of a hard swish, -3 and 3."""
+    return Operand(shape, low=-6.0, high=6.0)
+
+
 _IMAGE = (1080, 1920, 3)
 _ROWS: tuple[FusedRow, ...] = (
     _row(
@@ -165,13 +170,91 @@ _ROWS: tuple[FusedRow, ...] = (
 )
 
 
+#: The ten most frequent chains of the models that `python -m campaigns chains` counts, in the order
+#: of that count; the shapes are the most frequent ones, for a batch of 1. What a model multiplies,
+#: adds or cuts at is a constant.
+_MODEL_ROWS: tuple[FusedRow, ...] = (
+    _row(
+        "model_silu",
+        "x · sigmoid(x), (1,96,26,26)",
+        (1, 96, 26, 26),
+        _signed(1, 96, 26, 26),
+    ),
+    _row(
+        "model_add_prelu",
+        "prelu(x + y), (1,2,2,128), a slope per column",
+        (1, 2, 2, 128),
+        _signed(1, 2, 2, 128),
+        _signed(1, 2, 2, 128),
+        (1, 1, 128),
+    ),
+    _row(
+        "model_scaled_residual",
+        "x · 0.2 + y, (64,64,64)",
+        (64, 64, 64),
+        _signed(64, 64, 64),
+        _signed(64, 64, 64),
+    ),
+    _row(
+        "model_affine_hard_swish",
+        "hard_swish(x · c0 + c1) · c2 + c3, (1,240,12,80)",
+        (1, 240, 12, 80),
+        _wide(1, 240, 12, 80),
+    ),
+    _row(
+        "model_add_relu",
+        "max(x + y, 0), (1,12,128,62)",
+        (1, 12, 128, 62),
+        _signed(1, 12, 128, 62),
+        _signed(1, 12, 128, 62),
+    ),
+    _row(
+        "model_hard_swish_scaled",
+        "hard_swish(x) · c, (1,240,12,80)",
+        (1, 240, 12, 80),
+        _wide(1, 240, 12, 80),
+    ),
+    _row(
+        "model_two_scaled_residuals",
+        "(x · 0.2 + y) · 0.2 + z, (64,64,64)",
+        (64, 64, 64),
+        _signed(64, 64, 64),
+        _signed(64, 64, 64),
+        _signed(64, 64, 64),
+    ),
+    _row(
+        "model_batch_norm_hard_swish",
+        "hard_swish(batch norm of x), (1,256,14,14), per channel",
+        (1, 256, 14, 14),
+        _wide(1, 256, 14, 14),
+        (256, 1, 1),
+        (256, 1, 1),
+        (256, 1, 1),
+        (256, 1, 1),
+    ),
+    _row(
+        "model_gelu",
+        "gelu(x) by erf, (1,128,20,20)",
+        (1, 128, 20, 20),
+        _signed(1, 128, 20, 20),
+    ),
+    _row(
+        "model_add_relu6",
+        "min(max(x + y, 0), 6), (1,2,2,288)",
+        (1, 2, 2, 288),
+        _wide(1, 2, 2, 288),
+        _wide(1, 2, 2, 288),
+    ),
+)
+
+
 def choose(patterns: str) -> list[FusedRow]:
     """The rows whose names match one of the patterns, parted by commas; all of them for "".
 
     Raises:
         ValueError: a pattern matches no row.
     """
-    return matching(patterns, _ROWS)
+    return matching(patterns, [*_ROWS, *_MODEL_ROWS])
 
 
 def another(row: FusedRow) -> FusedRow:

@@ -56,7 +56,8 @@ PEERS = {
             "mnn",
             "MNN",
             "a session of one node whose inputs were copied into its own tensors before and whose"
-            " output stays there (no arguments are passed)",
+            " output stays there (no arguments are passed). A session of exp, tanh or sigmoid"
+            " writes its result over its input, so the next call reads that",
         ),
         _peer(
             "ncnn",

@@ -17,6 +17,13 @@ _FUNCTIONS: dict[str, Any] = {
     "exp": jnp.exp,
     "tanh": jnp.tanh,
     "where": jnp.where,
+    "multiply": jnp.multiply,
+    "divide": jnp.divide,
+    "clip": jnp.clip,
+    "relu": jax.nn.relu,
+    "leaky_relu": lambda x, alpha: jax.nn.leaky_relu(x, alpha),
+    "prelu": lambda x, slope: jnp.where(x > 0, x, x * slope),
+    "sigmoid": jax.nn.sigmoid,
 }
 
 
@@ -32,7 +39,7 @@ def prepare(task: Task) -> Prepared:
         operands = [view(array) for view, array in zip(views, arrays, strict=True)]
         if task.row.op == "broadcast":
             return jnp.broadcast_to(operands[0], task.shape)
-        return _FUNCTIONS[task.row.op](*operands)
+        return _FUNCTIONS[task.row.op](*operands, **task.row.keywords)
 
     inputs = tuple(map(jnp.asarray, task.bases))
     return Prepared((Call(jax.jit(compute), inputs, then=".block_until_ready()"),))

@@ -42,11 +42,18 @@ _NODES: dict[str, Any] = {
     "exp": F.exp,
     "tanh": F.tanh,
     "broadcast": F.broadcast_to,
+    "multiply": F.multiply,
+    "divide": F.divide,
+    "relu": F.relu,
+    "leaky_relu": F.relu,
+    "clip": F.relu6,
+    "sigmoid": F.sigmoid,
 }
 #: What it does in another way than NumPy, as was measured.
 _OTHERWISE = {
     "less": "its comparisons give int32, four times the bytes of bool",
     "where": "its Select does not broadcast, and says nothing",
+    "prelu": "its slopes are constants of the second axis",
 }
 _TYPES = {
     "float32": (F.float, MNN.Halide_Type_Float),
@@ -74,7 +81,7 @@ def prepare(task: Task) -> Prepared:
         interpreter = _interpreter(task, kind)
         session = interpreter.createSession(settings)
     tensors = interpreter.getSessionInputAll(session)
-    for name, array in zip("abc", task.inputs, strict=False):
+    for name, array in zip("abc", _tensors(task), strict=False):
         tensors[name].copyFrom(_host(array, halide))
 
     def result(_: object) -> Array:
@@ -85,14 +92,23 @@ def prepare(task: Task) -> Prepared:
     return Prepared((Call(interpreter.runSession, (session,)),), result)
 
 
+def _tensors(task: Task) -> tuple[Array, ...]:
+    """The operands that are no attributes."""
+    return task.inputs[:1] if task.row.op == "clip" else task.inputs
+
+
 def _interpreter(task: Task, kind: Any) -> Any:
     """The row as a model file, read."""
     inputs = []
-    for name, array in zip("abc", task.inputs, strict=False):
+    for name, array in zip("abc", _tensors(task), strict=False):
         inputs.append(F.placeholder(list(array.shape), F.NCHW, kind))
         inputs[-1].name = name
-    target = () if task.row.target is None else (list(task.row.target),)
-    node = _NODES[task.row.op](*inputs, *target)
+    more: tuple[Any, ...] = tuple(task.row.keywords.values())
+    if task.row.target is not None:
+        more = (list(task.row.target),)
+    elif task.row.op == "clip":
+        more = tuple(bound.item() for bound in task.inputs[1:])
+    node = _NODES[task.row.op](*inputs, *more)
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "row.mnn"))
         F.save([node], path)

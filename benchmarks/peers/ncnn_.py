@@ -14,9 +14,22 @@ from ..rows import Array, Task
 from .peer import Call, LeftOut, Prepared, in_order, no_in_place, prepared_out
 
 _BINARY = "7767517\n3 3\nInput a 0 1 a\nInput b 0 1 b\nBinaryOp op 2 1 a b out 0={}\n"
-_UNARY = "7767517\n2 2\nInput a 0 1 a\nUnaryOp op 1 1 a out 0={}\n"
-#: The layer's text and the number of the op.
-_LAYERS = {"add": (_BINARY, 0), "pow": (_BINARY, 6), "exp": (_UNARY, 7), "tanh": (_UNARY, 16)}
+_UNARY = "7767517\n2 2\nInput a 0 1 a\n{} op 1 1 a out {}\n"
+#: By op: the layer's text.
+_LAYERS = {
+    "add": _BINARY.format(0),
+    "multiply": _BINARY.format(2),
+    "divide": _BINARY.format(3),
+    "pow": _BINARY.format(6),
+    "exp": _UNARY.format("UnaryOp", "0=7"),
+    "tanh": _UNARY.format("UnaryOp", "0=16"),
+    "relu": _UNARY.format("ReLU", ""),
+    "leaky_relu": _UNARY.format("ReLU", "0={alpha}"),
+    "clip": _UNARY.format("Clip", "0={low} 1={high}"),
+    "sigmoid": _UNARY.format("Sigmoid", ""),
+}
+#: What it computes in another way.
+_OTHERWISE = {"prelu": "its slopes are constants of the first axis"}
 
 
 def prepare(task: Task) -> Prepared:
@@ -28,8 +41,9 @@ def prepare(task: Task) -> Prepared:
     if row.dtype != "float32":
         raise LeftOut(f"no {row.dtype}")
     if row.op not in _LAYERS:
-        raise LeftOut(f"no layer computes {row.op}")
-    arrays = [array.reshape(shape) for array, shape in zip(task.inputs, _shapes(task), strict=True)]
+        raise LeftOut(_OTHERWISE.get(row.op, f"no layer computes {row.op}"))
+    shapes = _shapes(task)
+    arrays = [array.reshape(shape) for array, shape in zip(task.inputs, shapes, strict=False)]
     calls = tuple(Call(_extraction(task, arrays, n)) for n in sorted({1, task.threads}))
     return Prepared(calls, lambda mat: np.array(mat).reshape(task.shape))
 
@@ -37,8 +51,9 @@ def prepare(task: Task) -> Prepared:
 def _shapes(task: Task) -> list[tuple[int, ...]]:
     """The operands' shapes under ncnn's rule."""
     shapes = [array.shape for array in task.inputs]
-    if len(shapes) == 1:
-        return shapes
+    if task.row.op in ("clip", "relu", "leaky_relu", "sigmoid") or len(shapes) == 1:
+        # ncnn has no axis for the batch.
+        return [shapes[0][1:] if len(shapes[0]) == 4 else shapes[0]]
     try:
         expression = zerostride.plan(*shapes).express("ncnn")
     except zerostride.NotExpressible as error:
@@ -54,6 +69,13 @@ def _allocator(_: str) -> Any:
     return ncnn.PoolAllocator()
 
 
+def _attributes(task: Task) -> dict[str, float]:
+    """The numbers of a layer's text that are not operands."""
+    if task.row.op == "clip":
+        return {"low": task.inputs[1].item(), "high": task.inputs[2].item()}
+    return task.row.keywords
+
+
 def _extraction(task: Task, arrays: list[Array], threads: int) -> Any:
     """A function that runs the layer."""
     net = ncnn.Net()
@@ -63,8 +85,7 @@ def _extraction(task: Task, arrays: list[Array], threads: int) -> Any:
     net.opt.use_packing_layout = False
     net.opt.blob_allocator = _allocator("blobs")
     net.opt.workspace_allocator = _allocator("workspace")
-    text, number = _LAYERS[task.row.op]
-    if net.load_param_mem(text.format(number)) != 0:
+    if net.load_param_mem(_LAYERS[task.row.op].format(**_attributes(task))) != 0:
         raise LeftOut("its reader did not take the layer")
     # Clones, because layers that compute in place crash on memory of NumPy's.
     mats = [ncnn.Mat(array).clone() for array in arrays]

@@ -17,6 +17,13 @@ _NODES = {
     "tanh": "Tanh",
     "where": "Where",
     "broadcast": "Expand",
+    "multiply": "Mul",
+    "divide": "Div",
+    "clip": "Clip",
+    "relu": "Relu",
+    "leaky_relu": "LeakyRelu",
+    "prelu": "PRelu",
+    "sigmoid": "Sigmoid",
 }
 #: Long enough to be awake for the next of calls in a row.
 _SPIN_MICROSECONDS = 1000
@@ -54,7 +61,7 @@ def _session(task: Task) -> onnxruntime.InferenceSession:
         constants.append(numpy_helper.from_array(np.array(task.row.target), "target"))
     kind = helper.np_dtype_to_tensor_dtype(task.expected.dtype)
     graph = helper.make_graph(
-        [helper.make_node(_NODES[task.row.op], names, ["out"])],
+        [helper.make_node(_NODES[task.row.op], names, ["out"], **task.row.keywords)],
         "row",
         inputs,
         [helper.make_tensor_value_info("out", kind, task.shape)],

@@ -18,6 +18,11 @@ _NODES: dict[str, Any] = {
     "exp": opset.exp,
     "tanh": opset.tanh,
     "where": opset.select,
+    "multiply": opset.multiply,
+    "divide": opset.divide,
+    "relu": opset.relu,
+    "prelu": opset.prelu,
+    "sigmoid": opset.sigmoid,
 }
 #: What its CPU plugin does to the wider types.
 _NARROWER = {"float64": "float32", "int64": "int32"}
@@ -30,11 +35,9 @@ def prepare(task: Task) -> Prepared:
     out = prepared_out(task, "OpenVINO")
     if task.row.dtype in _NARROWER:
         raise LeftOut(f"computes {task.row.dtype} in {_NARROWER[task.row.dtype]}")
-    parameters = [opset.parameter(list(array.shape), _type(array)) for array in task.inputs]
-    if task.row.target is not None:
-        node = opset.broadcast(parameters[0], np.array(task.row.target))
-    else:
-        node = _NODES[task.row.op](*parameters)
+    inputs = _inputs(task)
+    parameters = [opset.parameter(list(array.shape), _type(array)) for array in inputs]
+    node = _node(task, parameters)
     settings = {
         "INFERENCE_NUM_THREADS": task.threads,
         "NUM_STREAMS": 1,
@@ -44,7 +47,7 @@ def prepare(task: Task) -> Prepared:
     }
     compiled = ov.Core().compile_model(ov.Model([node], parameters), "CPU", settings)
     request = compiled.create_infer_request()
-    for k, array in enumerate(task.inputs):
+    for k, array in enumerate(inputs):
         request.set_input_tensor(k, _tensor(array))
     request.set_output_tensor(0, _tensor(out))
 
@@ -54,6 +57,28 @@ def prepare(task: Task) -> Prepared:
 
     infer = Call(request.infer, (), {"share_outputs": True})
     return Prepared((infer, Call(start_and_wait)), lambda _: out)
+
+
+def _inputs(task: Task) -> tuple[Array, ...]:
+    """The operands that are no attributes."""
+    if task.row.op == "clip":
+        return task.inputs[:1]
+    if task.row.op == "prelu":
+        # A slope of lower rank would be of the second axis.
+        x, slope = task.inputs
+        return x, slope.reshape((1,) * (x.ndim - slope.ndim) + slope.shape)
+    return task.inputs
+
+
+def _node(task: Task, parameters: list[Any]) -> Any:
+    row = task.row
+    if row.target is not None:
+        return opset.broadcast(parameters[0], np.array(row.target))
+    if row.op == "clip":
+        return opset.clamp(*parameters, *(bound.item() for bound in task.inputs[1:]))
+    if row.op == "leaky_relu":
+        return opset.prelu(*parameters, opset.constant(np.float32(row.alpha)))
+    return _NODES[row.op](*parameters)
 
 
 def _type(array: Array) -> Any:

@@ -20,7 +20,7 @@ def prepare(task: Task) -> Prepared:
     if function is None:
         raise LeftOut(f"there is no zerostride.{task.row.op}")
     keywords = {} if task.out is None else {"out": task.out}
-    return Prepared((Call(function, task.inputs, keywords),))
+    return Prepared((Call(function, task.inputs, keywords | task.row.keywords),))
 
 
 def _materialised(task: Task) -> Prepared:

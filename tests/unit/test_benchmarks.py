@@ -151,10 +151,20 @@ def test_in_place_call_is_checked_on_its_own_operands() -> None:
 def test_every_row_is_right_on_the_light_peers() -> None:
     names = [row.name for row in rows_named("") if not row.name.startswith("beyond")]
     assert len(names) == len(set(names))
-    for row in rows_named("small,tiny*,number*,by_3_in_place,both_stretch,mask,where"):
+    light = "small,tiny*,number*,by_3_in_place,both_stretch,mask,where,model_*"
+    for row in rows_named(light):
         task = make_task(row, 1)
         for one in LIGHT:
             assert difference(one.prepare(task), task) is None, (row.name, one.name)
+
+
+def test_bounds_and_slopes_of_model_rows_matter() -> None:
+    """Each result has values of every branch, so that a wrong branch is found."""
+    for row in rows_named("model_clip,model_*relu"):
+        task = make_task(row, 1)
+        changed = task.expected != task.inputs[0]
+        assert 0.2 < changed.mean() < 0.8, row.name
+    assert rows_named("model_leaky_relu")[0].title == "leaky_relu((32,64,64), alpha=0.2)"
 
 
 def test_rows_and_peers_are_chosen_by_pattern() -> None:

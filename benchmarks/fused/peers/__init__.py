@@ -30,7 +30,7 @@ PEERS = {
             "torch",
             "torch",
             "eager, without gradients: the faster of the plain expression and of the library's own"
-            " gelu, softmax, layer_norm, rms_norm (which round bfloat16 in between)",
+            " activation, softmax or normalisation (which rounds bfloat16 in between)",
         ),
         _peer(
             "inductor",

@@ -17,6 +17,7 @@ FUNCTIONS = Functions(
     cast=lambda x, dtype: x.astype(dtype),
     where=jnp.where,
     maximum=jnp.maximum,
+    minimum=jnp.minimum,
     exp=jnp.exp,
     log=jnp.log,
     sqrt=jnp.sqrt,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-import numpy as np
 
 from ...peers.peer import Call, Prepared
-from ...rows import Array, Task
+from ...rows import Task
 from .. import loops
 
 
@@ -16,7 +15,7 @@ def prepare(task: Task) -> Prepared:
     """The compiled loops, with threads (started by each call) and, for a small result, without."""
     numba.set_num_threads(task.threads)
     assert task.out is not None
-    arguments = tuple(map(_bits, (*task.inputs, task.out)))
+    arguments = loops.arguments(task)
     function = getattr(loops, task.row.name)
     ways = [_compiled(function, parallel=True)]
     if task.out.size < _SMALL:
@@ -31,7 +30,3 @@ _SMALL = 1 << 15
 def _compiled(function: Any, parallel: bool) -> Any:
     # NumPy's division: Python's, which raises, keeps loops from being made into vectors.
     return numba.njit(function, parallel=parallel, fastmath=False, error_model="numpy")
-
-
-def _bits(array: Array) -> Array:
-    return array.view(np.uint16) if array.dtype.name == "bfloat16" else array

@@ -29,6 +29,14 @@ _NAMES = {
     "alternating": "a b",
     "chain_20": "x y",
     "small_chain": "x mean rstd gamma beta",
+    "model_silu": "x",
+    "model_add_prelu": "x y slope",
+    "model_scaled_residual": "x y",
+    "model_affine_hard_swish": "x",
+    "model_add_relu": "x y",
+    "model_hard_swish_scaled": "x",
+    "model_two_scaled_residuals": "x y z",
+    "model_add_relu6": "x y",
 }
 
 
@@ -48,6 +56,14 @@ def _horner() -> str:
     return functools.reduce(lambda y, k: f"({y} * x + c{k})", range(1, 9), "c0")
 
 
+def _between(text: str, low: str, high: str) -> str:
+    return f"where({text} < {low}, {low}, where({text} > {high}, {high}, {text}))"
+
+
+def _hard_swish(text: str) -> str:
+    return f"({text} * {_between(f'({text} + three)', 'zero', 'six')} / six)"
+
+
 _MIXED = "(({0} >> 16) ^ {0}) * mix"
 _SOURCES = {
     "affine": "(x - mean) * rstd * gamma + beta",
@@ -63,7 +79,16 @@ _SOURCES = {
     "alternating": _larger("((a + b) * a - b)", "half") + " * b + a",
     "chain_20": _chain(),
     "small_chain": _larger("((x - mean) * rstd * gamma + beta)", "zero"),
+    "model_silu": "x / (one + exp(-x))",
+    "model_add_prelu": "where(x + y > zero, x + y, (x + y) * slope)",
+    "model_scaled_residual": "x * c0 + y",
+    "model_affine_hard_swish": f"{_hard_swish('(x * c0 + c1)')} * c2 + c3",
+    "model_add_relu": _larger("(x + y)", "zero"),
+    "model_hard_swish_scaled": f"{_hard_swish('x')} * c0",
+    "model_two_scaled_residuals": "(x * c0 + y) * c0 + z",
+    "model_add_relu6": _between("(x + y)", "zero", "six"),
 }
+_HARD: dict[str, float] = {"zero": 0, "three": 3, "six": 6}
 #: Numbers are operands: those in a text are doubles, and make everything double.
 _NUMBERS: dict[str, dict[str, float]] = {
     "scale_shift_relu": {"zero": 0},
@@ -75,6 +100,14 @@ _NUMBERS: dict[str, dict[str, float]] = {
     "polynomial": {f"c{k}": c for k, c in enumerate(f.COEFFICIENTS)},
     "alternating": {"half": 0.5},
     "chain_20": {f"c{k}": c for k, c in enumerate(f.CHAIN)},
+    "model_silu": {"one": 1},
+    "model_add_prelu": {"zero": 0},
+    "model_scaled_residual": {"c0": f.RESIDUAL},
+    "model_affine_hard_swish": _HARD | {f"c{k}": c for k, c in enumerate(f.LEARNED)},
+    "model_add_relu": {"zero": 0},
+    "model_hard_swish_scaled": _HARD | {"c0": f.SCALE},
+    "model_two_scaled_residuals": {"c0": f.RESIDUAL},
+    "model_add_relu6": {"zero": 0, "six": 6},
 }
 
 
@@ -118,12 +151,27 @@ def _hash_mix(ev: Evaluator, x: Array, out: Array) -> Array:
     return ev("(h >> 16) ^ h", "h", h, out=out)
 
 
+def _batch_norm_hard_swish(
+    ev: Evaluator, x: Array, gamma: Array, beta: Array, mean: Array, variance: Array, out: Array
+) -> Array:
+    scale = gamma / np.sqrt(variance + np.float32(f.EPSILON))
+    shift = beta - mean * scale
+    numbers = tuple(map(np.float32, _HARD.values()))
+    names = " ".join(["x scale shift", *_HARD])
+    return ev(_hard_swish("(x * scale + shift)"), names, x, scale, shift, *numbers, out=out)
+
+
 _PARTS: dict[str, Callable[..., Array]] = {
     "softmax": _softmax,
     "layer_norm": _layer_norm,
     "hash_mix": _hash_mix,
+    "model_batch_norm_hard_swish": _batch_norm_hard_swish,
 }
-_LACKS = {"residual_rms_norm": "no bfloat16", "black_scholes": "no erf"}
+_LACKS = {
+    "residual_rms_norm": "no bfloat16",
+    "black_scholes": "no erf",
+    "model_gelu": "no erf",
+}
 
 
 def prepare(task: Task) -> Prepared:

@@ -30,6 +30,7 @@ def functions() -> Functions:
         cast=zerostride.cast,
         where=zerostride.where,
         maximum=zerostride.maximum,
+        minimum=zerostride.minimum,
         exp=zerostride.exp,
         log=zerostride.log,
         sqrt=zerostride.sqrt,
