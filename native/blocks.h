@@ -64,9 +64,9 @@ void start(Walk& walk, const Nest& nest, char* const* data, std::int64_t block) 
   }
 }
 
-// Goes `blocks` on, not beyond the end of the innermost loop by more than one.
-void advance(Walk& walk, const Nest& nest, std::int64_t blocks) {
-  for (int l = 0; l < nest.loops; ++l, blocks = 1) {
+// Goes `blocks` on along loop l, not beyond its end by more than one. Loops within it are at their beginning.
+void advance(Walk& walk, const Nest& nest, std::int64_t blocks, int l = 0) {
+  for (; l < nest.loops; ++l, blocks = 1) {
     const Axis& axis = nest.axis[nest.loop_axis[l]];
     std::int64_t steps = blocks * nest.loop_step[l];
     walk.index[l] += blocks;

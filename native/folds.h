@@ -4,8 +4,8 @@
 // A block is a nest's (nest.h), over the phase's loads and over the stores that do not fold. Its row
 // runs over axes 0..inner, and rows go along `across`. All folds of a nest fold the same axes.
 //
-// What is known of the results of a block is kept in states (kernels.h), which are numbered: in the
-// order of the block's axes that are kept. Where axis 0 is kept, so are for the time being the folded
+// The partial results of a block are kept in states (kernels.h), which are numbered: in the order of the
+// block's axes that are kept. Where axis 0 is kept, so are for the time being the folded
 // axes in the row: a row is added to the states element by element (`wide`), and at the end these
 // states are merged. Of axis `inner`, if it is folded, only so many have states of their own as make
 // a good vector loop (`lanes`); a row is then several rows of these. Where axis 0 is folded, it is in
@@ -13,7 +13,7 @@
 //
 // Loops over blocks: those along folded axes are innermost, so that the states of a block are
 // complete before the next one's begin. A group is the blocks between: one set of results. It may be
-// cut, so that several threads share it; what is computed at once is a cut of a group, a unit.
+// cut, so that several threads share it; a thread computes one cut of a group, a unit, at a time.
 #pragma once
 
 #include "run.h"
@@ -44,7 +44,7 @@ struct FoldNest {
   DType value_dtype[kMaxFolds];
   bool folded[kMaxAxes];         // by the nest's axes
   std::int64_t pitch[kMaxAxes];  // positions (kernels.h) from one to the next along a folded axis
-  bool positions;                // whether a fold asks for them
+  bool positions;                // whether a fold needs them
   bool wide;
   std::int64_t lanes;  // states along axis `inner`
   std::int64_t state_stride[kMaxAxes];  // of the axes in a block: states from one to the next

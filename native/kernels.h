@@ -13,6 +13,11 @@ constexpr int kMaxInputs = 3;
 // element. `out` may be one of the operands that are rows, and overlaps none of them otherwise.
 using Row = void (*)(const void* const* in, void* out, std::int64_t n);
 
+// The same for so many rows of n elements: operand k's lie step[k] bytes apart, those of `out` the last of
+// the steps. Rows of `out` overlap no other row.
+using ManyRows = void (*)(const void* const* in, void* out, std::int64_t n, std::int64_t rows,
+                          const std::int64_t* step);
+
 // One op on one dtype.
 struct Kernel {
   const char* op;  // the name in the op table
@@ -22,6 +27,8 @@ struct Kernel {
   // By a number whose bit k says that operand k is one element. Absent (null) forms are computed by
   // widening operands to rows; form[0] is always there.
   Row form[1 << kMaxInputs];
+  // The forms of what is so cheap that a call for each short row would take longer than the row.
+  ManyRows many[1 << kMaxInputs] = {};
 };
 
 // Many values to one. Sums and products of integers wrap; of floats they are held in more digits than

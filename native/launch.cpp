@@ -18,8 +18,8 @@ namespace {
 constexpr std::int64_t kAlone = 32768;
 // Elements of a piece: some ten microseconds of a cheap op, so that no thread waits long for the last.
 constexpr std::int64_t kPiece = 65536;
-// A thread's first piece is this part of one. The dearest ops take 30 us an element (fmod of 1e308 and
-// 1e-300): only what was quick is followed by more, so that a poll is never late.
+// A thread's first piece is this part of one. The slowest ops take 30 us an element (fmod of 1e308
+// and 1e-300): a thread takes larger pieces only after a quick one, so that a poll is never late.
 constexpr std::int64_t kFirstPart = 16;
 constexpr auto kQuick = std::chrono::milliseconds(5);
 // Pieces for each thread where there is less work than that.
@@ -51,7 +51,7 @@ struct Job {
 
 // Which share this thread begins with. The same in every call: what it read and wrote in the last one
 // may still be in its own cache. (Measured, sum of 256 K float32 over and over: 1.5 times as fast as
-// pieces taken by whoever comes.)
+// pieces that the first free thread takes.)
 int first_share(const Job& job) {
   static std::atomic<int> workers{0};
   if (std::this_thread::get_id() == job.caller) return 0;
@@ -95,7 +95,7 @@ class Pieces {
   Job& job_;
   char* memory_;
   int share_;
-  int done_ = 0;  // shares of which nothing is left
+  int done_ = 0;  // shares that are used up
   std::int64_t blocks_;
   Clock::time_point ended_ = Clock::now();
 };
@@ -125,7 +125,7 @@ void compute_polling(Job& job, char* memory) {
       continue;
     }
     job.stopped = true;
-    // Beyond the end: nobody begins another piece.
+    // Beyond the end: no thread begins another piece.
     for (Share& share : job.share) share.next.store(share.end, std::memory_order_relaxed);
   }
 }

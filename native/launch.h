@@ -15,7 +15,7 @@ struct Work {
   std::int64_t scratch_bytes;
 };
 
-// Computes all of it on up to `threads` threads; `poll` and what is returned as execute's in run.h.
+// Computes all of it on up to `threads` threads; `poll` and the result are as execute's in run.h.
 bool share_out(const Work& work, int threads, bool (*poll)(void*), void* poll_context);
 
 }  // namespace zs

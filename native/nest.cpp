@@ -17,7 +17,7 @@ constexpr std::int64_t kRow = 1024;
 // A row that needs no buffer may be longer.
 constexpr std::int64_t kLongRow = 8192;
 // A row shorter than this is lengthened even if an operand must be gathered for it; one not shorter
-// than kFairRow never is; one between them is, if what is gathered serves many blocks. (Measured,
+// than kFairRow never is; one between them is, if the gathered elements serve many blocks. (Measured,
 // int8, float32 and float64: rows in place are level with gathered ones from 64 to 96 elements on.)
 constexpr std::int64_t kShortRow = 64;
 constexpr std::int64_t kFairRow = 128;
@@ -46,7 +46,8 @@ constexpr std::int64_t kStreamedAlone = std::int64_t{48} << 20;
 constexpr std::int64_t kNextToNothing = 8;  // this part of the output, at most
 // A last cache no larger than this is taken to be this process's to use, and what fits stays in it;
 // a larger one belongs to tens of processors, and is slow. (Measured, 32 MiB: operands and output of
-// 12 MB take 0.4 of the time in it, of 32 MB 0.8, of 48 MB 1.0 to 1.2.)
+// 12 MB take 0.4 of the time in it, of 32 MB 0.65 to 0.8, of 48 MB 1.0 to 1.2.) What is a quarter larger
+// mostly stays: some lines are in the second caches alone.
 constexpr std::int64_t kOwnCache = std::int64_t{64} << 20;
 // Bytes of a row under which the buffer costs more than the lines save (512: a fifth slower).
 constexpr std::int64_t kStreamedRow = 1024;
@@ -151,8 +152,8 @@ Access access_of(const Nest& nest, int k, int inner) {
 
 namespace {
 
-// Whether the tile of operand k over axes 0..inner, of which those below `inner` have `below`
-// elements, serves many blocks.
+// Whether the tile of operand k over axes 0..inner serves many blocks. The axes below `inner` have `below`
+// elements.
 bool repeats(const Nest& nest, int k, int inner, std::int64_t below) {
   const Axis& last = nest.axis[inner];
   if (last.stride[k] == 0 && last.extent * below >= kReuse * kRow) return true;
@@ -163,9 +164,10 @@ bool repeats(const Nest& nest, int k, int inner, std::int64_t below) {
 }
 
 // Whether rows of `row` elements should take in the axis after `inner`.
-bool lengthen(const Nest& nest, int inner, std::int64_t row, bool buffers) {
-  if (row < (buffers ? kShortBufferedRow : kShortRow)) return true;
-  const bool fair = row >= kFairRow && !buffers;
+bool lengthen(const Nest& nest, int inner, std::int64_t row, bool buffers, bool many) {
+  const bool line = many && !buffers && row * nest.size[nest.inputs] >= kLine;
+  if (!line && row < (buffers ? kShortBufferedRow : kShortRow)) return true;
+  const bool fair = line || (row >= kFairRow && !buffers);
   for (int k = 0; k < nest.operands; ++k) {
     const bool gathered =
         access_of(nest, k, inner + 1) == Access::Tile && access_of(nest, k, inner) != Access::Tile;
@@ -192,7 +194,7 @@ int transposed_axis(const Nest& nest, std::int64_t& line) {
 }
 
 // What a block is.
-void choose(Nest& nest) {
+void choose(Nest& nest, bool many) {
   nest.inner = 0;
   nest.below = 1;
   nest.across = -1;
@@ -206,7 +208,7 @@ void choose(Nest& nest) {
   while (nest.inner + 1 < nest.axes && nest.inner != cross) {
     const std::int64_t row = nest.below * nest.axis[nest.inner].extent;
     if (nest.inner + 1 == cross ? row * line > kWholeRow : row * 2 > kRow) break;
-    if (!lengthen(nest, nest.inner, row, buffers)) break;
+    if (!lengthen(nest, nest.inner, row, buffers, many)) break;
     nest.below = row;
     ++nest.inner;
   }
@@ -261,8 +263,8 @@ Kept kept_of(const Nest& nest, int k, std::int64_t bytes) {
 namespace {
 
 // The loops over blocks, inside out. The axis along which a transposed operand is contiguous goes
-// innermost: its pages stay, and its next lines can be foreseen. With `by_moves`, those along which dear
-// operands repeat follow: the buffer stays.
+// innermost: its pages stay, and its next lines can be foreseen. With `by_moves`, the axes follow along
+// which operands that are expensive to buffer repeat: the buffer stays.
 void order_loops(Nest& nest, bool by_moves) {
   nest.loops = 0;
   nest.blocks = 1;
@@ -291,7 +293,7 @@ void order_loops(Nest& nest, bool by_moves) {
   }
 }
 
-// Whether no block of dear operand k is buffered anew when it comes again.
+// Whether no block of operand k, which is expensive to buffer, is buffered anew when it comes again.
 bool is_kept(const Nest& nest, int k) {
   // With what a gather may write behind the end, and up to a line's.
   const std::int64_t bytes = nest.rows * nest.below * nest.chunk * nest.size[k] + 2 * kLine;
@@ -301,10 +303,10 @@ bool is_kept(const Nest& nest, int k) {
   return true;
 }
 
-// The loops in the output's order, unless a dear operand is converted or gathered again and again. (Measured,
-// float32, two operands that stretch in turn along six axes to 8 MB: 0.75 of the time that it takes with
-// the loops by moves, where the output is written in steps of 256 KB; a converted row, float16 to float32,
-// 1.5.)
+// The loops in the output's order, unless an operand that is expensive to buffer is converted or gathered
+// again and again. (Measured, float32, two operands that stretch in turn along six axes to 8 MB: 0.75 of
+// the time that it takes with the loops by moves, where the output is written in steps of 256 KB; a
+// converted row, float16 to float32, 1.5.)
 void loop(Nest& nest) {
   order_loops(nest, false);
   for (int k = 0; k < nest.inputs; ++k) {
@@ -331,7 +333,7 @@ std::int64_t last_cache() {
 
 std::int64_t own_cache() {
   const std::int64_t last = last_cache();
-  return last <= kOwnCache ? last : 0;
+  return last <= kOwnCache ? last + last / 4 : 0;
 }
 
 std::int64_t least_streamed = kStreamed;
@@ -353,18 +355,24 @@ std::int64_t bytes_read(const Nest& nest) {
   return bytes;
 }
 
-// Whether the output (of one) is stored past the caches, if it has so many elements in all.
-bool is_streamed(const Nest& nest, std::int64_t elements) {
+// Whether no cache keeps the output (of one), if it has so many elements in all.
+bool is_large(const Nest& nest, std::int64_t elements) {
   const int k = nest.inputs;
   const std::int64_t written = elements * nest.size[k];
   if (written < least_streamed || nest.operands != k + 1) return false;
   const std::int64_t read = bytes_read(nest);
   if (read + written <= most_kept) return false;
-  if (written < least_streamed_alone && read <= written / kNextToNothing) return false;
+  return written >= least_streamed_alone || read > written / kNextToNothing;
+}
+
+// Whether the output is stored past the caches.
+bool is_streamed(const Nest& nest, std::int64_t elements) {
+  const int k = nest.inputs;
+  if (!is_large(nest, elements)) return false;
   if (nest.access[k] != Access::Direct || !nest.usable[k] || nest.across >= 0) return false;
   const std::int64_t row = nest.below * nest.chunk * nest.size[k];
   if (row < std::min(kStreamedRow, least_streamed)) return false;
-  // Rows that follow one another share no line with what is stored in another way.
+  // Contiguous rows share no line with elements that are stored in another way.
   return nest.loops == 0 || nest.axis[nest.loop_axis[0]].stride[k] * nest.loop_step[0] == row;
 }
 
@@ -376,7 +384,7 @@ void stream_from(std::int64_t bytes) {
 }
 
 void build(Nest& nest, int rank, const std::int64_t* shape, int inputs, int operands,
-           const Layout* layouts) {
+           const Layout* layouts, bool many) {
   nest.inputs = inputs;
   nest.operands = operands;
   for (int k = 0; k < operands; ++k) {
@@ -388,7 +396,8 @@ void build(Nest& nest, int rank, const std::int64_t* shape, int inputs, int oper
   orient(nest);
   order(nest);
   merge(nest);
-  choose(nest);
+  // Short rows cannot be stored past the caches, which gains more than they do.
+  choose(nest, many && !is_large(nest, nest.elements));
   loop(nest);
   nest.streamed = is_streamed(nest, nest.elements);
   nest.asked = 0;

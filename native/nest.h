@@ -41,8 +41,8 @@ struct Nest {
   std::int64_t chunk;  // of axis `inner`
   std::int64_t rows;   // chunk of axis `across`
   Access access[kMaxOperands];
-  // Operands of which another piece of the computation reads what lies so many bytes behind: it is asked
-  // for row by row, while this one is computed.
+  // Operands whose elements so many bytes behind are read by another piece of the computation. They are
+  // prefetched row by row, while this piece is computed.
   int asked;
   int asked_operand[kMaxAsked];
   std::int64_t asked_bytes[kMaxAsked];
@@ -57,7 +57,7 @@ struct Nest {
   std::int64_t elements;
 };
 
-// What build() is told of an operand.
+// An operand as an argument of build().
 struct Layout {
   const std::int64_t* strides;  // bytes, outermost axis first; 0 where it is stretched
   std::int64_t size;            // bytes of an element
@@ -67,9 +67,10 @@ struct Layout {
 };
 
 // Builds the nest of operands of one shape (outermost first), the outputs last. No extent is 0, and
-// no output has a stride of 0 on an axis longer than 1.
+// no output has a stride of 0 on an axis longer than 1. `many`: one call computes many rows, so that short
+// ones cost little.
 void build(Nest& nest, int rank, const std::int64_t* shape, int inputs, int operands,
-           const Layout* layouts);
+           const Layout* layouts, bool many = false);
 
 // Says that a nest is a piece of a computation of so many elements: an output that no cache would
 // keep is stored past them.
@@ -77,16 +78,16 @@ void stream_piece(Nest& nest, std::int64_t elements);
 
 // What operand k is in a row over axes 0..inner.
 Access access_of(const Nest& nest, int k, int inner);
-// Whether operand k is dear to buffer: what lies one after the other in memory is less than a line.
+// Whether operand k is expensive to buffer: its contiguous elements are fewer than a line.
 bool is_dear(const Nest& nest, int k);
 
-// Blocks of an input that stay in its buffers until they come again: as many as lie between, told apart by
-// where the first so many loops are.
+// Blocks of an input that stay in its buffers until they come again: as many as lie between. The counters
+// of the first `loops` loops identify a block.
 struct Kept {
   std::int64_t blocks;
   int loops;
 };
-// Those of input k, of which a block's buffers take so many bytes. At least one.
+// The kept blocks of input k, if the buffers of one take so many bytes. At least one.
 Kept kept_of(const Nest& nest, int k, std::int64_t bytes);
 
 // Outputs of so many bytes are stored past the caches, whatever the processor: for tests.

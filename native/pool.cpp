@@ -112,9 +112,9 @@ bool spin(const Condition& happened) {
 // The scheduler may put a woken worker behind its waker, on the same processor, where its turn comes
 // when the work is done. (Measured, 2 processors, calls of 200 us with sleeping workers: most took as
 // long as with one thread, and half of that with the worker kept off the caller's processor.) So the
-// workers are kept off the processor of whoever wakes them, and may run on all others. Few workers are so
-// at each call: the caller may have come to where one of them is, awake and waiting for its turn. (Among
-// many processors that is rare, and to move many workers takes longer than the call.)
+// workers are kept off the processor of the thread that wakes them, and may run on all others. Few workers
+// are so at each call: the caller may have come to where one of them is, awake and waiting for its turn.
+// (Among many processors that is rare, and to move many workers takes longer than the call.)
 constexpr int kFewWorkers = 8;
 #ifdef __linux__
 void sign_on() {
@@ -194,8 +194,8 @@ bool retire() {
   return false;
 }
 
-// Sleeps until the bell. A caller publishes and then asks for sleepers; a worker reports asleep and
-// then looks at the board: in the one order of these (sequentially consistent) steps one of the two
+// Sleeps until the bell. A caller publishes and then reads the number of sleepers; a worker reports asleep
+// and then looks at the board: in the one order of these (sequentially consistent) steps one of the two
 // sees the other, so no call is missed.
 void sleep_unless_offered(std::uint32_t seen) {
   const std::uint32_t bell = pool.bell.load();
@@ -222,7 +222,7 @@ void* work(void*) {
 
 // ---- Starting them ----
 
-// In a child only the forking thread lives: no workers, and nobody holds the pool.
+// In a child only the forking thread lives: it has no workers, and no thread holds the pool.
 void forget_workers() {
   pool.held.store(false);
   pool.board.store(0);
@@ -278,7 +278,7 @@ void publish(Task task, void* context, int count) {
   ring(pool.bell, count - (workers - asleep));
 }
 
-// Takes the seats back that nobody took, and waits for those inside.
+// Takes the free seats back, and waits for the threads inside.
 void take_back() {
   std::uint64_t board = pool.board.fetch_and(~kSeats, std::memory_order_acquire);
   if (inside(board) == 0) return;
@@ -318,7 +318,7 @@ int clamp(long count) {
   return count < 1 ? 1 : count > kMaxThreads ? kMaxThreads : static_cast<int>(count);
 }
 
-// What the environment asks for; 0 if that is nothing, or no positive whole number.
+// The threads that the environment sets; 0 if it sets none, or no positive whole number.
 int asked() {
   const char* text = std::getenv("ZEROSTRIDE_NUM_THREADS");
   if (text == nullptr) return 0;

@@ -1,4 +1,4 @@
-// What is computed in each row of a nest's blocks, and the running of it.
+// The computation of each row of a nest's blocks, and how it is run.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ struct Program {
   // splats: bit k says that input k is one element. Outputs are rows.
   void (*body)(const Isa& isa, const void* context, const void* const* in, unsigned splats,
                void* const* out, std::int64_t n, char* scratch);
-  // Of as many rows in one call, each `steps` bytes behind the one before (the inputs', then the
-  // outputs'); null where there is no such thing. It stores past the caches by itself where that is
-  // asked for and `past` says that it can.
+  // The same for several rows in one call, each `steps` bytes behind the one before (the inputs', then
+  // the outputs'); or null. If the argument `past` is true and the member `past` is, it stores past the
+  // caches by itself.
   void (*rows)(const void* context, const void* const* in, void* const* out, std::int64_t n,
                char* scratch, std::int64_t rows, const std::int64_t* steps, bool past) = nullptr;
   bool past = false;
   const void* context;        // the Kernel of a single op
-  std::int64_t body_scratch;  // bytes that the body wants, a multiple of 64
+  std::int64_t body_scratch;  // bytes that the body needs, a multiple of 64
 };
 
 // The body of a program of one kernel (the context). Widens where the kernel lacks a form.
@@ -39,7 +39,7 @@ std::int64_t scratch_bytes(const Nest& nest, const Program& program);
 
 // Computes a whole nest on up to `threads` threads. `data` has each operand's first element.
 // `poll` (may be null) is called about ten times a second, on the calling thread; when it returns
-// false, what is not yet begun is left undone and execute returns false. It returns false, too, and
+// false, the remaining blocks are not computed and execute returns false. It returns false, too, and
 // nothing is computed, where there is no memory for scratch.
 bool execute(const Nest& nest, const Program& program, const Isa& isa, char* const* data,
              int threads, bool (*poll)(void*), void* poll_context);

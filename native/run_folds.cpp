@@ -261,7 +261,7 @@ void store_results(const Folding& run, const Walk& walk, char* states) {
 
 // --- Runs ----------------------------------------------------------------------------------------
 
-// Takes what a run needs from `scratch`, in the order in which reduce.cpp has counted it.
+// Takes what a run needs from `scratch`, in the order in which fused/plan_states.cpp has counted it.
 void take_scratch(Folding& run, char* scratch) {
   const FoldNest& folds = run.folds;
   const Nest& nest = run.nest;

@@ -1,5 +1,5 @@
-// What memory is counted in. Included by what is compiled once and by what is compiled for each
-// instruction set, so every function here is the including file's own.
+// Units of memory. Files that are compiled once and files that are compiled for each instruction set
+// include this, so every function here is the including file's own.
 #pragma once
 
 #include "dtype.h"

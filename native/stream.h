@@ -50,8 +50,8 @@ constexpr bool kCanStream = false;
 #endif
 }
 
-// An output on its way: bytes that follow one another are gathered to whole lines. A line of which a
-// part is stored past the caches and a part by way of them would cost more than all this saves.
+// An output on its way: contiguous bytes are gathered to whole lines. To store one part of a line past the
+// caches and another through them would cost more than all this saves.
 class Stream {
  public:
   // Where the next bytes belong.
@@ -77,7 +77,7 @@ class Stream {
   }
 
  private:
-  // All lines that are whole; what is left of the last one waits for its end.
+  // All lines that are whole; the rest of the last one waits for its end.
   void flush_lines() {
     const std::int64_t whole = have_ / kLine * kLine;
     if (whole == 0) return;

@@ -64,7 +64,7 @@ void transpose_square(const char* from, std::int64_t from_pitch, char* to, std::
   for (int i = 0; i < kRows; ++i) __builtin_memcpy(to + i * to_pitch, &a[i], sizeof(Vector));
 }
 
-// What is `bytes` behind a row, for the block that comes next.
+// Prefetches the lines `bytes` behind a row, for the next block.
 inline void prefetch_lines(const char* from, std::int64_t bytes) {
   for (std::int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + bytes + at);
 }

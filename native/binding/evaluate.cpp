@@ -85,7 +85,9 @@ bool evaluate(const Program& program, const Shape& shape, const Place* places) {
     data[k] = places[k].data;
   }
   Nest nest;
-  build(nest, shape.rank, shape.extent, program.inputs, operands, layouts);
+  const bool many = program.body == run_kernel &&
+                    static_cast<const Kernel*>(program.context)->many[0] != nullptr;
+  build(nest, shape.rank, shape.extent, program.inputs, operands, layouts, many);
   if (shape.elements <= kHoldsLock) {
     if (execute(nest, program, isa(), data, 1, nullptr, nullptr)) return true;
     PyErr_NoMemory();

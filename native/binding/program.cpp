@@ -12,7 +12,7 @@ namespace {
 struct ProgramObject {
   PyObject_HEAD
   Fusion* fusion;
-  // What is told when calls did so much work, by bodies that it does not know; or null.
+  // Called when a new layout has appeared and `enough` work is done; or null.
   PyObject* hot;
   double enough, done;
   PyObject* owners;  // a list: of the machine code that is installed
@@ -127,8 +127,8 @@ PyObject* install_method(PyObject* self, PyObject* args) {
   return wanted < 0 ? nullptr : PyBool_FromLong(wanted);
 }
 
-// Counts a call's work, and tells who watches. What goes wrong there is nothing to the caller, but for
-// an interrupt, which is the caller's: false.
+// Counts a call's work, and calls `hot` if it is due. An error of `hot` is only written out; after an
+// interrupt the result is false.
 bool count_work(PyObject* self) {
   auto* const program = reinterpret_cast<ProgramObject*>(self);
   program->done += program->fusion->work() + kCallsWork;

@@ -5,8 +5,8 @@ namespace {
 
 // Plans kept by a rule's setting; when there are more, they are forgotten together.
 constexpr std::size_t kPlans = 4096;
-// Settings kept by a function: more than there are rules, axes and engines that mean something. What
-// comes later goes by Python, which says what is wrong with it.
+// Settings kept by a function: more than there are valid combinations of rules, axes and engines. Later
+// ones are left to Python, which raises the error.
 constexpr std::size_t kSettings = 256;
 
 // Makes a setting of what `configure` answers; null with an error set if it raises, without one where
@@ -57,8 +57,8 @@ DType computed_as(Kind kind) {
   return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;
 }
 
-// The kernel of operands and a result of these dtypes, or null.
-const Kernel* kernel_of(const char* op, int inputs, const Kind* to) {
+// The kernel of operands and a result of these dtypes, which lie in memory as `memory` says; or null.
+const Kernel* kernel_of(const char* op, int inputs, const Kind* to, const DType* memory) {
   const auto matches = [&](const Kernel* kernel, auto dtype_of) {
     if (kernel == nullptr || kernel->inputs != inputs || kernel->out != dtype_of(to[inputs]))
       return false;
@@ -66,12 +66,16 @@ const Kernel* kernel_of(const char* op, int inputs, const Kind* to) {
       if (kernel->in[k] != dtype_of(to[k])) return false;
     return true;
   };
-  // What only moves or looks at 16-bit floats has kernels for them.
   const auto as_stored = [](Kind kind) { return static_cast<DType>(kind); };
   const Kernel* stored = find_kernel(isa(), op, as_stored(to[inputs - 1]));
-  if (matches(stored, as_stored)) return stored;
+  if (!matches(stored, as_stored)) stored = nullptr;
   const Kernel* computed = find_kernel(isa(), op, computed_as(to[inputs - 1]));
-  return matches(computed, computed_as) ? computed : nullptr;
+  if (!matches(computed, computed_as)) computed = nullptr;
+  // What has a kernel for 16-bit floats uses it where operands have 16 bits: others would be rounded to
+  // them before the op. What only moves or looks at such floats has no other.
+  bool lies_so = true;
+  for (int k = 0; k < inputs; ++k) lies_so &= memory[k] == as_stored(to[k]);
+  return stored && (lies_so || computed == nullptr) ? stored : computed;
 }
 
 // Fills in what computes operands of these kinds. False with an error set if the resolver raised.
@@ -106,7 +110,7 @@ bool resolve(const Settings& settings, Setting& setting, Resolution& made,
   for (int k = 0; k < inputs; ++k)
     memory[k] = static_cast<DType>(operands[k].number ? to[k] : operands[k].kind);
   memory[inputs] = static_cast<DType>(to[inputs]);
-  const Kernel* kernel = kernel_of(PyUnicode_AsUTF8(settings.name), inputs, to);
+  const Kernel* kernel = kernel_of(PyUnicode_AsUTF8(settings.name), inputs, to, memory);
   if (kernel == nullptr) return true;
   program_of(made.program, *kernel, memory);
   made.result = to[inputs];
@@ -138,8 +142,8 @@ PyObject* shape_of(const Operand& operand) {
   return shape;
 }
 
-// Asks the planner where the axes land. False with an error set if it raises: the shapes do not
-// combine, say.
+// Gets the result axes of the operands from the planner. False with an error set if it raises, for
+// example because the shapes do not combine.
 bool ask_plan(const Setting& setting, const Operand* operands, int count, Landing& landing) {
   PyObject* shapes = PyTuple_New(count);
   for (int k = 0; shapes && k < count; ++k) {

@@ -65,7 +65,7 @@ Setting* find_setting(Settings& settings, const Options& options);
 const Resolution* find_resolution(const Settings& settings, Setting& setting,
                                   const Operand* operands, Kind dtype);
 // Lays the operands over the result's axes. False with an error set if the planner raised, without
-// one where the reference is to say what is wrong.
+// one where the reference is to raise the error.
 bool align(Setting& setting, Shape& shape, const Operand* operands, int count);
 
 }  // namespace zs

@@ -222,7 +222,7 @@ class Reader {
     }
   }
 
-  // What is loaded is there; in a batch, from the same piece.
+  // Refuses a load of a value that is not stored before; in a batch, in the same piece.
   void check_order(const Load& load, Py_ssize_t number, const std::string& where) const {
     const auto slot = static_cast<std::size_t>(load.slot);
     if (program_.slots[slot].kind == SlotKind::Input) return;

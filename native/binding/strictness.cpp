@@ -36,7 +36,7 @@ bool in_strict_context() {
   PyObject* value = nullptr;
   if (in_force == nullptr || PyContextVar_Get(in_force, nullptr, &value) < 0) {
     PyErr_Clear();
-    return true;  // Python finds out what is wrong
+    return true;  // Python raises the error
   }
   const bool strict = value != nullptr && value != Py_None;
   Py_XDECREF(value);

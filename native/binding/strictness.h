@@ -1,4 +1,4 @@
-// Strict mode (strict.py): calls within it are Python's, which looks at their plans.
+// Strict mode (core/strict_mode.py): calls within it are Python's, which looks at their plans.
 #pragma once
 
 #include "python.h"
@@ -7,7 +7,7 @@
 
 namespace zs {
 
-// How many strict contexts somebody may still be in; see strict.py.
+// The number of strict contexts that may still be in force; see core/strict_mode.py.
 extern std::atomic<long> strict_contexts;
 
 // Whether this thread, or this asynchronous task, is in one.

@@ -66,7 +66,7 @@ constexpr int kMostLinks = 48;
 
 bool is_shift(Link link) { return link == Link::ShiftLeft || link == Link::ShiftRight; }
 
-// The row for a step of which `splats` are one element, or null.
+// The row for a step whose arguments `splats` (a bit each) are one element; or null.
 const LinkRow* links_of(const Step& step, unsigned splats) {
   if (step.op == nullptr || step.args > 2) return nullptr;
   const DType dtype = step.dtype[step.args];
@@ -263,8 +263,8 @@ class Compiler {
     body_.links.push_back({link, is_one ? Other::One : Other::Each, other});
   }
 
-  // Whether what is at a place before instruction `i`, which goes on with it, is read by another one, or
-  // by whoever called.
+  // Whether the value at a place before instruction `i`, which goes on with it, is read by another
+  // instruction or by the caller.
   bool is_read(const std::vector<Instruction>& all, std::size_t i, int at) const {
     if (at < body_.operands) return true;
     for (std::size_t k = i; k < all.size(); ++k) {

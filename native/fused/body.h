@@ -50,9 +50,9 @@ struct Body {
 };
 
 // Makes the body that gives the values `results` of a phase, each as one output (an output may be an
-// input only if it is the one output: what is read later may be written by then). The phase's loads are
-// the inputs, of which `splats` (a bit each) are one element. Every kernel that it names exists.
-// Where machine code was installed for that, the body is this code; else it is wanted from then on.
+// input only if it is the one output: otherwise an input may be overwritten before it is read). The phase's
+// loads are the inputs; those in `splats` (a bit each) are one element. Every kernel that it names exists.
+// If machine code was installed for that, the body is this code; else it is listed as to be compiled.
 // `streamed`: results are stored past the caches.
 void compile(Body& body, const Phase& phase, const int* results, int count, const Isa& isa,
              unsigned splats, bool streamed);

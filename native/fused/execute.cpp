@@ -222,8 +222,8 @@ void cut_batch(Prepared& made) {
 
 Nest& nest_of(Pass& pass) { return pass.each ? pass.each->nest : pass.folding->folds.nest; }
 
-// The last pass that reads an operand of the call asks for what the next piece reads first: memory works
-// while this piece is computed.
+// The last pass that reads an operand of the call prefetches the elements that the next piece reads first,
+// so that memory works while this piece is computed.
 void ask_for_next(std::vector<Pass>& passes, const Prepared& made) {
   std::vector<bool> seen(made.program.slots.size(), false);
   for (auto pass = passes.rbegin(); pass != passes.rend(); ++pass) {

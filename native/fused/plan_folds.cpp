@@ -395,7 +395,7 @@ class Planner {
     folds_.wide = !folds_.folded[0];
   }
 
-  // Loops along folded axes are innermost; then those along which operands that are dear to buffer
+  // Loops along folded axes are innermost; then those along which operands that are expensive to buffer
   // repeat.
   void loop() {
     nest_.loops = 0;

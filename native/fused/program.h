@@ -1,5 +1,5 @@
-// A fused expression as the engine runs it. The same as src/zerostride/fusion/schedule/program.py, which says
-// what all of it means; made from that by binding/program.cpp, immutable afterwards.
+// A fused expression as the engine runs it. src/zerostride/fusion/schedule/program.py defines the meaning of
+// every part; binding/spec.cpp makes this from it. Immutable afterwards.
 #pragma once
 
 #include <cstdint>
@@ -45,9 +45,9 @@ struct Store {
   Fold fold;
 };
 
-// What fusion/jit/tier.py compiled of a phase's steps, or may compile: as a Body for so many results. It does
-// `rows` rows, `steps` bytes apart (the inputs', then the outputs'; not read if it is one). `past` asks it
-// to store past the caches, if it was compiled for that.
+// Machine code of a phase's steps by fusion/jit/tier.py: as a Body for so many results. It computes `rows`
+// rows, `steps` bytes apart (the inputs', then the outputs'; not read if there is one row). With `past` it
+// stores past the caches, if it was compiled for that.
 using MachineCode = void (*)(const void* const* in, void* const* out, std::int64_t n, char* scratch,
                              std::int64_t rows, const std::int64_t* steps,
                              std::int64_t past);
@@ -57,8 +57,8 @@ struct Machine {
   std::vector<int> results;
   bool streamed;         // its output is so large that it is stored past the caches
   MachineCode code;      // null: not yet
-  std::int64_t scratch;  // bytes that it wants
-  bool past;             // it knows how to
+  std::int64_t scratch;  // bytes that it needs
+  bool past;             // it can store past the caches
 };
 
 struct Phase {

@@ -26,7 +26,7 @@ struct Reduction {
 std::uint64_t folded_axes(const FusedProgram& program, const Phase& phase, const Store& store,
                           const std::int64_t* shape);
 
-// Makes one of some of a phase's stores, of which one at least folds, and those that do fold the same
+// Makes one of some of a phase's stores. At least one of these folds, and all that fold, fold the same
 // axes. `shape` is the box's: the phase's own, or a piece of it. It stays where it is: its program
 // points into it.
 void prepare(Reduction& made, const FusedProgram& program, const Phase& phase,

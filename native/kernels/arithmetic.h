@@ -145,16 +145,16 @@ struct Prelu {
 };
 
 constexpr auto arithmetic() {
-  return join(binary<Add>("add", Numbers{}), binary<Subtract>("subtract", Numbers{}),
-              binary<Multiply>("multiply", Numbers{}), binary<Divide>("divide", Floats{}),
-              binary<SquaredDifference>("squared_difference", Numbers{}),
-              binary<LargerOrSecond>("maximum", Integers{}),
-              binary<SmallerOrSecond>("minimum", Integers{}),
-              binary<LargerOrSecond>("fmax", Integers{}),
-              binary<SmallerOrSecond>("fmin", Integers{}), binary<Maximum>("maximum", Floats{}),
-              binary<Minimum>("minimum", Floats{}), binary<Fmax>("fmax", Floats{}),
-              binary<Fmin>("fmin", Floats{}), binary<LargerOrSecond>("larger_or_second", Floats{}),
-              binary<SmallerOrSecond>("smaller_or_second", Floats{}),
+  return join(cheap<Add>("add", Numbers{}), cheap<Subtract>("subtract", Numbers{}),
+              cheap<Multiply>("multiply", Numbers{}), cheap<Divide>("divide", Floats{}),
+              cheap<SquaredDifference>("squared_difference", Numbers{}),
+              cheap<LargerOrSecond>("maximum", Integers{}),
+              cheap<SmallerOrSecond>("minimum", Integers{}),
+              cheap<LargerOrSecond>("fmax", Integers{}),
+              cheap<SmallerOrSecond>("fmin", Integers{}), cheap<Maximum>("maximum", Floats{}),
+              cheap<Minimum>("minimum", Floats{}), binary<Fmax>("fmax", Floats{}),
+              binary<Fmin>("fmin", Floats{}), cheap<LargerOrSecond>("larger_or_second", Floats{}),
+              cheap<SmallerOrSecond>("smaller_or_second", Floats{}),
               binary<Heaviside>("heaviside", Floats{}), binary<Prelu>("prelu", Numbers{}));
 }
 

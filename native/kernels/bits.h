@@ -44,7 +44,7 @@ inline T shifted_right(T x, unsigned count) {
 }
 
 // Unsigned x shifted right by one count for a row. Vectors of 8 and 16 bits have no such
-// instruction, or a slow one; but they have products, the high half of which is the same.
+// instruction, or a slow one; but the high half of a product is the same.
 template <class U>
 class RowShift {
  public:
@@ -96,7 +96,7 @@ struct LeftShift {
   }
 };
 
-// Of a negative x what is over-wide leaves the sign, -1.
+// An over-wide shift of a negative x leaves the sign, -1.
 struct RightShift {
   template <class T>
   static T of(T x, T count) {

@@ -70,8 +70,8 @@ inline To converted(From x) {
   }
 }
 
-// The row, with this processor's own instruction where it has one; what is left of a row at the end
-// is the portable code's, and so is every row on other sets.
+// The row, with this processor's own instruction where it has one; the portable code computes the rest
+// of a row at the end, and every row on other sets.
 template <class From, class To>
 inline int64_t convert_by_instruction(const From*, To*, int64_t) {
   return 0;

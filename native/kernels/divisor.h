@@ -1,10 +1,10 @@
 // Division by one positive number, without dividing: a multiplication by its inverse, and a correction.
 //
-// With inverse = 1/d, and rest what is missing from it, x * inverse + x * rest is within one place of
-// x / d. What that leaves of x is exact as one fused operation, and adding its share gives the
+// With inverse = 1/d rounded, and rest its error, x * inverse + x * rest is within one place of x / d.
+// The remainder of x is exact as one fused operation, and adding its share gives the
 // quotient correctly rounded (P. Markstein, "Computation of elementary functions on the IBM RISC
 // System/6000 processor", 1990: the inverse is correctly rounded, too). Nothing may underflow or
-// overflow in between: numbers for which that holds, and zeros, are told by their exponents; others are
+// overflow in between: numbers for which that holds, and zeros, are found by their exponents; others are
 // divided. A processor divides a vector in ten cycles and more; this takes five.
 #pragma once
 
@@ -19,7 +19,7 @@ struct QuickRange;
 template <>
 struct QuickRange<float> {
   // Of dividends and divisors: the least, and the bits up to the largest. Quotients are from 2^-124
-  // to 2^124, and what is left of a dividend has its last place at 2^-148.
+  // to 2^124, and the remainder of a dividend has its last place at 2^-148.
   static constexpr uint32_t kMost = limits::kQuickDividends, kMostDivisor = limits::kQuickDivisors;
   static constexpr uint32_t kLeast = (127 - kMost) << 23, kSpan = (2 * kMost) << 23;
   static constexpr uint32_t kLeastDivisor = (127 - kMostDivisor) << 23;

@@ -35,7 +35,7 @@ ZS_FUNCTION(Sigmoid, sigmoid)
 ZS_FUNCTION(Rsqrt, rsqrt)
 #undef ZS_FUNCTION
 
-// Those with rows of their own: huge angles are rare, and dear.
+// Functions with rows of their own: huge angles are rare and expensive.
 #define ZS_FUNCTION(Name, function)                   \
   struct Name {                                       \
     template <class T>                                \
@@ -60,7 +60,7 @@ ZS_FUNCTION(Atan2, atan2)
 ZS_FUNCTION(LogAddExp, logaddexp)
 #undef ZS_FUNCTION
 
-// With rows of its own: special cases are dear.
+// With rows of its own: special cases are expensive.
 struct Power {
   template <unsigned kOnes, class T>
   static void row(const T* x, const T* y, T* out, int64_t n) {

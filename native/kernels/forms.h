@@ -3,8 +3,8 @@
 // A functor has one of these:
 //   of(x...)                    one element
 //   row(in, out, n)             a whole row (one operand)
-//   row<kOnes>(x, y, out, n)    ... of two operands, of which some are one element
-//   block(x, y, out)            kBlock elements of two operands, one of which `out` may be
+//   row<kOnes>(x, y, out, n)    ... of two operands; those in kOnes are one element
+//   block(x, y, out)            kBlock elements of two operands; `out` may be one of these
 // and where a second operand that is one element can be prepared once for the row
 //   by(y)                       a function like of(x)
 //   block_by(y)                 a function like block(x, out)
@@ -31,6 +31,8 @@ template <class F, class Out, class A>
 void unary_row(const void* const* in, void* out, int64_t n);
 template <class F, unsigned kOnes, class Out, class A, class B>
 void binary_row(const void* const* in, void* out, int64_t n);
+template <class F, unsigned kOnes, class Out, class A, class B>
+void binary_rows(const void* const* in, void* out, int64_t n, int64_t rows, const int64_t* step);
 template <class F, unsigned kOnes, class Out, class A, class B, class C>
 void ternary_row(const void* const* in, void* out, int64_t n);
 
@@ -69,6 +71,21 @@ constexpr Kernel binary_kernel(const char* op) {
 template <class F, class... T>
 constexpr auto binary(const char* op, Types<T...>) {
   return Rows<sizeof...(T)>{{binary_kernel<F, T, T>(op)...}};
+}
+
+// The same, with many rows in a call.
+template <class F, class T>
+constexpr Kernel cheap_kernel(const char* op) {
+  Kernel kernel = binary_kernel<F, T, T>(op);
+  kernel.many[0] = binary_rows<F, 0, T, T, T>;
+  kernel.many[1] = binary_rows<F, 1, T, T, T>;
+  kernel.many[2] = binary_rows<F, 2, T, T, T>;
+  return kernel;
+}
+
+template <class F, class... T>
+constexpr auto cheap(const char* op, Types<T...>) {
+  return Rows<sizeof...(T)>{{cheap_kernel<F, T>(op)...}};
 }
 
 // Of three operands the first is a row, mostly, and the others are rows or one element.

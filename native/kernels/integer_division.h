@@ -46,8 +46,8 @@ inline T nearest_integer(Quotient<T> x) {
   return static_cast<T>(bits_of(x + kShift<Quotient<T>>) - bits_of(kShift<Quotient<T>>));
 }
 
-// The two ways to round: what they make of a quotient, and what is to be taken off one so that the
-// nearest integer is the one wanted.
+// The two ways to round a quotient. `correction` is subtracted from the quotient that the processor gives;
+// `offset` moves a quotient so that its nearest integer is the rounded one.
 struct Down {
   template <class F>
   static F round(F quotient) {
@@ -124,7 +124,7 @@ inline T rest_of(T a, T quotient, T b) {
   return static_cast<T>(static_cast<W>(a) - static_cast<W>(quotient) * static_cast<W>(b));
 }
 
-// What is left of a division: the quotient itself, or the rest.
+// The result of a division: the quotient or the remainder.
 struct TheQuotient {
   template <class T>
   static T of(T, T quotient, T) {

@@ -41,7 +41,7 @@ void unary_row(const void* const* in, void* out, int64_t n) {
   }
 }
 
-// What is left of an operand at the end, as a block. The last element is repeated, which computes
+// The rest of an operand at the end of a row, as a block. The last element is repeated, which computes
 // nothing that the row itself does not compute.
 template <class T>
 inline void load_block(const T* row, int64_t left, T* block) {
@@ -79,10 +79,7 @@ inline void each_block(const Function& function, const A* a, Out* result, int64_
 }
 
 template <class F, unsigned kOnes, class Out, class A, class B>
-void binary_row(const void* const* in, void* out, int64_t n) {
-  const A* a = operand<A>(in[0]);
-  const B* b = operand<B>(in[1]);
-  Out* result = static_cast<Out*>(out);
+[[gnu::always_inline]] inline void compute(const A* a, const B* b, Out* result, int64_t n) {
   if constexpr (requires { F::template row<kOnes>(a, b, result, n); }) {
     F::template row<kOnes>(a, b, result, n);
   } else if constexpr (kOnes == 2 && requires { F::by(*b); }) {
@@ -100,6 +97,31 @@ void binary_row(const void* const* in, void* out, int64_t n) {
     for (int64_t i = 0; i < n; ++i) {
       result[i] = F::of(element<(kOnes & 1) != 0>(a, x, i), element<(kOnes & 2) != 0>(b, y, i));
     }
+  }
+}
+
+template <class F, unsigned kOnes, class Out, class A, class B>
+void binary_row(const void* const* in, void* out, int64_t n) {
+  compute<F, kOnes>(operand<A>(in[0]), operand<B>(in[1]), static_cast<Out*>(out), n);
+}
+
+template <class F, unsigned kOnes, class Out, class A, class B>
+void binary_rows(const void* const* in, void* out, int64_t n, int64_t rows, const int64_t* step) {
+  constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(Out));
+  const char* a = operand<char>(in[0]);
+  const char* b = operand<char>(in[1]);
+  char* result = static_cast<char*>(out);
+  const auto each = [&](int64_t length) __attribute__((always_inline)) {
+    for (int64_t r = 0; r < rows; ++r, a += step[0], b += step[1], result += step[2]) {
+      compute<F, kOnes>(operand<A>(a), operand<B>(b), reinterpret_cast<Out*>(result), length);
+    }
+  };
+  // Whole lines leave nothing at the end of a row. (Said by a mask, which compilers see through; the number of
+  // one line would have g++ write out a line's elements one by one.)
+  if (n % kLine == 0) {
+    each(n & -kLine);
+  } else {
+    each(n);
   }
 }
 

@@ -13,6 +13,7 @@
 #include "power.h"
 #include "rounding.h"
 #include "select.h"
+#include "sixteen.h"
 
 namespace zs {
 
@@ -34,7 +35,7 @@ namespace {
 
 constexpr auto kKernels =
     join(arithmetic(), integer_division(), float_division(), power(), comparison(), logic(), bits(),
-         rounding(), elementary(), elementary_of_two(), activations(), select());
+         rounding(), elementary(), elementary_of_two(), activations(), select(), sixteen());
 constexpr Conversions kConversions = conversions();
 
 #define ZS_TEXT(name) #name

@@ -15,7 +15,7 @@ using zs::Fold;
 
 inline bool is_float(DType dtype) { return dtype >= DType::F16; }
 
-// Values are small whole numbers, of which all sums are exact whatever their order; or NaN.
+// Values are small whole numbers, whose sums are exact in every order; or NaN.
 constexpr int64_t kNan = INT64_MIN + 1;
 
 void put(void* to, DType dtype, int64_t value) {

@@ -1,4 +1,4 @@
-// The program of one kernel where the kernel lacks forms, and a computation that is told to stop.
+// The program of one kernel where the kernel lacks forms, and a computation that is stopped.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

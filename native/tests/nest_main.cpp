@@ -279,7 +279,7 @@ void compute(Case& made) {
   static zs::Nest nest;
   std::memset(static_cast<void*>(&nest), 0x77, sizeof nest);
   zs::build(nest, static_cast<int>(made.shape.size()), made.shape.data(), made.program.inputs,
-            static_cast<int>(made.operands.size()), layouts);
+            static_cast<int>(made.operands.size()), layouts, chance(50));
   if (chance(50)) {
     const int threads = 1 + static_cast<int>(below(2));
     if (!zs::execute(nest, made.program, zs::isa(), data, threads, nullptr, nullptr)) std::abort();

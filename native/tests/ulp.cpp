@@ -1,4 +1,4 @@
-// The elementary functions of native/vmath.h for one instruction set, and a judge of anybody's
+// The elementary functions of native/vmath.h for one instruction set, and a judge of any
 // results. native/tests/vmath_library.py builds it as a shared library, and as a program where the
 // processor is emulated.
 #include <cmath>

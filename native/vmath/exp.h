@@ -1,4 +1,4 @@
-// exp, exp2, expm1, and what is made of them: sigmoid, tanh, sinh, cosh.
+// exp, exp2, expm1, and the functions composed of them: sigmoid, tanh, sinh, cosh.
 //
 // e^x = 2^n e^r, n = round(x / ln 2), |r| <= ln(2) / 2, and e^r is a polynomial. The coefficients
 // are made by native/tests/coefficients.py.

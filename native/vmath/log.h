@@ -1,4 +1,4 @@
-// log, log2, log10, log1p, and what is made of them: softplus, logaddexp, asinh, acosh, atanh.
+// log, log2, log10, log1p, and the functions composed of them: softplus, logaddexp, asinh, acosh, atanh.
 //
 // x = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)). The coefficients are made by
 // native/tests/coefficients.py.
@@ -15,7 +15,7 @@ struct Split {
   T exponent, fraction;
 };
 
-// The upper bits of what is left of a number's bits without those of the least fraction. There is
+// The upper bits of a number's bits minus those of the least fraction. There is
 // no instruction for 64 of them below AVX-512: they are put into the low bits of a number.
 ZS_INLINE float exponent_of(std::uint32_t above) {
   return static_cast<float>(static_cast<std::int32_t>(above) >> Ieee<float>::mantissa);
@@ -87,7 +87,7 @@ ZS_INLINE T log(T x) {
 }
 
 #if ZS_HAS_FMA
-// A logarithm of base b: k log_b(2) + f log_b(e) + f^2 q(f), of which the first terms are exact.
+// A logarithm of base b: k log_b(2) + f log_b(e) + f^2 q(f); its first terms are exact.
 struct Base {
   float e_high, e_low, two_high, two_low;  // log_b of e and 2; the upper of 2 has 16 bits
 };

@@ -213,7 +213,7 @@ static inline void pow_row(const T* x, const T* y, T* out, std::int64_t n) {
   constexpr bool one_x = (kOnes & 1) != 0, one_y = (kOnes & 2) != 0;
   constexpr std::int64_t chunk = 256;
   T kept[chunk];
-  const bool in_place = out == x || out == y;  // then what is computed first must not lie there
+  const bool in_place = out == x || out == y;  // then the first results must not lie there
   const T first_x = *x, first_y = *y;  // `out` may be one of them
   const Allowed<T> allowed = one_y ? allowed_by(first_y) : Allowed<T>{0, 0, 0};
   for (std::int64_t first = 0; first < n; first += chunk) {

@@ -1,6 +1,6 @@
 // sin, cos, tan.
 //
-// x is reduced to r = x - m pi/2 with pi/2 in several parts, of which the first ones have so few
+// x is reduced to r = x - m pi/2 with pi/2 in several parts, the first with so few
 // bits (or the processor so exact a multiply-add) that r is right also where x is next to a
 // multiple of pi/2. That holds up to a bound; beyond it libm computes. A loop with calls would not
 // be vectorised, so that rows are computed first as if all arguments were small, and the others are
@@ -73,7 +73,7 @@ ZS_INLINE double sin_reduced(Angle<double> a) {
   const double q =
       polynomial(z, -0x1.5555555555548p-3, 0x1.111111110f77ep-7, -0x1.a01a019bf8228p-13,
                  0x1.71de35650a32ap-19, -0x1.ae5e597db57c2p-26, 0x1.5d8fb827e3d03p-33);
-  // a.low times the cosine, of which two terms are enough
+  // a.low times the cosine; two of its terms are enough
   return a.r + fma(a.r * z, q, fma(a.low * z, -0.5, a.low));
 }
 ZS_INLINE float cos_reduced(Angle<float> a) {

@@ -410,6 +410,16 @@ bool check_op(const Kernel& kernel, const void* const* in, const void* out, std:
   return false;
 }
 
+// Computed in float and rounded once.
+template <class T>
+bool check_small(const Kernel& kernel, const void* const* in, const void* out, std::string& wrong) {
+  const auto* row = kernel.inputs == 2 ? find(kPairs<float>, kernel.op) : nullptr;
+  if (row == nullptr) return false;
+  const auto value = [&](int k) { return static_cast<float>(value_of(load<T>(in[k]))); };
+  exactly(kernel, in, out, nearest<T>(static_cast<double>(row->of(value(0), value(1)))), wrong);
+  return true;
+}
+
 template <class T>
 bool check_where(const Kernel& kernel, const void* const* in, const void* out, std::string& wrong) {
   const T* chosen = static_cast<const T*>(load<bool>(in[0]) ? in[1] : in[2]);
@@ -427,10 +437,11 @@ bool check(const Kernel& kernel, const void* const* in, const void* out, std::st
       return true;
     }
     if (std::strcmp(kernel.op, "where") == 0) return check_where<T>(kernel, in, out, wrong);
-    if constexpr (!kSmall<T>) {
-      if (kernel.inputs <= 2) return check_op<T>(kernel, in, out, wrong);
+    if constexpr (kSmall<T>) {
+      return check_small<T>(kernel, in, out, wrong);
+    } else {
+      return kernel.inputs <= 2 && check_op<T>(kernel, in, out, wrong);
     }
-    return false;
   });
 }
 
