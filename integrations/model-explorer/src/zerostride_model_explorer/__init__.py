@@ -1,0 +1,1 @@
+"""Models of ncnn, MNN, OpenVINO, ONNX and Paddle in Model Explorer."""
