@@ -8,9 +8,10 @@ from typing import Any
 import click
 
 from ..core.rules import RULES
+from ..engines.installed import installed
 from ..engines.model import Engine
 from ..engines.table import ENGINES, find_engine
-from ..engines.versions import installed, was_measured
+from ..engines.versions import was_measured
 from ..models.formats import FORMATS
 from ..report.table import Column
 from ..system import children
@@ -19,28 +20,37 @@ from .tables import put_table
 
 
 @click.command(short_help="What is known of each engine, and measuring one again.")
-@click.argument("name", required=False, type=options.engine_name, metavar="[NAME]")
+@click.argument("name", required=False, type=options.engine_pinned, metavar="[NAME]")
 @click.option("--measure", is_flag=True, help="Run the installed release again and compare.")
 @click.option("--release", help="With --measure: pip installs this release, which then runs.")
+@click.option(
+    "--cases", type=click.IntRange(1), help="With --measure: the number of generated cases."
+)
 @options.as_json
-def engines(name: str | None, measure: bool, release: str | None, as_json: bool) -> int:
+def engines(
+    name: str | None, measure: bool, release: str | None, cases: int | None, as_json: bool
+) -> int:
     """List the engines, or tell all that is known of one.
 
-    Exit status 1 if an installed release is not the one that was measured, or no longer does what
-    its row says.
+    Exit status 1 if an installed release was not measured, or no longer does what its row says.
 
     \b
     zerostride engines ncnn
     zerostride engines ncnn --measure
-    zerostride engines onnxruntime --measure --release 1.29.0
+    zerostride engines onnxruntime==1.29.0 --measure --cases 20000
     """
-    if release is not None and not measure:
-        raise click.UsageError("--release goes with --measure")
+    name, pinned, wanted = (name or "").partition("==")
+    release = release or wanted or None
+    if not measure:
+        for option, given in (("--release", release or pinned), ("--cases", cases)):
+            if given:
+                raise click.UsageError(f"{option} goes with --measure")
     if measure:
-        if name is None:
+        if not name:
             raise click.UsageError("--measure needs the engine's name")
         words = [name, *(["--json"] if as_json else [])]
         words += ["--release", release] if release is not None else []
+        words += ["--cases", str(cases)] if cases is not None else []
         status = subprocess.run(children.module("zerostride.runtimes.probe", *words)).returncode
         return status if status >= 0 else options.BAD_INPUT
     rows = [find_engine(name)] if name else list(ENGINES.values())
@@ -87,6 +97,8 @@ def _details(engine: Engine) -> None:
     how = "measured" if engine.run else "read, not run:"
     basis = f"{how} {', '.join(engine.measured)}"
     click.echo(f"{engine.name}  {basis}; installed: {have}")
+    if engine.why:
+        click.echo(f"  {engine.why}")
     click.echo(f"  source: {engine.source}")
     package = ENGINES.source(engine.name)
     if package:

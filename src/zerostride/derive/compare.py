@@ -310,7 +310,7 @@ def _sides(axis: int | None, engines: Sequence[Engine] | None = None) -> Iterato
         for rule in RULES.values():
             if not rule.to_target:
                 yield _with_axis(Side(rule), axis)
-    for engine in ENGINES.values() if engines is None else engines:
+    for engine in map(find_engine, ENGINES) if engines is None else engines:
         for rule in engine.elementwise.values():
             yield _with_axis(Side(rule, engine=engine.title), axis)
 
@@ -329,7 +329,7 @@ def _reference(name: Any, axis: int | None) -> Side:
     if isinstance(name, Strict):
         side = _reference("numpy" if name.rule is None else name.rule, axis)
         return replace(side, rule=strict_row(side.rule, name))
-    for side in _sides(axis):
+    for side in _sides(axis) if isinstance(name, str) else ():
         if name in (side.engine or side.rule.name, f"{side.engine} {side.rule.name}"):
             return side
     names = dict.fromkeys(side.engine or side.rule.name for side in _sides(None))

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..core.plan import Plan
+from ..engines.changes import CHANGES
 from ..engines.model import Engine
-from ..engines.releases import past_notes, releases_of, short
+from ..engines.planning import engine_plan
+from ..engines.releases import (
+    change_points,
+    changed_in,
+    past_notes,
+    release_before,
+    releases_of,
+    short,
+)
 from ..engines.table import find_engine
 from ..errors import BroadcastError, Reason
+from ..sizes import Shape
 
 if TYPE_CHECKING:
     from .compare import Compared
+
+Answer: TypeAlias = Plan | BroadcastError
 
 
 def engines_asked(name: str | None, *, releases: bool) -> Sequence[Engine] | None:
@@ -43,6 +55,62 @@ def with_changes(rows: Sequence[Compared]) -> tuple[Compared, ...]:
         note = () if older is None or _same(row, older) else (_note(row, older),)
         noted.append(replace(row, notes=note))
     return tuple(noted)
+
+
+def history(
+    engine: Engine, shapes: Sequence[Shape], op: str | None, answer: Answer, meant: Plan
+) -> tuple[str, ...]:
+    """When an engine's answer became what it is in a release, and whether a later one mended it.
+
+    Args:
+        engine: the row of the release.
+        shapes: the operands', numbers alone.
+        op: the op.
+        answer: the release's answer for these shapes; where planning them gives another one, the
+            history of that is not told.
+        meant: the plan that is meant.
+
+    >>> import zerostride as zs
+    >>> meant = zs.plan((5, 2), (2,))
+    >>> row = find_engine("ncnn@20230517")
+    >>> history(row, ((5, 2), (2,)), None, _planned(row.title, ((5, 2), (2,)), None), meant)[0][:30]
+    'ncnn: was mended in 20230816; '
+    """
+    if engine.name not in CHANGES:
+        return ()
+    points = change_points(engine)
+    now = sum(not release_before(engine.release, point) for point in points) - 1
+    answers = [_planned(f"{engine.name}@{point}", shapes, op) for point in points]
+    if now < 0 or not _equal(answers[now], answer):
+        return ()
+    states = [_state_of(one, meant) for one in answers]
+    told = [k for k in range(1, now + 1) if states[k] != states[k - 1]][-1:]
+    told += [k for k in range(now + 1, len(points)) if states[k] != states[k - 1]][:1]
+    notes = []
+    for k in told:
+        newer = answers[k]
+        details = changed_in(engine, points[k], op, newer if isinstance(newer, Plan) else meant)
+        notes.append("; ".join([f"{engine.name}: {_WORDS[states[k]]} {points[k]}", *details]))
+    return tuple(notes)
+
+
+def _planned(name: str, shapes: Sequence[Shape], op: str | None) -> Answer:
+    try:
+        return engine_plan(*shapes, engine=name, op=op)
+    except BroadcastError as error:
+        return error
+
+
+def _equal(one: Answer, other: Answer) -> bool:
+    if isinstance(one, Plan) or isinstance(other, Plan):
+        return one == other
+    return one.silent == other.silent
+
+
+def _state_of(answer: Answer, meant: Plan) -> str:
+    if isinstance(answer, Plan):
+        return "right" if answer == meant else "wrong"
+    return "wrong" if answer.silent else "refused"
 
 
 def _same(row: Compared, older: Compared) -> bool:

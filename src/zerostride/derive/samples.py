@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..errors import BroadcastError, Reason
-from ..sizes import Shape
+from ..sizes import Shape, brief, whole_numbers
 
 
 def one_sample(shapes: Sequence[Shape], batch_axis: int) -> tuple[Shape, ...]:
@@ -18,6 +18,13 @@ def one_sample(shapes: Sequence[Shape], batch_axis: int) -> tuple[Shape, ...]:
     ((16, 8, 8), (16, 1, 1))
     """
     rank = max(map(len, shapes), default=0)
+    number = whole_numbers((batch_axis,))
+    if number is None:
+        raise BroadcastError(
+            f"batch_axis is the number of an axis of the result, not {brief(batch_axis)}",
+            reason=Reason.ATTRIBUTE,
+            shapes=shapes,
+        )
     if not 0 <= batch_axis < rank:
         raise BroadcastError(
             f"batch axis {batch_axis} of a result of {rank} axes",

@@ -441,6 +441,8 @@ def paddle_compared(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribu
     smaller, larger = sorted(shapes, key=len)
     axis, rank = attributes["axis"], len(larger)
     if (smaller and len(smaller) == rank) or not all(map(asker.is_one, smaller)):
+        if axis == rank:
+            raise Misfit(Reason.OVERRUN, f"axis {axis} lies beyond the last of {rank}")
         placed = align_paddle(asker, shapes, attributes)
         single = all(map(asker.is_one, larger))  # the numbers keep their order
         return align_numpy(asker, shapes, {}) if single else placed
@@ -460,6 +462,14 @@ def paddle_target(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribute
     if not target:
         every = tuple(range(len(data)))
         return Alignment(len(data), (every, ()), (every, ()))
+    return paddle_whole_target(asker, shapes, attributes)
+
+
+def paddle_whole_target(
+    asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes
+) -> Alignment:
+    """The same before 3.3: an empty target is one like others."""
+    _, target = shapes
     if len(target) > PADDLE_TARGET_RANK:
         raise Misfit(
             Reason.RANK_LIMIT, f"{len(target)} axes; the most it carries is {PADDLE_TARGET_RANK}"

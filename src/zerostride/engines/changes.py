@@ -1,22 +1,28 @@
 """What changed between the measured releases of engines, as data.
 
-A product often ships a release that is not the newest. A row says what the releases before one did
-otherwise. `releases` makes the rows of older releases of it, and the notes on a plan.
+Products often ship a release that is not the newest. A row names a release, and how the releases
+before it behave differently. `releases` makes the rows of older releases and the notes on a plan
+from these rows.
 """
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeAlias
 
 from ..core.alignment import AlignFunction
 from ..core.plan import Plan
 from ..errors import Reason
 from ..sizes import Asker
-from . import aligns
+from . import aligns, struck
 
-_WRONG = frozenset({Reason.WRONG_RESULT})
+#: Raises Misfit for plans that an engine does not carry.
+Check: TypeAlias = Callable[[Plan, Asker], None]
+_WRONG, _LIMIT = frozenset({Reason.WRONG_RESULT}), Reason.RANK_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +30,8 @@ class Change:
     """A change of an engine's behaviour.
 
     Attributes:
-        until: the first measured release with the newer behaviour.
+        until: the first measured release with the newer behaviour; of a change that was only read,
+            the first release of any kind that contains it.
         text: the behaviour of the releases before it, as the end of a sentence.
         references: public reports and the change in the engine's repository.
         strikes: whether the releases before it differed on a plan of the newer ones.
@@ -36,6 +43,11 @@ class Change:
             the reason `effect`.
         effect: see `align`.
         silent: the reasons for which the releases before do not refuse, but go wrong.
+        check: the check of the releases before, in place of the newer one's.
+        turns: refusals of the newer release for this reason happen for the reason `effect`.
+        to_target: it concerns the ops that broadcast to a shape, and no others.
+        dtypes: the dtypes that it concerns, if it `may`; empty: all.
+        may: the rule holds, but a plan that it strikes may fail; a divergence of the row.
     """
 
     until: str
@@ -48,10 +60,23 @@ class Change:
     align: AlignFunction | None = None
     effect: Reason = Reason.WRONG_RESULT
     silent: frozenset[Reason] = _WRONG
+    check: Check | None = None
+    turns: Reason | None = None
+    to_target: bool = False
+    dtypes: frozenset[str] = frozenset()
+    may: bool = False
 
     def note(self, engine: str) -> str:
         """The row as a sentence, with its reports."""
         return f"{engine} before {self.until} {self.text}{self._reports}"
+
+    @property
+    def concerned(self) -> str:
+        """The ops that it concerns, in brackets; "" for all that follow the usual rule."""
+        named = ", ".join(sorted(self.ops))
+        if self.to_target:
+            return f" (of {named or 'the op that broadcasts to a shape'})"
+        return f" (of {named})" if named else ""
 
     @property
     def fault(self) -> str:
@@ -63,70 +88,6 @@ class Change:
         return f" ({', '.join(self.references)})" if self.references else ""
 
 
-def _stretches(plan: Plan, asker: Asker) -> list[tuple[bool, ...]]:
-    """For each operand that stretches, whether it does along each result axis above 1."""
-    wide = [axis for axis, size in enumerate(plan.shape) if not asker.is_one(size)]
-    rows = [tuple(asker.is_one(aligned[axis]) for axis in wide) for aligned in plan.aligned]
-    return [row for row in rows if any(row)]
-
-
-def _one_rank(plan: Plan) -> bool:
-    return len(set(map(len, plan.operands))) == 1
-
-
-def _both_or_between(plan: Plan, asker: Asker) -> bool:
-    """Operands of one rank: both stretch, or one does along axes neither outer nor inner.
-
-    The middle axis of three had its own kernel.
-    """
-    runs = _stretches(plan, asker) if _one_rank(plan) else []
-    if len(runs) != 1:
-        return len(runs) > 1
-    one_run = list(runs[0]) in (sorted(runs[0]), sorted(runs[0], reverse=True))
-    return not one_run and not (plan.rank == 3 and runs[0] == (False, True, False))
-
-
-def _no_kernel(plan: Plan, asker: Asker) -> bool:
-    """Operands of one rank without a kernel before 2023; two and four axes had none at all."""
-    runs = _stretches(plan, asker) if _one_rank(plan) else []
-    if not runs or plan.rank not in (2, 3, 4):
-        return False
-    if plan.rank != 3 or _both_or_between(plan, asker):
-        return True
-    (stretched,) = (row for row in plan.aligned if row != plan.shape)
-    return asker.is_one(stretched[0]) and sum(map(asker.is_one, stretched)) > 1
-
-
-def _outer_or_middle(plan: Plan, asker: Asker) -> bool:
-    """(2,3,4) with (2,1,4) or (1,3,4)."""
-    stretches = (0,) in plan.stretched or (1,) in plan.stretched
-    return _one_rank(plan) and plan.rank == 3 and stretches
-
-
-def _inner_vector(plan: Plan, asker: Asker) -> bool:
-    """A vector that lands on the innermost axis of a higher rank."""
-    return any(
-        len(shape) == 1 < plan.rank and mapping == (plan.rank - 1,)
-        for shape, mapping in zip(plan.operands, plan.axes_mapping, strict=True)
-    )
-
-
-def _empty(plan: Plan, asker: Asker) -> bool:
-    return any(asker.equal(size, 0) for shape in plan.operands for size in shape)
-
-
-def _any(plan: Plan, asker: Asker) -> bool:
-    return True
-
-
-def _rank_0(plan: Plan, asker: Asker) -> bool:
-    return plan.rank == 0
-
-
-def _four_axes(plan: Plan, asker: Asker) -> bool:
-    return plan.rank == 4
-
-
 #: The releases that were run, oldest first, beside the newest, which its row names.
 MEASURED: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -135,6 +96,13 @@ MEASURED: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("20241226", "20250503", "20250916", "20260114", "20260526"),
         ),
         "openvino": ("2024.6.0", "2025.0.0", "2025.2.0", "2025.4.1", "2026.0.0", "2026.2.1"),
+        # Another patch of a release is the same release: 2.0.2 was run.
+        "numpy": ("1.24", "1.26", "2.0"),
+        "torch": ("2.3", "2.7"),
+        "tensorflow": ("2.13", "2.16", "2.19"),
+        "jax": ("0.4.30", "0.6"),
+        "litert": ("1.2", "1.4", "2.1"),
+        "paddle": ("2.6", "3.0", "3.2"),
         "mnn": ("3.0.0", "3.1.0", "3.2.0", "3.4.0", "3.4.1", "3.5.0"),
         # Up to 32 axes, those of the NumPy that these releases use.
         "onnxruntime": (
@@ -145,22 +113,100 @@ MEASURED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 
 
+def place_of(release: str) -> tuple[int, ...]:
+    """The numbers of a release, by which releases are ordered."""
+    return tuple(int(part) for part in re.findall(r"\d+", release.partition("+")[0]))
+
+
+def _newest_first(table: Mapping[str, tuple[Change, ...]]) -> Mapping[str, tuple[Change, ...]]:
+    return MappingProxyType(
+        {
+            engine: tuple(sorted(rows, key=lambda row: place_of(row.until), reverse=True))
+            for engine, rows in table.items()
+        }
+    )
+
+
 def _run(engine: str) -> str:
-    releases = MEASURED[engine]
+    releases = sorted(MEASURED[engine], key=place_of)
     return f"{engine}'s wheels {releases[0]} to {releases[-1]}, run on generated cases by value"
 
 
 _NCNN = _run("ncnn")
+_NUMPY, _LITERT, _PADDLE = _run("numpy"), _run("litert"), _run("paddle")
+#: LiteRT before 2.1: ops, and the most axes where sizes differ, with elements and without.
+_LITERT_AXES = (
+    (
+        "pow floor_divide remainder equal not_equal less less_equal greater greater_equal "
+        "logical_and logical_or",
+        4,
+        4,
+    ),
+    ("squared_difference", 6, 4),
+    ("where", 5, 5),
+    ("divide", 6, 5),
+    ("maximum minimum", 6, 6),
+)
+
+
+def _numpy_1(*, to_target: bool = False) -> Change:
+    text, most = "makes no array of more than 32 axes", functools.partial(struck.beyond, 32)
+    return Change(
+        "2.0", text, (), most, _NUMPY, effect=_LIMIT, silent=frozenset(), to_target=to_target
+    )
+
+
+def _litert_beyond(ops: tuple[str, ...]) -> Change:
+    return Change(
+        "2.3",
+        "writes beyond its arrays where shapes that differ have more than 8 axes",
+        (),
+        functools.partial(struck.beyond, 8),
+        _LITERT,
+        ops=frozenset(ops),
+        effect=Reason.OVERRUN,
+        silent=frozenset({Reason.OVERRUN}),
+        turns=_LIMIT,
+    )
+
+
+def _litert_before_2_1(ops: str, full: int, empty: int) -> Change:
+    return Change(
+        "2.1",
+        f"ends its process where shapes that differ have more than {full} axes",
+        (),
+        functools.partial(struck.beyond_most, full, empty),
+        _LITERT,
+        ops=frozenset(ops.split()),
+        silent=frozenset({_LIMIT}),
+        check=functools.partial(struck.most_axes, full, empty),
+    )
+
+
+def _paddle_2(ops: tuple[str, ...], *, empty: bool = False) -> Change:
+    return Change(
+        "3.0",
+        "refuses a target without elements" if empty else "refuses more than 6 axes",
+        (),
+        struck.empty_target if empty else functools.partial(struck.beyond, 6),
+        _PADDLE,
+        ops=frozenset(ops),
+        effect=Reason.BAD_EXTENT if empty else _LIMIT,
+        silent=frozenset(),
+        to_target=True,
+    )
+
+
 _NCNN_2023 = "ncnn's wheels 20221128, 20230223, 20230517 and 20230816, run on all patterns of ones"
-#: Engine to its changes, newest first.
-CHANGES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
+#: Engine to its changes, newest first; of one release the last is checked first.
+CHANGES: Mapping[str, tuple[Change, ...]] = _newest_first(
     {
         "ncnn": (
             Change(
                 "20260526",
                 "does not compute this op: the result is what memory held",
                 (),
-                _any,
+                struck.any_plan,
                 _NCNN,
                 ops=frozenset({"fmod", "logaddexp", "floor_divide", "remainder"}),
             ),
@@ -168,7 +214,7 @@ CHANGES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
                 "20260526",
                 "returns the data of a PReLU of four axes as they are",
                 (),
-                _four_axes,
+                struck.four_axes,
                 _NCNN,
                 ops=frozenset({"prelu"}),
             ),
@@ -176,7 +222,7 @@ CHANGES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
                 "20260114",
                 "refuses an empty operand",
                 (),
-                _empty,
+                struck.empty,
                 _NCNN,
                 align=aligns.ncnn_not_empty,
             ),
@@ -184,7 +230,7 @@ CHANGES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
                 "20240820",
                 "reads an empty operand as if it had elements",
                 (),
-                _empty,
+                struck.empty,
                 _NCNN,
                 align=aligns.ncnn,
             ),
@@ -199,7 +245,7 @@ CHANGES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
                     "Tencent/ncnn#3298",
                     "fixed by Tencent/ncnn#4809",
                 ),
-                _both_or_between,
+                struck.both_or_between,
                 _NCNN_2023,
             ),
             Change(
@@ -211,23 +257,25 @@ CHANGES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
                     "k2-fsa/sherpa-ncnn#252",
                     "changed by Tencent/ncnn#4930",
                 ),
-                _inner_vector,
+                struck.inner_vector,
                 _NCNN_2023,
                 align=aligns.ncnn_one_way,
                 silent=frozenset({Reason.WRONG_RESULT, Reason.ONE_WAY, Reason.OVERRUN}),
             ),
+            # The release before it, 20221128, was run on patterns of ones only: not `MEASURED`.
             Change(
                 "20230223",
                 "computes an explicit broadcast of this pattern in part, or not at all",
                 ("Tencent/ncnn#4508", "Tencent/ncnn#3516", "fixed by Tencent/ncnn#4513"),
-                _no_kernel,
+                struck.no_kernel,
                 _NCNN_2023,
             ),
+            # Read: neither this release nor one before it was run.
             Change(
                 "20210507",
                 "gives NaN for a stretch of the outermost or middle one of three axes",
                 ("Tencent/ncnn#2823", "fixed by Tencent/ncnn#2827"),
-                _outer_or_middle,
+                struck.outer_or_middle,
                 "the report, and the tags that contain the change: read",
                 run=False,
             ),
@@ -237,11 +285,114 @@ CHANGES: Mapping[str, tuple[Change, ...]] = MappingProxyType(
                 "2026.2.1",
                 "refuses a slope with axes for data of rank 0",
                 (),
-                _rank_0,
+                struck.rank_0,
                 _run("openvino"),
                 ops=frozenset({"prelu"}),
                 align=aligns.prelu_channel_of_axes,
                 silent=frozenset(),
+            ),
+        ),
+        "numpy": (
+            _numpy_1(),
+            _numpy_1(to_target=True),
+        ),
+        "litert": (
+            *(_litert_beyond(ops) for ops in ((), ("prelu",))),
+            *(_litert_before_2_1(ops, full, empty) for ops, full, empty in _LITERT_AXES),
+            Change(
+                "2.1",
+                "ends its process for 6 axes of another type than float32, where shapes differ",
+                (),
+                functools.partial(struck.beyond_most, 5, 5),
+                _LITERT,
+                ops=frozenset({"maximum", "minimum"}),
+                effect=Reason.CRASH,
+                dtypes=frozenset({"int8", "uint8", "int16", "int32", "int64"}),
+                may=True,
+            ),
+            Change(
+                "2.1",
+                "ends its process for data of more than 5 axes, if they are empty or the slope has"
+                " axes before the last",
+                (),
+                struck.slope_beyond_5,
+                _LITERT,
+                ops=frozenset({"prelu"}),
+                effect=Reason.CRASH,
+                silent=frozenset({Reason.CRASH}),
+            ),
+            Change(
+                "2.1",
+                "writes beyond its arrays where more than 6 axes do not merge into five loops",
+                (),
+                struck.not_sixfold,
+                _LITERT,
+                ops=frozenset({"add", "subtract", "multiply"}),
+                silent=frozenset({Reason.OVERRUN}),
+                check=struck.sixfold,
+            ),
+            Change(
+                "2.1",
+                "ends its process where an axis stretches inside of an empty one",
+                (),
+                struck.inside_empty,
+                _LITERT,
+                effect=Reason.CRASH,
+                silent=frozenset({Reason.CRASH}),
+                to_target=True,
+            ),
+            Change(
+                "2.1",
+                "refuses more than 8 axes",
+                (),
+                functools.partial(struck.beyond, 8),
+                _LITERT,
+                effect=Reason.RANK_LIMIT,
+                silent=frozenset(),
+                to_target=True,
+            ),
+            Change(
+                "1.4",
+                "refuses more than 6 axes, or ends its process",
+                (),
+                functools.partial(struck.beyond, 6),
+                _LITERT,
+                ops=frozenset({"maximum", "minimum"}),
+                silent=frozenset({Reason.OVERRUN}),
+                check=struck.six_axes,
+            ),
+        ),
+        "paddle": (
+            Change(
+                "3.3",
+                "refuses an empty target",
+                (),
+                struck.unchanged,
+                _PADDLE,
+                align=aligns.paddle_whole_target,
+                silent=frozenset(),
+                to_target=True,
+            ),
+            Change(
+                "3.2",
+                "may refuse a result without elements, or end its process, where operands differ",
+                (),
+                struck.empty_unlike,
+                _PADDLE,
+                effect=Reason.CRASH,
+                may=True,
+            ),
+            *(_paddle_2(ops) for ops in ((), ("expand_v2",))),
+            *(_paddle_2(ops, empty=True) for ops in ((), ("expand_v2",))),
+            Change(
+                "3.0",
+                "stretches operands of where to 9 axes",
+                (),
+                functools.partial(struck.beyond, 8),
+                _PADDLE,
+                ops=frozenset({"where"}),
+                silent=frozenset(),
+                check=struck.unlimited,
             ),
         ),
     }

@@ -1,7 +1,7 @@
 """Plans that engines refuse although the rule allows them: checks of finished plans.
 
-Each check raises a Misfit; a rule's row in `table` names it as its `check`. Checks ask about sizes
-as align functions do, so they also work with open sizes.
+Each check raises a Misfit; an engine's row in `rows_*` names it as the `check` of a rule. Checks
+ask about sizes as align functions do, so they also work with open sizes.
 """
 
 from __future__ import annotations
@@ -184,30 +184,44 @@ def paddle_compared(plan: Plan, asker: Asker) -> None:
 
 def litert_axes(plan: Plan, asker: Asker) -> None:
     """More than 8 axes only if nothing stretches: the operands have one and the same shape."""
-    if plan.rank <= LITERT_RANK:
-        return
-    first, *rest = plan.operands
-    if not all(_alike(first, other, asker) for other in rest):
+    if plan.rank > LITERT_RANK and not of_one_shape(plan, asker):
         raise Misfit(
             Reason.RANK_LIMIT,
             f"{plan.rank} axes; the most it carries where sizes differ is {LITERT_RANK}",
         )
 
 
+def of_one_shape(plan: Plan, asker: Asker) -> bool:
+    """Whether all operands have one and the same shape."""
+    first, *rest = plan.operands
+    return all(_alike(first, other, asker) for other in rest)
+
+
 def litert_select(plan: Plan, asker: Asker) -> None:
     """As `litert_axes`; for operands of one element SELECT_V2 keeps the model's declared shape."""
-    if not all(asker.is_one(size) for shape in plan.operands for size in shape):
+    if not all_ones(plan, asker):
         litert_axes(plan, asker)
 
 
+def all_ones(plan: Plan, asker: Asker) -> bool:
+    """Whether every operand has one element."""
+    return all(asker.is_one(size) for shape in plan.operands for size in shape)
+
+
 def litert_fivefold(plan: Plan, asker: Asker) -> None:
-    """As `litert_axes`, but without a limit if the axes merge into five loops.
+    """As `litert_axes`, but without a limit if the axes merge into five loops."""
+    if plan.rank > LITERT_RANK and not merges_fivefold(plan, asker):
+        litert_axes(plan, asker)
+
+
+def merges_fivefold(plan: Plan, asker: Asker) -> bool:
+    """Whether the axes of two operands merge into LiteRT's five loops.
 
     From the last axis outwards: equal sizes, ones of one operand, equal sizes, ones of the other,
     equal sizes (tflite/kernels/internal/reference/process_broadcast_shapes.h).
     """
-    if plan.rank <= LITERT_RANK or len(plan.aligned) != 2:
-        return
+    if len(plan.aligned) != 2:
+        return True
     pairs = list(zip(*plan.aligned, strict=True))[::-1]
     states = [_stretching_side(asker, *pair) for pair in pairs]
     first = next((state for state in states if state is not None), None)
@@ -215,8 +229,7 @@ def litert_fivefold(plan: Plan, asker: Asker) -> None:
     for side in (None, first, None, None if first is None else 1 - first, None):
         while axis < len(states) and _goes_with(asker, pairs[axis], states[axis], side):
             axis += 1
-    if axis < len(states):
-        litert_axes(plan, asker)
+    return axis == len(states)
 
 
 def _stretching_side(asker: Asker, a: Size, b: Size) -> int | None:

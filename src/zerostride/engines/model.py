@@ -89,7 +89,9 @@ class Engine:
         reads: the column of the op table whose names it uses, if that is not its own: "onnx".
         has: the ops that it has, by canonical name; empty: all of its column.
         also: older releases that were measured and behave like `release`.
-        asked: the release in the name by which an older row was asked for; see `releases`.
+        asked: the release in the name by which the row was asked for; see `releases`.
+        newest: of the row of another release, the newest measured one. Empty: this is its row.
+        why: why the row of another release answers a name without one.
         samples: the source of the fact that its ops see one sample at a time, so that converters
             remove the batch axis from every tensor. Empty: they see the batch.
         leaves: of a delegate, the reasons for which it leaves an op to the CPU; for others it does
@@ -115,19 +117,21 @@ class Engine:
     has: frozenset[str] = frozenset()
     also: tuple[str, ...] = ()
     asked: str = ""
+    newest: str = ""
+    why: str = ""
     samples: str = ""
     leaves: frozenset[Reason] = frozenset()
     tiles: bool = False
 
     @property
     def title(self) -> str:
-        """The name that finds this row: with its release, unless it is the newest."""
+        """The name that finds this row: with a release, if it was asked for by one."""
         return f"{self.name}@{self.asked}" if self.asked else self.name
 
     @property
     def measured(self) -> tuple[str, ...]:
         """The releases that were measured, newest first."""
-        return (self.release, *reversed(self.also))
+        return (self.release, *(() if self.newest else reversed(self.also)))
 
     def divergences_of(self, op: str | None, dtype: str | None = None) -> tuple[Divergence, ...]:
         """The divergences that concern an op (canonical name) on a dtype."""

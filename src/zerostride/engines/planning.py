@@ -7,20 +7,20 @@ repeatedly.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.alignment import Rule, apply
 from ..core.hooks import dtype_name, plan_of_labelled
 from ..core.plan import Plan, RuleUse
-from ..core.rules import find_rule
+from ..core.rules import RULES, find_rule
 from ..core.strict_mode import IN_FORCE, Strict, strict
 from ..core.strict_rule import limited
 from ..errors import BroadcastError, Misfit, Reason
 from ..ops import FEW, OPS, Op, column_of, find_op
-from ..sizes import Asker, Shape, as_shape, brief, is_open, is_plain, whole_numbers
+from ..sizes import Asker, Shape, as_shape, brief, is_array, is_open, is_plain, whole_numbers
 from .model import Divergence, Engine, Rules, Support, always
-from .table import find_engine
+from .table import ENGINES, find_engine
 from .versions import warn_if_unmeasured
 
 if TYPE_CHECKING:
@@ -80,6 +80,7 @@ def plan(
         return _cached(shapes, rule, axis, broadcast, engine, op, limits)
     except (Misfit, TypeError):
         # The input is malformed or not hashable; the driver raises the error that says so.
+        _refuse_names(shapes)
         return _plan(shapes, rule, axis, broadcast, engine, op, limits)
 
 
@@ -155,8 +156,29 @@ def _engine_row(engine: str | Engine) -> Engine:
     return row
 
 
+def _refuse_names(shapes: tuple[Any, ...]) -> None:
+    """Explains the error if the name of an engine or a rule is passed in the place of a shape."""
+    for name in shapes:
+        if not isinstance(name, str):
+            continue
+        argument = "engine" if name in ENGINES else "rule" if name in RULES else None
+        if argument is not None:
+            raise BroadcastError(
+                f"{name!r} stands in the place of a shape",
+                reason=Reason.BAD_EXTENT,
+                shapes=tuple(shape for shape in shapes if shape is not name),
+                hint=f"write {argument}={name!r}",
+            )
+
+
 def _refuse_function(rule: Any) -> None:
-    """Explains the error if `zs.strict` itself is passed instead of its result."""
+    """Explains the error if `zs.strict` itself, or an array, is passed as a rule."""
+    if hasattr(rule, "shape") and hasattr(rule, "dtype"):
+        raise BroadcastError(
+            "an array stands in the place of a rule's name",
+            reason=Reason.UNKNOWN_RULE,
+            hint="name the array that receives the result: out=z",
+        )
     if rule is strict:
         raise BroadcastError(
             "zs.strict is the function that makes limits; a rule is named by what it returns",
@@ -201,7 +223,8 @@ def _pick(engine: Engine, rules: Rules, name: Any) -> Rule:
         )
     if name is None:
         return next(iter(rules.values()))
-    matches = (row for mode, row in rules.items() if name in (mode, row.name))
+    listed = rules.items() if isinstance(name, str) else ()
+    matches = (row for mode, row in listed if name in (mode, row.name))
     rule = next(matches, None)
     if rule is None:
         raise BroadcastError(
@@ -375,6 +398,13 @@ def supports(
     element = None if dtype is None else _dtype_name(dtype)
     if element is not None and (limit := dtype_limit(row, name, element)):
         return Support(False, limit.text, limit.source)
+    if is_array(shapes) or not isinstance(shapes, Iterable):
+        raise BroadcastError(
+            f"shapes is a list of shapes, not {brief(shapes)}",
+            reason=Reason.ATTRIBUTE,
+            hint="write shapes=[(2, 3), (3,)]",
+        )
+    shapes = tuple(shapes)
     if not shapes:
         return Support(True, f"{engine} has the op", row.source)
     try:

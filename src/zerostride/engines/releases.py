@@ -7,15 +7,14 @@
 from __future__ import annotations
 
 import functools
-import re
 from dataclasses import replace
 
 from ..core.alignment import Rule
 from ..core.plan import Plan
 from ..errors import BroadcastError, Misfit, Reason
 from ..sizes import Asker
-from .changes import CHANGES, MEASURED, Change
-from .model import Engine, Rules
+from .changes import CHANGES, MEASURED, Change, place_of
+from .model import Divergence, Engine, Rules
 
 #: What pip's names of ncnn's releases begin with.
 _PREFIX = "1.0."
@@ -28,8 +27,9 @@ def short(release: str) -> str:
 
 def releases_of(engine: Engine) -> tuple[str, ...]:
     """The measured releases that a name may ask for, oldest first."""
-    older = MEASURED.get(engine.name) or tuple(map(short, engine.also))
-    return (*older, short(engine.release))
+    newest = short(engine.newest or engine.release)
+    older = {*MEASURED.get(engine.name, ()), *map(short, engine.also)} - {newest}
+    return (*sorted(older, key=place_of), newest)
 
 
 def release_row(engine: Engine, asked: str) -> Engine:
@@ -48,7 +48,7 @@ def release_row(engine: Engine, asked: str) -> Engine:
     >>> row.title, row.release
     ('ncnn@20230601', '20230517')
     """
-    measured, newest = releases_of(engine), short(engine.release)
+    measured = releases_of(engine)
     release = _measured(short(asked), measured)
     if release is None:
         raise BroadcastError(
@@ -56,46 +56,78 @@ def release_row(engine: Engine, asked: str) -> Engine:
             reason=Reason.UNKNOWN_ENGINE,
             hint=f"measured: {', '.join(reversed(measured))}",
         )
-    if release == newest:
+    if release == measured[-1]:
+        return replace(engine, asked=short(asked))
+    return replace(_older(engine, release), asked=short(asked))
+
+
+def installed_row(engine: Engine, version: str) -> Engine:
+    """The row of an installed version of an engine.
+
+    A version that was not measured gets the row of the newest measured release before it; one older
+    than all gets the oldest.
+
+    Args:
+        engine: the newest row.
+        version: as the package's metadata have it.
+
+    >>> from zerostride.engines import ENGINES
+    >>> installed_row(ENGINES["ncnn"], "1.0.20230601").release
+    '20230517'
+    """
+    measured, version = releases_of(engine), short(_plain(version))
+    place = place_of(version)
+    before_all = () < place < place_of(measured[0])
+    release = _measured(version, measured) or measured[0 if before_all else -1]
+    if release == measured[-1]:
         return engine
+    row = _older(engine, release)
+    if not changes_since(engine, release):
+        return row
+    known = "" if _begins(version, release) else ", which was not measured"
+    why = f"{engine.name} {version} is installed{known}; the row of {release} is used"
+    newest = f"{engine.name}@{row.newest} names that of the newest measured release"
+    return replace(row, why=f"{why}; {newest}")
+
+
+def _plain(version: str) -> str:
+    """A version without the name of its build."""
+    return version.partition("-")[0].partition("+")[0]
+
+
+def _older(engine: Engine, release: str) -> Engine:
+    """The row of a measured release before the newest."""
     row = engine
     for change in changes_since(engine, release):
         row = _taken_back(row, change)
     run = f"{engine.name} {release}, run on generated cases by value"
-    source = run if engine.name in MEASURED else engine.source
-    return replace(row, release=release, asked=short(asked), source=source)
+    source = run if release in MEASURED.get(engine.name, ()) else engine.source
+    return replace(row, release=release, newest=short(engine.release), source=source)
 
 
 def release_before(release: str, other: str) -> bool:
     """Whether a release is older than another one."""
-    return _numbers(short(release)) < _numbers(short(other))
+    return place_of(short(release)) < place_of(short(other))
 
 
 def release_note(engine: Engine) -> list[str]:
-    """The release whose row answers, where another one was asked for."""
-    asked, release = engine.asked, engine.release
+    """The release whose row answers, and why, where that is not plain from the name."""
+    asked, release = engine.asked, short(engine.release)
     if not asked or _begins(release, asked) or _begins(asked, release):
-        return []
+        return [engine.why] if engine.why else []
     before = f"the row of {engine.release}, the newest measured before it, is used"
     return [f"{engine.name} {engine.asked} was not measured; {before}"]
 
 
 def title_of(engine: Engine, version: str) -> str:
-    """The name of the row of an installed version; of one between, that of the next measured one.
+    """The name of an installed version's row; between two measured releases, the newer one's.
 
-    A change is recorded beside the first measured release that has it, so the next one is the row
-    that a new measurement is compared with.
+    A change is recorded beside the first measured release that has it, so a new measurement is
+    compared with the newer one's row.
     """
-    version = short(version.partition("-")[0].partition("+")[0])
-    try:
-        later = (
-            one
-            for one in releases_of(engine)[:-1]
-            if _begins(version, one) or _numbers(version) < _numbers(one)
-        )
-        return next((f"{engine.name}@{release}" for release in later), engine.name)
-    except ValueError:  # "2.5.0rc1"
-        return engine.name
+    version, measured = short(_plain(version)), releases_of(engine)
+    later = (r for r in measured if _begins(version, r) or place_of(version) < place_of(r))
+    return f"{engine.name}@{next(later, measured[-1])}"
 
 
 def _measured(asked: str, measured: tuple[str, ...]) -> str | None:
@@ -103,11 +135,8 @@ def _measured(asked: str, measured: tuple[str, ...]) -> str | None:
     named = [r for r in measured if _begins(r, asked) or _begins(asked, r)]
     if named:
         return named[-1]
-    try:
-        place = _numbers(asked)
-    except ValueError:
-        return None
-    before = [r for r in measured if _numbers(r) < place]
+    place = place_of(asked)
+    before = [r for r in measured if place_of(r) < place]
     return before[-1] if 0 < len(before) < len(measured) else None
 
 
@@ -115,22 +144,34 @@ def _begins(release: str, part: str) -> bool:
     return f"{release}.".startswith(f"{part}.")
 
 
-def _numbers(release: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", release.partition("+")[0]))
-
-
 def changes_since(engine: Engine, release: str) -> list[Change]:
     """The changes that a release lacks, newest first."""
-    place = _numbers(short(release))
-    return [row for row in CHANGES.get(engine.name, ()) if _numbers(row.until) > place]
+    place = place_of(short(release))
+    return [row for row in CHANGES.get(engine.name, ()) if place_of(row.until) > place]
 
 
 def _taken_back(engine: Engine, change: Change) -> Engine:
     """The row of the releases before a change."""
+    if change.may:
+        divergence = Divergence(
+            change.fault,
+            change.effect,
+            change.source,
+            change.run,
+            functools.partial(_strikes, change),
+            ops=change.ops,
+            dtypes=change.dtypes,
+        )
+        return replace(engine, divergences=(*engine.divergences, divergence))
 
     def rules(newer: Rules) -> Rules:
         return {name: _older_rule(rule, change) for name, rule in newer.items()}
 
+    if change.to_target:
+        named = {op: rules(engine.ops[op]) for op in change.ops}
+        if named:
+            return replace(engine, ops={**engine.ops, **named})
+        return replace(engine, to_target=rules(engine.to_target))
     if not change.ops:
         usual = engine.elementwise.keys()
         own = {op: rules(table) for op, table in engine.ops.items() if table.keys() == usual}
@@ -143,6 +184,11 @@ def _older_rule(rule: Rule, change: Change) -> Rule:
     silent, source = rule.silent | change.silent, change.source
     if change.align is not None:
         return replace(rule, align=change.align, silent=silent, source=source)
+    if change.check is not None:
+        return replace(rule, check=change.check, silent=silent, source=source)
+    if change.turns is not None:
+        turned = functools.partial(_turned, rule, change)
+        return replace(rule, check=turned, silent=silent, source=source)
     check = functools.partial(_check, rule, change)
     return replace(rule, check=check, silent=silent, source=source)
 
@@ -153,6 +199,27 @@ def _check(rule: Rule, change: Change, plan: Plan, asker: Asker) -> None:
         raise Misfit(change.effect, change.fault)
     if rule.check is not None:
         rule.check(plan, asker)
+
+
+def _turned(rule: Rule, change: Change, plan: Plan, asker: Asker) -> None:
+    """The rule's own check, with another effect of its refusals."""
+    if rule.check is None:
+        return
+    try:
+        rule.check(plan, asker)
+    except Misfit as misfit:
+        if misfit.reason is not change.turns:
+            raise
+        raise Misfit(change.effect, misfit.detail) from None
+
+
+def _strikes(change: Change, plan: Plan, asker: Asker) -> bool:
+    return _of_its_kind(change, plan) and change.strikes(plan, asker)
+
+
+def _of_its_kind(change: Change, plan: Plan) -> bool:
+    """Whether a plan is of a Broadcast op if the change concerns those, and else is not."""
+    return change.to_target is (len(plan.operands) == 1)
 
 
 def past_notes(engine: Engine, plan: Plan, since: str = "") -> tuple[str, ...]:
@@ -172,28 +239,38 @@ def past_notes(engine: Engine, plan: Plan, since: str = "") -> tuple[str, ...]:
     """
     if engine.name not in CHANGES:
         return ()
-    asker, place = Asker(), _numbers(short(engine.release))
+    asker, place = Asker(), place_of(short(engine.release))
     return tuple(
         row.note(engine.name)
         for row in CHANGES[engine.name]
-        if _numbers(row.until) <= place
+        if place_of(row.until) <= place
         and since in ("", row.until)
         and _concerns(row, plan)
         and row.strikes(plan, asker)
     )
 
 
-def mended_notes(engine: Engine, plan: Plan) -> tuple[str, ...]:
-    """The later releases that mended what a release does otherwise on a plan of the newest one."""
-    if not engine.asked:
-        return ()
+def change_points(engine: Engine) -> tuple[str, ...]:
+    """The measured releases at which the engine changed, oldest first, after the oldest of all.
+
+    >>> from zerostride.engines import ENGINES
+    >>> change_points(ENGINES["openvino"])
+    ('2024.6.0', '2026.2.1')
+    """
+    oldest = releases_of(engine)[0]
+    changed = {row.until for row in changes_since(engine, oldest)}
+    return (oldest, *sorted(changed, key=place_of))
+
+
+def changed_in(engine: Engine, release: str, op: str | None, plan: Plan) -> tuple[str, ...]:
+    """What releases before one did otherwise on a plan, one sentence each."""
     asker = Asker()
     return tuple(
-        f"{engine.name} {row.until} mended this: {row.note(engine.name)}"
-        for row in changes_since(engine, engine.release)
-        if _concerns(row, plan) and row.strikes(plan, asker)
+        row.note(engine.name)
+        for row in CHANGES.get(engine.name, ())
+        if row.until == release and (not row.ops or op in row.ops) and _strikes(row, plan, asker)
     )
 
 
 def _concerns(change: Change, plan: Plan) -> bool:
-    return not change.ops or plan.rule.op in change.ops
+    return _of_its_kind(change, plan) and (not change.ops or plan.rule.op in change.ops)

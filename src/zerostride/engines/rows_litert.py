@@ -139,6 +139,13 @@ LITERT = Engine(
             dtypes=_ALL - {"float32"},
         ),
         Divergence(
+            "add and multiply read the first number of a constant that stretches and has none: the "
+            "process may end",
+            Reason.CRASH,
+            "campaigns litert-graphs, seed 2611, run: LiteRT 2.3.0",
+            ops=frozen("add multiply"),
+        ),
+        Divergence(
             "POW with an exponent of one element that is a whole number knows no limit of axes",
             Reason.RANK_LIMIT,
             _BY_RANK,

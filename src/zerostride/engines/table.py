@@ -22,8 +22,9 @@ from ..core.rules import guarded
 from ..errors import BroadcastError, PluginWarning, Reason
 from ..ops import COLUMNS, OPS, take_names
 from ..sizes import Asker, Undecided
+from .installed import installed, newest_wanted
 from .model import Divergence, Engine, Rules, always
-from .releases import release_row, short
+from .releases import installed_row, release_row, short
 from .rows_arrays import JAX, NUMPY, TENSORFLOW, TORCH
 from .rows_litert import LITERT
 from .rows_openvino import OPENVINO
@@ -99,16 +100,27 @@ def _own_release(name: str, release: str) -> Engine:
     return release_row(ENGINES.own[name], release)
 
 
+@functools.cache
+def _default(name: str) -> Engine:
+    """The row of the installed release of an engine, or else of the newest measured one."""
+    newest = ENGINES.own[name]
+    version = installed(newest.distribution) if newest.run and not newest_wanted() else None
+    return newest if version is None else installed_row(newest, version)
+
+
 def find_engine(name: Any) -> Engine:
-    """The row of an engine, or of its release ("ncnn@20230517").
+    """The row of an engine's release ("ncnn@20230517").
+
+    Without a release it is the row of the installed one, or else of the newest measured one.
+    `ENGINES` has the newest rows alone.
 
     Raises:
         BroadcastError: lists the names, or the measured releases.
     """
     base, at, release = name.partition("@") if isinstance(name, str) else (name, "", "")
     engine = ENGINES.get(base) if isinstance(base, str) else None
+    own = engine is not None and base in ENGINES.own
     if engine is not None and at:
-        own = base in ENGINES.own
         return _own_release(base, short(release)) if own else release_row(engine, release)
     if engine is None:
         close = difflib.get_close_matches(str(base), ENGINES, 1)
@@ -117,4 +129,4 @@ def find_engine(name: Any) -> Engine:
             reason=Reason.UNKNOWN_ENGINE,
             hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(ENGINES)}",
         )
-    return engine
+    return _default(base) if own else engine

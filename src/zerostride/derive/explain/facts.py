@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from ...core.alignment import Rule, apply
 from ...core.plan import Plan, RuleUse
 from ...core.rules import RULES, whdc
-from ...engines import ENGINES
-from ...errors import BroadcastError, operand_names, printable
+from ...engines import ENGINES, Engine, find_engine
+from ...errors import BroadcastError, as_names, operand_names, printable
 from ...sizes import Shape, elements
 
 
@@ -65,7 +65,7 @@ def names_of(plan: Plan, names: Sequence[Any] = ()) -> tuple[str, ...]:
     >>> names_of(zs.plan((2, 3), (3,)), ["a"])
     ('a', 'y', 'result')
     """
-    count = len(plan.operands)
+    names, count = as_names(names), len(plan.operands)
     if broadcasts_to(plan):
         operands: tuple[str, ...] = operand_names(names or ("data",), count)
     else:
@@ -90,7 +90,7 @@ def headline(plan: Plan, names: Sequence[Any] = ()) -> str:
     """
     *operands, _ = names_of(plan, names)
     label = plan.rule.label
-    engine = ENGINES.get(plan.rule.engine or "")
+    engine = _engine_of(plan.rule)
     if engine is not None and not engine.run:
         label += " (read, not run)"
     if broadcasts_to(plan):
@@ -357,11 +357,21 @@ def _placed(shape: Shape, other: Shape) -> Shape | None:
     return None if extents else tuple(reversed(row))
 
 
+def _engine_of(use: RuleUse) -> Engine | None:
+    """The row of the engine that made a plan; None for a plan made by hand."""
+    if (use.engine or "").partition("@")[0] not in ENGINES:
+        return None
+    try:
+        return find_engine(use.engine)
+    except BroadcastError:
+        return None  # a release that was not measured
+
+
 def row_of(use: RuleUse) -> Rule | None:
     """The row of the rule or engine that made a plan; None for a plan made by hand."""
     if use.engine is None:
         return RULES.get(use.name)
-    engine = ENGINES.get(use.engine)
+    engine = _engine_of(use)
     if engine is None:
         return None
     tables = [engine.elementwise, engine.to_target]

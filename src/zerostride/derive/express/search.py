@@ -107,7 +107,7 @@ def _express(
 
 def _orders(engine: str | None, op: str | None) -> tuple[bool, ...]:
     """As written, then swapped, unless the engine has no swapped form of the op."""
-    row = OPS.get(op or "")
+    row = OPS.get(op) if isinstance(op, str) else None
     if row is None or engine is None or row.commutes:
         return (False, True)
     column = column_of(engine)

@@ -31,6 +31,11 @@ class Case:
     attrs: Mapping[str, Any] = field(default_factory=dict)
     dtype: str = "float32"
 
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The operands' shapes, and the target's."""
+        return (self.a, self.b, *(() if self.c is None else (self.c,)))
+
     def to_json(self) -> dict[str, Any]:
         """As a line of a cases file, without the answer."""
         row: dict[str, Any] = {"engine": self.engine, "op": self.op, "attrs": dict(self.attrs)}

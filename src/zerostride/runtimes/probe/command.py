@@ -22,7 +22,7 @@ from ..process import Missing, Process, interpreter_for
 from .case import Case
 from .catalogue import rows_of
 from .conformance import EngineReport, run_engine
-from .release import proposal
+from .patch import proposal
 from .report import agrees, print_reports, reports_to_json
 
 #: Columns of text where there is no terminal to ask.
@@ -57,7 +57,10 @@ def run_engines(jobs: Mapping[str, MakeCases], pythons: Sequence[str], as_json: 
     # Progress and tables use different streams, so that the output can be piped.
     reports = [_run(engine, make, chosen, as_json) for engine, make in jobs.items()]
     if as_json:
-        click.echo(json.dumps(reports_to_json(reports), indent=1))
+        answer = reports_to_json(reports)
+        for row, report in zip(answer["engines"], reports, strict=True):
+            row["patch"] = "" if report.missing else proposal(report)
+        click.echo(json.dumps(answer, indent=1))
     else:
         console = _console()
         print_reports(console, reports)
@@ -120,8 +123,7 @@ def _console() -> Console:
 
 def _conclusion(report: EngineReport) -> str:
     version = report.version.split("-")[0]
-    newest = find_engine(report.engine)
-    row = find_engine(title_of(newest, version))
+    row = find_engine(title_of(find_engine(report.engine), version))
     verdict = f"{len(report.findings)} disagreements" if report.findings else "the table holds"
     measured = (
         "the measured release"

@@ -61,8 +61,10 @@ class EngineReport:
         missing: why it did not run; empty where it did.
         counts: (op, verdict) to number of cases.
         distinct: number of different cases.
-        unmodelled: per op, the number of cases of ops that the catalogue lacks.
+        unmodelled: per op, the number of cases of ops that the catalogue lacks, or of more axes
+            than the engine's NumPy has.
         findings: every disagreement.
+        equal: the cases with equal results.
     """
 
     engine: str
@@ -72,6 +74,7 @@ class EngineReport:
     distinct: int = 0
     unmodelled: Counter[str] = field(default_factory=Counter)
     findings: list[JudgedCase] = field(default_factory=list)
+    equal: list[Case] = field(default_factory=list)
 
     @property
     def cases(self) -> int:
@@ -91,6 +94,8 @@ class EngineReport:
         self.counts[label(finding.case), finding.verdict] += 1
         if finding.verdict is Judged.DISAGREE:
             self.findings.append(finding)
+        elif finding.verdict is Judged.EQUAL:
+            self.equal.append(finding.case)
 
     def to_json(self) -> dict[str, Any]:
         """For JSON."""
@@ -197,7 +202,9 @@ def run_engine(
     """
     report = EngineReport(process.engine, process.version, distinct=len(set(map(str, cases))))
     asked = title_of(find_engine(process.engine), process.version)
-    predictions = [(case, predict(case, asked)) for case in cases]
+    report.unmodelled.update(label(case) for case in cases if not process.takes(case.shapes))
+    taken = [case for case in cases if process.takes(case.shapes)]
+    predictions = [(case, predict(case, asked)) for case in taken]
     for case, predicted in sorted(predictions, key=lambda pair: _is_silent(pair[1])):
         answer = ask(process, case, again=not _is_silent(predicted))
         verdict = judge(case, predicted, answer)

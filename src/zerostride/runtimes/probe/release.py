@@ -1,6 +1,6 @@
-"""Measures another release of an engine: an environment for it, and what its row would have to say.
+"""Measures another release of an engine: an environment for it, by pip.
 
-In: an engine, a release. Out: an interpreter that has it; the change to propose.
+In: an engine, a release. Out: an interpreter that has it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ...engines.model import Engine
-from ...engines.releases import release_before, releases_of, short
-from ...engines.table import find_engine
+from ...engines.releases import short
 from ...errors import BadInput
 from ...system import children
-from .conformance import EngineReport, JudgedCase, label
 
 #: Runs a module, as ``python -m`` would.
 _RUN = """
@@ -56,47 +54,3 @@ def run_words(words: Sequence[str]) -> None:
     if done.returncode:
         last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
         raise BadInput(f"the environment cannot be made: {last}")
-
-
-def proposal(report: EngineReport) -> str:
-    """The rows to add to `engines/changes.py` for the release that ran; "" if there are none."""
-    engine, release = find_engine(report.engine), short(report.version.split("-")[0])
-    measured = releases_of(engine)
-    later = [one for one in measured if release_before(release, one)]
-    if not later:
-        return ""
-    lines = [] if release in measured else [f'MEASURED["{engine.name}"]: add "{release}"']
-    groups: dict[tuple[str, str], list[JudgedCase]] = {}
-    for finding in report.findings:
-        kinds = (_kind(finding.predicted), _kind(finding.outcome))
-        groups.setdefault(kinds, []).append(finding)
-    for (predicted, outcome), findings in groups.items():
-        first = findings[0]
-        ops = ", ".join(dict.fromkeys(label(finding.case) for finding in findings))
-        lines += [
-            f'CHANGES["{engine.name}"]: add, for {len(findings)} cases of {ops}',
-            f"    # for example {first.case.a} and {first.case.b} {dict(first.case.attrs)}",
-            "    Change(",
-            f'        "{later[0]}",',
-            f'        "{outcome}",  # predicted: {predicted}',
-            "        (),",
-            "        strikes,  # to write: whether a plan is affected",
-            f'        "{engine.name} {release}, run: {report.cases:,} generated cases by value",',
-            *(
-                ["        effect=Reason.NO_RULE,", "        silent=frozenset(),"]
-                if outcome == "refuses"
-                else []
-            ),
-            "    ),",
-        ]
-    return "\n".join(lines)
-
-
-def _kind(words: str) -> str:
-    """A prediction or an outcome, without shapes and messages."""
-    for begin, kind in (("refused", "refuses"), ("crashed", "ends its process")):
-        if words.startswith(begin):
-            return kind
-    if words.startswith("gave"):
-        return "gives another result"
-    return words if "refusal" in words else "a result"
