@@ -15,10 +15,12 @@ from campaigns.models.bisect_graphs import CUBE, chain, faulty, misread, renamed
 import zerostride as zs
 from zerostride.models.bisect.judging import Difference, judged
 from zerostride.models.bisect.search import search
-from zerostride.models.bisect.walk import Other
+from zerostride.models.bisect.sides import Other
 from zerostride.models.execute import execute
+from zerostride.models.findings import Outcome
 from zerostride.models.formats import read_model
 from zerostride.runtimes.process import engines_kept
+from zerostride.runtimes.verify.compare import compare
 
 ort = pytest.importorskip("onnxruntime", reason="runs both files")
 SEEDS = range(24)
@@ -188,6 +190,14 @@ def test_one_file_on_two_engines(tmp_path: Path) -> None:
 )
 def test_kinds_of_failure_are_told_apart(actual: list[float], kind: Difference) -> None:
     assert judged(np.array([1.0, 70000.0]), np.array(actual), 1e-3).difference is kind
+
+
+def test_unwritten_memory_gives_no_warning() -> None:
+    """An engine may leave any bits: signalling NaNs, too, whose conversion NumPy warns of."""
+    signalling = np.array([0x7F800001, 0x3F800000], np.uint32).view(np.float32)
+    usual = np.ones(2, np.float32)
+    assert judged(usual, signalling, 1e-3).difference is Difference.NAN
+    assert compare(usual, signalling, 1e-3).outcome is Outcome.DIFFERS
 
 
 def test_the_command_shows_the_culprit_and_its_inputs_are_given(tmp_path: Path) -> None:

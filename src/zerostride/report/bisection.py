@@ -60,6 +60,8 @@ def culprit_lines(culprit: Culprit, *, drawn: bool = True) -> list[str]:
     if culprit.origin is not None:
         lines.append(f"  written at: {shown(culprit.origin)}")
     lines.append(f"  cause: {shown(culprit.cause) or 'not known'}")
+    if culprit.alone:
+        lines.append(f"  {shown(culprit.alone)}")
     plans = culprit.plans if drawn and culprit.plans is not None else ()
     for where, plan in zip(("in the model", "on the other side"), plans, strict=False):
         lines.append(f"  {where}:")

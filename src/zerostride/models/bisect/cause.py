@@ -13,8 +13,8 @@ from ..findings import Finding, Verdict
 from ..formats import lowered
 from ..ir.graph import Array, Graph, Node
 from .layouts import layouts
-from .readings import reading
-from .walk import Fault, Other
+from .readings import reading, reading_in_other
+from .sides import Fault, Other
 
 #: Channels in a pack of NC4HW4.
 _PACK = 4
@@ -56,6 +56,8 @@ def cause(
         if known is not None:
             words, fix = f"{words}. {_words(known)}", _fix(known) or fix
         return Cause(words, fix, (read.source, read.target), read.names)
+    if (read := reading_in_other(fault, other, side, most)) is not None:
+        return Cause(read.describe(), read.fix(), (read.source, read.target), read.names)
     for finding in _of(findings, fault.part.nodes):
         plans = None
         if isinstance(finding.source, Plan) and isinstance(finding.target, Plan):

@@ -83,6 +83,10 @@ class Parts:
                 if value is not None:
                     self._users.setdefault(id(value), []).append(node)
 
+    def maker_of(self, value: Value) -> Node | None:
+        """The node that makes a value; None for an input or a constant of the file."""
+        return self._makers.get(id(value))
+
     def users_of(self, value: Value) -> Sequence[Node]:
         """The nodes that read a value as an operand."""
         return self._users.get(id(value), [])

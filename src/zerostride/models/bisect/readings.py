@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
 
 from ...core.plan import Plan, RuleUse
 from ...errors import BroadcastError, ModelError
 from ..execute.broadcasts import PLANNED
 from ..formats import module_of
-from ..ir.graph import Array, Node, Value
+from ..ir.graph import Array, Graph, Node, Value
 from ..ir.site import Kind, Site
 from .judging import judged
-from .walk import Fault
+from .layouts import layouts
+from .part import Part, Parts
+from .sides import Fault, Other
 
 #: Readings that are computed for one fault; an operand of 3 axes in a result of 6 has 20.
 _MOST_TRIED = 64
+#: Nodes of the other file, one before the other, among which the broadcast is looked for.
+_MOST_DEEP = 12
+
+#: Whether a result is the wanted one.
+_Wanted = Callable[[Array], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +39,7 @@ class Reading:
         names: the operands' names.
         position: the operand's position among them.
         source, target: the plans of the two meanings.
+        file: the other side's file if the node is of that; "" if it is the model's.
     """
 
     node: Node
@@ -35,37 +47,105 @@ class Reading:
     position: int
     source: Plan
     target: Plan
+    file: str = ""
 
     def describe(self) -> str:
         """The two meanings, in words."""
         shape = self.source.operands[self.position]
         meant, read = (_axes(plan, self.position) for plan in (self.source, self.target))
         name = self.names[self.position]
-        return f"{self.node.op}: {name} {shape} goes to {read}; the model means {meant}"
+        where = f"{self.node.path} ({self.node.op}) of {self.file}" if self.file else self.node.op
+        return f"{where}: {name} {shape} goes to {read}; the model means {meant}"
 
     def fix(self) -> str:
         """A shape that leaves no choice, in words."""
+        place = f"in {self.file}" if self.file else "before the conversion"
         return (
-            f"reshape {self.names[self.position]} to {self.source.aligned[self.position]} "
-            "before the conversion"
+            f"reshape {self.names[self.position]} to {self.source.aligned[self.position]} {place}"
         )
 
 
 def reading(fault: Fault, most: float) -> Reading | None:
-    """The reading that gives the other side's numbers, or None.
+    """The reading of the model's nodes that gives the other side's numbers, or None.
 
     Args:
         fault: the fault.
         most: the tolerance of one node.
     """
-    if fault.actual is None:
+    actual = fault.actual
+    if actual is None:
         return None
+
+    def wanted(result: Array) -> bool:
+        return result.shape == actual.shape and judged(result, actual, most).agrees
+
+    return find_reading(fault.part, fault.values, wanted)
+
+
+def reading_in_other(fault: Fault, other: Graph, side: Other, most: float) -> Reading | None:
+    """The reading of the other file's nodes that gives the model's numbers, or None.
+
+    A converter may have joined the constant of a broadcast with others, so that the model's own
+    nodes do not have it any more.
+
+    Args:
+        fault: the fault.
+        other: the other side's file.
+        side: its tensors.
+        most: the tolerance of one node.
+    """
+    expected, actual, held = fault.expected, fault.actual, side.fetch(fault.other)
+    other = other.with_values(partial(_measured, side))
+    result = next((v for n in other.nodes for v in n.outputs if v.name == fault.other), None)
+    if expected is None or actual is None or held is None or result is None:
+        return None
+    ways = layouts(held.shape, expected.shape)
+    layout = next((way for way in ways if np.array_equal(way.read(held), actual)), None)
+    if layout is None:
+        return None
+
+    def wanted(array: Array) -> bool:
+        agrees = array.shape == held.shape
+        return agrees and judged(expected, layout.read(array), most).agrees
+
+    parts, inner = Parts(other), {id(result)}
+    tensors = {id(v) for n in parts.nodes for v in n.outputs if v.name in side.names}
+    given = {id(v): side.inputs[v.name] for v in other.inputs if v.name in side.inputs}
+    known = tensors | given.keys()
+    for _ in range(_MOST_DEEP):
+        part = parts.before(result, known - inner)
+        arrays = {id(value): side.fetch(value.name) for value in part.operands}
+        values = {key: array for key, array in arrays.items() if array is not None} | given
+        if (read := find_reading(part, values, wanted)) is not None:
+            file = Path(other.path).name
+            return replace(read, source=read.target, target=read.source, file=file)
+        if inner >= (further := inner | {id(value) for value in part.operands}):
+            return None
+        inner = further
+    return None
+
+
+def _measured(side: Other, value: Value, _: int) -> Value:
+    """The value with the shape that it had; what a node means may depend on that."""
+    array = side.inputs.get(value.name)
+    array = side.fetch(value.name) if array is None and value.name in side.names else array
+    return value if array is None else replace(value, shape=array.shape)
+
+
+def find_reading(part: Part, values: Mapping[int, Array], wanted: _Wanted) -> Reading | None:
+    """The reading of an operand with which a part has the wanted result, or None.
+
+    Args:
+        part: the part.
+        values: the arrays of its operands, by identity.
+        wanted: whether a result is the wanted one.
+    """
     tried = 0
-    for node in reversed(fault.part.nodes):
-        site = module_of(fault.part.graph).find_site(node)
+    for node in reversed(part.nodes):
+        site = module_of(part.graph).find_site(node)
         if site is None or site.kind not in PLANNED or site.kind is Kind.EXPAND:
             continue
-        arrays = _operands(fault, site)
+        arrays = _operands(part, values, site)
         if arrays is None:
             continue
         try:
@@ -76,14 +156,15 @@ def reading(fault: Fault, most: float) -> Reading | None:
             tried += 1
             if tried > _MOST_TRIED:
                 return None
-            if _gives(fault, site, k, arrays[k].reshape(target.aligned[k]), most):
+            changed = _changed(part, values, site, k, arrays[k].reshape(target.aligned[k]))
+            if changed is not None and wanted(changed):
                 return Reading(node, tuple(o.name for o in site.operands), k, source, target)
     return None
 
 
-def _operands(fault: Fault, site: Site) -> list[Array] | None:
+def _operands(part: Part, values: Mapping[int, Array], site: Site) -> list[Array] | None:
     try:
-        return [_array(fault, _value(site, k)) for k in range(len(site.operands))]
+        return [_array(part, values, _value(site, k)) for k in range(len(site.operands))]
     except (ModelError, StopIteration):
         return None
 
@@ -93,10 +174,8 @@ def _value(site: Site, k: int) -> Value:
     return next(v for v in site.node.inputs if v is not None and v.name == name)
 
 
-def _array(fault: Fault, value: Value) -> Array:
-    if id(value) in fault.values:
-        return fault.values[id(value)]
-    return fault.part.run(fault.values, value)
+def _array(part: Part, values: Mapping[int, Array], value: Value) -> Array:
+    return values[id(value)] if id(value) in values else part.run(values, value)
 
 
 def _otherwise(plan: Plan) -> Iterator[tuple[int, Plan]]:
@@ -117,18 +196,18 @@ def _otherwise(plan: Plan) -> Iterator[tuple[int, Plan]]:
                 yield k, other
 
 
-def _gives(fault: Fault, site: Site, k: int, array: Array, most: float) -> bool:
-    """Whether the part has the other side's result with an operand's array in another form."""
+def _changed(
+    part: Part, values: Mapping[int, Array], site: Site, k: int, array: Array
+) -> Array | None:
+    """The part's result with an operand's array in another form."""
     old, node = _value(site, k), site.node
-    assert fault.actual is not None
     new = Value(old.name, array.shape, dtype=old.dtype)
     changed = replace(node, inputs=tuple(new if value is old else value for value in node.inputs))
-    nodes = tuple(changed if other is node else other for other in fault.part.nodes)
+    nodes = tuple(changed if other is node else other for other in part.nodes)
     try:
-        result = replace(fault.part, nodes=nodes).run({**fault.values, id(new): array})
+        return replace(part, nodes=nodes).run({**values, id(new): array})
     except ModelError:
-        return False
-    return result.shape == fault.actual.shape and judged(result, fault.actual, most).agrees
+        return None
 
 
 def _axes(plan: Plan, k: int) -> str:
@@ -142,4 +221,4 @@ def _axes(plan: Plan, k: int) -> str:
     return f"ax{'is' if len(axes) == 1 else 'es'} {', '.join(axes)}"
 
 
-__all__ = ["Reading", "reading"]
+__all__ = ["Reading", "find_reading", "reading", "reading_in_other"]

@@ -118,6 +118,8 @@ class Culprit:
         plans: the node's broadcast as the model means it and as the other side reads it, if the
             node is one and both are known.
         names: of the operands of the plans.
+        alone: what the smallest part does that is converted and run alone, where no cause is known;
+            "" if none was.
         origin: the line of PyTorch source that the node was exported from, if the file names it.
         repro: the numbers; None where the engine gave none.
     """
@@ -135,6 +137,7 @@ class Culprit:
     fix: str = ""
     plans: tuple[Plan, Plan] | None = None
     names: tuple[str, ...] = ()
+    alone: str = ""
     origin: Origin | None = None
     repro: Repro | None = field(default=None, compare=False, repr=False)
 
@@ -156,6 +159,7 @@ class Culprit:
             "side": self.side,
             "cause": self.cause,
             "fix": self.fix,
+            "alone": self.alone,
             "origin": self.origin and asdict(self.origin),
             "source": plan_dict(source),
             "target": plan_dict(target),

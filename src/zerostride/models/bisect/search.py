@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ...errors import ModelError
-from ..ir.graph import Array, Graph
+from ..ir.graph import Array, Graph, Value
 from .judging import judged
 from .layouts import layouts
 from .part import Part
 from .result import Fetch, Stage
-from .walk import Fault, Other, Walk
+from .sides import Fault, Other, ops_of
+from .walk import Place, Walk
 
 #: Walks for one search: each places one more tensor.
 _MOST_WALKS = 8
-#: Tensors of the other side that are tried as the first one that is wrong.
-_MOST_FIRST = 4
+#: Tensors of the other side that are tried for one of the model.
+_MOST_LAST = 8
 #: Computations that are tried for one fault.
 _MOST_TRIED = 400
 
@@ -33,51 +34,79 @@ def search(
     for _ in range(_MOST_WALKS):
         walk = Walk(graph, inputs, other, reference, most, variants, placed)
         stages = walk.run()
-        place = next(filter(None, (_place(walk, fault, stages) for fault in walk.faults)), None)
-        if place is None:
+        places = next(filter(None, (_places(walk, fault, stages) for fault in walk.faults)), None)
+        if places is None:
             break
-        placed = {**placed, **dict([place])}
+        placed = {**placed, **places}
     return stages, walk.faults, list(dict.fromkeys(walk.notes))
 
 
-def _outputs(graph: Graph, other: Other) -> dict[str, str]:
+def _outputs(graph: Graph, other: Other) -> dict[str, Place]:
     """The outputs in order, where the other side has other names and as many."""
     names = [value.name for value in graph.outputs]
     if len(names) != len(other.outputs):
         return {}
     pairs = zip(names, other.outputs, strict=True)
-    return {name: theirs for name, theirs in pairs if name not in other.names}
+    return {name: Place(theirs) for name, theirs in pairs if name not in other.names}
 
 
-def _place(walk: Walk, fault: Fault, stages: Sequence[Stage]) -> tuple[str, str] | None:
-    """A tensor inside a fault's part, and the other side's tensor that explains the fault.
+def _places(walk: Walk, fault: Fault, stages: Sequence[Stage]) -> dict[str, Place]:
+    """Tensors inside a fault's part, and the other side's tensors that explain the fault.
 
-    With that tensor's numbers in its place, the rest of the part gives the other side's result:
-    so the rest means the same, and the fault is in the nodes up to it.
+    With such a tensor's numbers in its place, the rest of the part gives the other side's result:
+    so the rest means the same, and the fault is in the nodes up to it. The search goes from the
+    result back.
     """
-    if len(fault.part.nodes) < 2 or fault.actual is None:
-        return None
+    places: dict[str, Place] = {}
+    part, actual, name = fault.part, fault.actual, fault.other
     taken = {stage.other for stage in stages if stage.other}
-    left = [name for name in walk.other.names if name in walk.free and name not in taken]
+    while len(part.nodes) > 1 and actual is not None and name in walk.other.names:
+        earlier = walk.other.names[: walk.other.names.index(name)]
+        left = [other for other in earlier if other in walk.free and other not in taken]
+        found = _last(walk, part, fault.values, actual, left)
+        if found is None:
+            break
+        value, place, actual = found
+        places[value.name], name = place, place.name
+        part = walk.parts.before(value, {id(operand) for operand in part.operands})
+    return places
+
+
+def _last(
+    walk: Walk, part: Part, values: Mapping[int, Array], actual: Array, left: Sequence[str]
+) -> tuple[Value, Place, Array] | None:
+    """The last tensor of a part that one of the other side's explains, that one, and its numbers.
+
+    Of several the one counts whose axes are in order and that the same op makes: a Relu of a Relu,
+    or of a copy, explains nothing. Of those the last one counts: a Softmax hides what was added
+    before it.
+    """
     tried = 0
-    for node in fault.part.nodes[:-1]:
-        for value in node.outputs:
-            try:
-                meant = fault.part.run(fault.values, value)
-            except ModelError:
+    makers = ((node, value) for node in reversed(part.nodes[:-1]) for value in node.outputs)
+    for node, value in makers:
+        try:
+            meant = part.run(values, value)
+        except ModelError:
+            continue
+        fitting = (name for name in reversed(left) if _size(walk.other, name) == meant.size)
+        explaining = []
+        for name, _ in zip(fitting, range(_MOST_LAST), strict=False):
+            array = walk.other.fetch(name)
+            if array is None:
                 continue
-            fitting = (name for name in left if _size(walk.other, name) == meant.size)
-            for name, _ in zip(fitting, range(_MOST_FIRST), strict=False):
-                array = walk.other.fetch(name)
-                if array is None:
-                    continue
-                for layout in layouts(array.shape, meant.shape):
-                    tried += 1
-                    if tried > _MOST_TRIED:
-                        return None
-                    values = {**fault.values, id(value): layout.read(array).astype(meant.dtype)}
-                    if _explains(fault.part, values, fault.actual, walk.most):
-                        return value.name, name
+            for layout in layouts(array.shape, meant.shape):
+                tried += 1
+                if tried > _MOST_TRIED:
+                    return None
+                held = layout.read(array).astype(meant.dtype)
+                if _explains(part, {**values, id(value): held}, actual, walk.most):
+                    alike = walk.other.ops.get(name, frozenset()) & ops_of(part.graph, node)
+                    order = layout.order is not None, not alike
+                    explaining.append((order, Place(name, layout), held))
+                    break
+        if explaining:
+            _, place, held = min(explaining, key=lambda candidate: candidate[0])
+            return value, place, held
     return None
 
 

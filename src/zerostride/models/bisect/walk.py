@@ -8,7 +8,7 @@ once, where it happens, and does not hide the faults after it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -19,7 +19,9 @@ from ..ir.graph import Array, Graph, Value
 from .judging import Difference, Judged, judged, one_step, relative, tolerance_of
 from .layouts import Layout, layouts
 from .part import Part, Parts, last_uses, read_by
+from .readings import find_reading
 from .result import Fetch, How, Stage
+from .sides import Fault, Other
 
 #: Operands are moved by this part of the tolerance to see how far rounding alone moves a result.
 _NUDGE = 1 / 8
@@ -35,34 +37,16 @@ _MOST_FUSED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Other:
-    """The tensors of the other side.
+class Place:
+    """Where the other side holds a tensor of another name.
 
     Attributes:
-        names: its computed tensors, in its order.
-        fetch: reads one.
-        failures: why a tensor has no numbers, by its name.
-        outputs: the tensors that are its outputs, in order.
-        aliases: its name for a tensor, by each other name that its file gives it.
+        name: its name there.
+        layout: how its numbers lie there, if that is known.
     """
 
-    names: tuple[str, ...]
-    fetch: Fetch
-    failures: Mapping[str, str] = field(default_factory=dict)
-    outputs: tuple[str, ...] = ()
-    aliases: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """A tensor that differs though the operands of its part agree."""
-
-    part: Part
-    other: str
-    judged: Judged
-    values: Mapping[int, Array]
-    expected: Array | None
-    actual: Array | None
+    name: str
+    layout: Layout | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +80,7 @@ class Walk:
         reference: Fetch,
         most: float,
         variants: Sequence[Callable[[Graph], Graph]] = (),
-        placed: Mapping[str, str] | None = None,
+        placed: Mapping[str, Place] | None = None,
     ) -> None:
         self.graph, self.other, self.reference = graph, other, reference
         self.most, self.variants = most, variants
@@ -110,13 +94,14 @@ class Walk:
         self.faults: list[Fault] = []
         self.notes: list[str] = []
         own = {value.name for node in self.parts.nodes for value in node.outputs}
-        taken = set(self.placed.values())
+        taken = {place.name for place in self.placed.values()}
         held = set(other.names)
         names = {name: alias for name, alias in other.aliases.items() if alias in held}
         # The other side's name of a tensor, by the model's.
         self.same_names = {n: names.get(n, n) for n in own if n in held or n in names}
         self.free = [n for n in other.names if n not in own and n not in taken]
-        # Tensors that the other side failed to compute, and those that need them.
+        # Tensors that the other side failed to compute or has in another shape, and those that
+        # need them: what follows cannot be judged.
         self.lost: set[int] = set()
         self._sizes: dict[int, list[str]] | None = None
 
@@ -182,7 +167,9 @@ class Walk:
         if value.name in self.same_names:
             return self._held(self.same_names[value.name], How.NAME, 1.0, value, expected)
         if value.name in self.placed:
-            return self._held(self.placed[value.name], How.POSITION, 0.8, value, expected)
+            place = self.placed[value.name]
+            match = self._held(place.name, How.POSITION, 0.8, value, expected)
+            return match if place.layout is None else replace(match, layout=place.layout)
         return None if expected is None else self._by_value(expected)
 
     def _held(
@@ -224,11 +211,12 @@ class Walk:
     def _judge(
         self, part: Part, expected: Array | None, match: _Match
     ) -> tuple[Judged | None, _Match | None]:
+        after = any(id(v) in self.lost for node in part.nodes for v in read_by(node))
         if match.array is None:
             detail = self.other.failures.get(match.name, "it is not in the other's results")
             failed = Judged(Difference.MISSING, float("inf"), detail=detail)
             if match.name in self.other.failures:
-                if not any(id(v) in self.lost for node in part.nodes for v in read_by(node)):
+                if not after:
                     self._blame(part, match, failed, expected, None)
                 self.lost.add(id(part.result))
                 return failed, match
@@ -238,7 +226,9 @@ class Walk:
         if match.layout is None:
             detail = f"its shape is {match.array.shape}, expected {expected.shape}"
             failed = Judged(Difference.SHAPE, float("inf"), detail=detail)
-            self._blame(part, match, failed, expected, match.array)
+            if not after:
+                self._blame(part, match, failed, expected, match.array)
+            self.lost.add(id(part.result))
             return failed, match
         actual = match.layout.read(match.array)
         most = max(self.most, tolerance_of(expected.dtype), tolerance_of(part.result.dtype))
@@ -246,11 +236,32 @@ class Walk:
         if not verdict.agrees:
             excused = self._excused(part, expected) + one_step(part.nodes[-1], expected)
             verdict = judged(expected, actual, most, excused)
-        if not verdict.agrees and self._no_fault(part.result, expected, match):
+        array = match.array
+        # Axes that seem permuted may be a misread operand, too.
+        unsure = not verdict.agrees or match.layout.order is not None
+        if unsure and (layout := self._misread(part, expected, array)):
+            match, actual = replace(match, layout=layout), layout.read(array)
+            verdict = judged(expected, actual, most)
+        elif not verdict.agrees and self._no_fault(part.result, expected, match):
             return None, None
+        if not verdict.agrees and after:
+            return None, match  # the other side had operands that are not known here
         if not verdict.agrees:
             self._blame(part, match, verdict, expected, actual)
         return verdict, match
+
+    def _misread(self, part: Part, expected: Array, array: Array) -> Layout | None:
+        """The layout, of several, in which a broadcast read another way explains the numbers.
+
+        In a cube an operand on another axis looks much like permuted axes.
+        """
+        ways = list(layouts(array.shape, expected.shape))
+        values = self._operands(part) if len(ways) > 1 else {}
+        for way in ways if values else ():
+            actual = way.read(array)
+            if find_reading(part, values, partial(_equal, actual=actual, most=self.most)):
+                return way
+        return None
 
     def _excused(self, part: Part, expected: Array) -> Array | float:
         """The tolerance that rounding and allowed changes of the model add, number by number."""
@@ -299,7 +310,7 @@ class Walk:
             meant = self._later(later, value, expected)
             if meant is not None and self._held_as(match.name, meant):
                 if later.name not in self.same_names:
-                    self.placed.setdefault(later.name, match.name)
+                    self.placed.setdefault(later.name, Place(match.name))
                 return True
         return False
 

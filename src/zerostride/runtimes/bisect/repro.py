@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import ModelError, printable
 from ...models.bisect.part import Part
 from ...models.bisect.result import Repro
-from ...models.bisect.walk import Fault
+from ...models.bisect.sides import Fault
 from ...models.execute.program import readable
 from ...models.ir.graph import Array
 
@@ -69,10 +69,13 @@ feeds = {{name: data[name] for name in {inputs}}}
 {functions}
 engines = {{{table}}}
 name = sys.argv[1] if len(sys.argv) > 1 else "{other}"
-result = np.asarray(engines[name](), float).reshape(data["expected"].shape)
-error = np.abs(result - data["expected"])
+result, expected = np.asarray(engines[name](), float), data["expected"]
+if result.size != expected.size:
+    sys.exit(f"{{name}}: shape {{result.shape}}, expected {{expected.shape}}")
+error = np.abs(result.reshape(expected.shape) - expected)
 place = np.unravel_index(error.argmax(), error.shape)
-print(f"{{name}}: {{result[place]}}, expected {{data['expected'][place]}}, at", *map(int, place))
+first = result.flat[error.argmax()]
+print(f"{{name}}: {{first}}, expected {{expected[place]}}, at", *map(int, place))
 '''
 
 
@@ -95,7 +98,7 @@ def repro(fault: Fault, engine: str, other: str) -> Repro | None:
         return None
     model = None
     if fault.part.graph.format == "onnx":
-        model = _cut(fault.part, {v.name: k for k, v in zip(inputs, values, strict=True)}, arrays)
+        model = cut_out(fault.part, {key: arrays[key] for key in inputs}, arrays["expected"])
     return Repro(arrays, _script(fault, inputs, (engine, other), model), model)
 
 
@@ -113,8 +116,14 @@ def _constants(part: Part) -> dict[str, Array]:
     return arrays
 
 
-def _cut(part: Part, inputs: Mapping[str, str], arrays: Mapping[str, Array]) -> bytes | None:
-    """An ONNX file of a part's nodes; None where the nodes are not in the file as they are."""
+def cut_out(part: Part, inputs: Mapping[str, Array], expected: Array) -> bytes | None:
+    """An ONNX file of a part's nodes; None where the nodes are not in the file as they are.
+
+    Args:
+        part: the nodes.
+        inputs: the operands' arrays, in order, by the names of the file's inputs.
+        expected: the result, whose name is "y".
+    """
     onnx: Any = importlib.import_module("onnx")
     helper, numpy_helper = onnx.helper, onnx.numpy_helper
     model = onnx.load(part.graph.path, load_external_data=False)
@@ -123,7 +132,8 @@ def _cut(part: Part, inputs: Mapping[str, str], arrays: Mapping[str, Array]) -> 
     if not all(names and names[0] in makers for names in outputs):
         return None
     nodes = [onnx.NodeProto.FromString(makers[n[0]].SerializeToString()) for n in outputs]
-    names = {**inputs, part.result.name: "y"}
+    names = {value.name: key for key, value in zip(inputs, part.operands, strict=True)}
+    names[part.result.name] = "y"
     for node in nodes:
         for ends in (node.input, node.output):
             ends[:] = [names.get(name, name) for name in ends]
@@ -133,8 +143,8 @@ def _cut(part: Part, inputs: Mapping[str, str], arrays: Mapping[str, Array]) -> 
         return helper.make_tensor_value_info(name, kind, array.shape)
 
     tensors = [numpy_helper.from_array(array, name) for name, array in _constants(part).items()]
-    ends = [info(key, arrays[key]) for key in inputs.values()]
-    graph = helper.make_graph(nodes, "repro", ends, [info("y", arrays["expected"])], tensors)
+    ends = [info(name, array) for name, array in inputs.items()]
+    graph = helper.make_graph(nodes, "repro", ends, [info("y", expected)], tensors)
     cut = helper.make_model(graph, functions=model.functions, opset_imports=model.opset_import)
     cut.ir_version = model.ir_version
     data: bytes = cut.SerializeToString()

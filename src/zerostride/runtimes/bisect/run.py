@@ -13,13 +13,14 @@ import numpy as np
 
 from ...engines.table import find_engine
 from ...errors import ZerostrideError
+from ...models.arguments import checked
 from ...models.audit.judge import BATCHLESS
 from ...models.audit.run import audit_graph
 from ...models.bisect.cause import Cause, cause
 from ...models.bisect.judging import judged
 from ...models.bisect.result import Bisection, Culprit
 from ...models.bisect.search import search
-from ...models.bisect.walk import Fault, Other
+from ...models.bisect.sides import Fault, Other, ops_of
 from ...models.findings import Finding, Report
 from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.flow.resolved import resolved
@@ -36,6 +37,7 @@ from ..verify.compare import COMPOUND_ULPS
 from ..verify.halves import stores_halves, with_halves
 from ..verify.whole_model import feed_of
 from .collect import Progress, Spilled, collect, computed
+from .reduce import Alone, Reduction
 from .refused_file import refused_file
 from .repro import repro
 
@@ -43,6 +45,7 @@ from .repro import repro
 _ENGINE = {"onnx": "onnxruntime"}
 
 
+@checked
 def bisect(
     model: str | Path | Any,
     other: str | Path | None = None,
@@ -101,6 +104,7 @@ def bisect(
         return source.named(_bisected(source.path, other, feed, *how))
 
 
+@np.errstate(all="ignore")  # memory that an engine never wrote may hold signalling NaNs
 def _bisected(
     file: Path,
     other: str | Path | None,
@@ -144,7 +148,10 @@ def _bisected(
         variants = [with_halves] if other is not None and stores_halves(theirs) else []
         outputs = tuple(value.name for value in other_graph.outputs)
         aliases = {alias: v.name for v in values for alias in v.aliases if alias != v.name}
-        side = Other(hers.names, hers.fetch, hers.failures, outputs, aliases)
+        pairs = zip(graph.inputs, other_graph.inputs, strict=False)
+        given = {value.name: sent[v.name] for v, value in pairs if v.name in sent}
+        ops = {v.name: ops_of(other_graph, n) for n in other_graph.nodes for v in n.outputs}
+        side = Other(hers.names, hers.fetch, hers.failures, outputs, aliases, given, ops)
         most = _tolerance(other_engine)
         if values and not hers.names:
             refused = refused_file(theirs, other_graph, other_engine, hers.failures)
@@ -159,9 +166,13 @@ def _bisected(
             findings = audit_graph(graph, find_engine(other_engine), options).findings
         causes = [cause(fault, findings, other_graph, side, most) for fault in faults]
         engines = engine, other_engine
+        reduction = Reduction(graph, ours.fetch, theirs, other_engine, seconds, pythons)
         culprits = [
-            *(_culprit(f, "other", why, engines) for f, why in zip(faults, causes, strict=True)),
-            *(_culprit(fault, "model", Cause(), engines) for fault in own_faults),
+            *(
+                _culprit(f, why, engines, Alone("") if why.words else reduction.smallest(f))
+                for f, why in zip(faults, causes, strict=True)
+            ),
+            *(_culprit(fault, Cause(), engines[:1], Alone("")) for fault in own_faults),
         ]
         notes += _observed(hers, alone, most, other_engine)
     if variants:
@@ -222,7 +233,8 @@ def _observed(every: Spilled, alone: Spilled, most: float, engine: str) -> Itera
             )
 
 
-def _culprit(fault: Fault, side: str, why: Cause, engines: tuple[str, str]) -> Culprit:
+def _culprit(fault: Fault, why: Cause, engines: Sequence[str], alone: Alone) -> Culprit:
+    """A culprit; `engines` are the model's and the other side's, or the model's alone."""
     node = fault.part.nodes[-1]
     shapes = ((v.name, fault.values[id(v)].shape) for v in fault.part.operands)
     return Culprit(
@@ -234,13 +246,14 @@ def _culprit(fault: Fault, side: str, why: Cause, engines: tuple[str, str]) -> C
         tuple(shapes),
         fault.judged.error,
         fault.judged,
-        side,
+        "other" if len(engines) > 1 else "model",
         why.words,
         why.fix,
         why.plans,
         why.names,
+        alone.words,
         node.origin,
-        repro(fault, engines[0], engines[side == "other"]),
+        repro(alone.fault or fault, engines[0], engines[-1]),
     )
 
 

@@ -1,0 +1,52 @@
+"""What a walk compares: the tensors of the other side, and the faults that it finds there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ..formats import lowered
+from ..ir.graph import Array, Graph, Node
+from .judging import Judged
+from .part import Part
+from .result import Fetch
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """The tensors of the other side.
+
+    Attributes:
+        names: its computed tensors, in its order.
+        fetch: reads one.
+        failures: why a tensor has no numbers, by its name.
+        outputs: the tensors that are its outputs, in order.
+        aliases: its name for a tensor, by each other name that its file gives it.
+        inputs: the arrays that it was given, by its names.
+        ops: the ops in ONNX's words that make a tensor, by its name.
+    """
+
+    names: tuple[str, ...]
+    fetch: Fetch
+    failures: Mapping[str, str] = field(default_factory=dict)
+    outputs: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    inputs: Mapping[str, Array] = field(default_factory=dict)
+    ops: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+def ops_of(graph: Graph, node: Node) -> frozenset[str]:
+    """The ops in ONNX's words that a node stands for."""
+    return frozenset(part.op for part in lowered(replace(graph, nodes=(node,))).nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A tensor that differs though the operands of its part agree."""
+
+    part: Part
+    other: str
+    judged: Judged
+    values: Mapping[int, Array]
+    expected: Array | None
+    actual: Array | None
