@@ -211,15 +211,7 @@ def test_bisect_finds_no_culprit_in_outputs_in_another_order(tmp_path: Path) -> 
     assert zs.bisect(tmp_path / "m.onnx", report.output).culprit is None
 
 
-# Refusals, which need no converter.
-
-
-def test_engines_without_a_converter_here(tmp_path: Path) -> None:
-    with pytest.raises(zs.ZerostrideError, match="not litert; convert the model with onnx2tf"):
-        zs.convert(vector(tmp_path), "litert", tmp_path / "out")
-    with pytest.raises(zs.ZerostrideError, match=r"mnn, ncnn, openvino, not numpy$"):
-        zs.convert(vector(tmp_path), "numpy", tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+# Refusals; those that need no converter are in tests/models/test_convert_refusals.py.
 
 
 def test_what_cannot_be_converted(tmp_path: Path) -> None:
@@ -236,11 +228,3 @@ def test_what_cannot_be_converted(tmp_path: Path) -> None:
     status, _, error = call(tmp_path / "none.onnx", "--to", "openvino", "-o", tmp_path / "out")
     assert status == 2
     assert error.count("\n") == 1
-
-
-def test_packages_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from zerostride.runtimes.convert import converters
-
-    monkeypatch.setattr(converters.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(zs.ZerostrideError, match="pnnx needs pnnx and ncnn: pip install pnnx ncnn"):
-        zs.convert(vector(tmp_path), "ncnn", tmp_path / "out")

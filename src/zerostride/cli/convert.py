@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 @click.command(short_help="Port a model, convert it for an engine, and prove the result there.")
 @click.argument("model", type=click.Path())
 @click.option(
-    "--to", required=True, type=options.engine_name, help="The engine: ncnn, openvino or mnn."
+    "--to",
+    "--target",
+    "to",
+    required=True,
+    type=options.engine_name,
+    help="The engine: ncnn, openvino, mnn, litert or litert-gpu.",
 )
 @click.option(
     "-o",
@@ -48,10 +53,11 @@ def convert(
     reports: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Bring MODEL, an ONNX file, to the engine --to: audit, port, conversion, and proof.
+    """Bring MODEL, an ONNX or .pt2 file, to the engine --to: audit, port, conversion, and proof.
 
     The model is ported, converted by the engine's own converter in a child process, and run on the
-    engine beside itself, on the same inputs. A second call does not convert again.
+    engine beside itself, on the same inputs. A second call does not convert again. For LiteRT MODEL
+    is a .pt2 file, which is converted first and ported then, or a .tflite file, which is ported.
 
     Exit status 0: every broadcast means the same, and the outputs agree. 1: something is left or
     differs, or the conversion failed. 2: bad input, or a package is not installed.

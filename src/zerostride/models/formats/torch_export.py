@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ...errors import ModelError, printable
+from ...errors import ArgumentError, ModelError, ZerostrideError, printable
 from ..ir.files import write_scratch
 from ..ir.graph import Array
 
@@ -63,11 +63,13 @@ class ModelFile:
         path: the file.
         label: what reports call the model, where its file is temporary; else None.
         example: the inputs that a module was exported with, in order.
+        program: the `ExportedProgram` of a module; None for a file.
     """
 
     path: Path
     label: str | None = None
     example: tuple[Array, ...] = ()
+    program: Any = None
 
     def named(self, result: _Result) -> _Result:
         """A report, or shapes, whose `model` is the label."""
@@ -86,15 +88,15 @@ def model_file(model: object, example: Example = Example()) -> Iterator[ModelFil
 
     Raises:
         ModelError: it cannot be exported; gives the reason.
-        TypeError: inputs are given for a model that is not a module, or missing for one.
+        ArgumentError: inputs are given for a model that is not a module, or missing for one.
     """
     from . import path_of
 
     has_inputs = example != Example()
-    if not _of_torch(model):
+    if not is_torch_model(model):
         path = path_of(model)
         if has_inputs:
-            raise TypeError("args, kwargs and dynamic_shapes are for a torch.nn.Module")
+            raise ArgumentError("args, kwargs and dynamic_shapes are for a torch.nn.Module")
         if path.name.lower().endswith(".pt2"):
             from .pt2 import onnx_of
 
@@ -103,8 +105,11 @@ def model_file(model: object, example: Example = Example()) -> Iterator[ModelFil
         else:
             yield ModelFile(path)
         return
-    with _temporary(_exported(model, example), type(model).__name__) as file:
-        yield replace(file, example=example.arrays())
+    label = type(model).__name__
+    program = _exported(model, example)
+    data = onnx_bytes(program, label, example.dynamic_shapes)
+    with _temporary(data, label) as file:
+        yield replace(file, example=example.arrays(), program=program)
 
 
 @contextmanager
@@ -115,12 +120,12 @@ def _temporary(data: bytes, label: str) -> Iterator[ModelFile]:
         write_scratch(path, lambda path: path.write_bytes(data))
         try:
             yield ModelFile(path, label)
-        except ModelError as error:
+        except ZerostrideError as error:
             error.args = (str(error).replace(str(path), label), *error.args[1:])
             raise
 
 
-def _of_torch(model: object) -> bool:
+def is_torch_model(model: object) -> bool:
     """Whether it is a module or an exported program; then PyTorch has been imported."""
     if isinstance(model, str | os.PathLike) or "torch" not in sys.modules:
         return False
@@ -129,7 +134,8 @@ def _of_torch(model: object) -> bool:
     return isinstance(model, torch.nn.Module | torch.export.ExportedProgram)
 
 
-def _exported(model: Any, example: Example) -> bytes:
+def _exported(model: Any, example: Example) -> Any:
+    """The exported program of a module, or the program itself."""
     import torch
 
     label = type(model).__name__
@@ -137,27 +143,26 @@ def _exported(model: Any, example: Example) -> bytes:
         raise ModelError(f"{label}: a TorchScript module; give the nn.Module that it was made from")
     if isinstance(model, torch.export.ExportedProgram):
         if example != Example():
-            raise TypeError(
+            raise ArgumentError(
                 "an ExportedProgram has its inputs: leave out args, kwargs, dynamic_shapes"
             )
-        return onnx_bytes(model, label)
+        return model
     if example.args is None and example.kwargs is None:
-        raise TypeError(
+        raise ArgumentError(
             "a module needs example inputs: args=(x,), as torch.export.export takes them"
         )
     arguments = () if example.args is None else example.args
     if not isinstance(arguments, tuple):
-        raise TypeError(
+        raise ArgumentError(
             f"args is a tuple of example inputs, such as (x,), not {type(arguments).__name__}"
         )
     keywords = None if example.kwargs is None else dict(example.kwargs)
     shapes = example.dynamic_shapes
     with _evaluating(model), _quiet():
         try:
-            program = torch.export.export(model, arguments, keywords, dynamic_shapes=shapes)
+            return torch.export.export(model, arguments, keywords, dynamic_shapes=shapes)
         except Exception as error:
             raise ModelError(f"{label}: torch.export refuses it: {line_of(error)}") from error
-    return onnx_bytes(program, label, shapes)
 
 
 def onnx_bytes(program: Any, label: str, dynamic_shapes: Any = None) -> bytes:

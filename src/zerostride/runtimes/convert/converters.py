@@ -1,4 +1,6 @@
-"""The converters of engines, each run in a child process: pnnx, OpenVINO's and mnnconvert.
+"""The converters of engines, each run in a child process.
+
+They are pnnx, OpenVINO's, mnnconvert and litert-torch.
 
 A converter may crash, hang, print, and leave files beside the model. None installs packages.
 """
@@ -6,13 +8,14 @@ A converter may crash, hang, print, and leave files beside the model. None insta
 from __future__ import annotations
 
 import importlib.util
+import json
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ...errors import ZerostrideError
+from ...errors import ModelError, ZerostrideError
 from ...models.findings import Outcome
 from ...models.formats.child import ask
 from ...models.formats.onnx.external_files import save_inside
@@ -46,6 +49,11 @@ import _tools
 words = ["-f", "ONNX", "--modelFile", sys.argv[2], "--MNNModel", sys.argv[3]]
 _tools.mnnconvert(["mnnconvert", *words, "--bizCode", "zerostride"])
 """
+_LITERT = """
+load_package()
+from zerostride.runtimes.convert.torch_program import write_litert
+write_litert(*sys.argv[2:4], json.loads(sys.argv[4]))
+"""
 #: Loads what pnnx wrote, as a user's program does.
 _LOAD_NCNN = """
 import ncnn
@@ -56,7 +64,7 @@ sys.exit(net.load_param(sys.argv[2]) != 0 or net.load_model(sys.argv[3]) != 0)
 
 @dataclass(frozen=True, slots=True)
 class EngineConverter:
-    """A converter from ONNX to the files of one engine.
+    """A converter to the files of one engine.
 
     Attributes:
         name: of the program.
@@ -69,6 +77,12 @@ class EngineConverter:
         load: Python source that loads the two files, for a converter that does not report what the
             engine lacks; or "".
         inside: the converter crashes on external data, so it gets a copy with the data inside.
+        reads_onnx: it converts the ported ONNX model. Otherwise it converts a program of
+            torch.export, and the file that it writes is ported.
+        own: the format of the engine's files, if such a file is ported without a conversion.
+        runs_on: the engine that runs the files here, if it is another one.
+        extra: zerostride's extra with the packages; "": they are installed by their names.
+        advice: what to do with a file of another format, by the name of the format.
     """
 
     name: str
@@ -79,9 +93,36 @@ class EngineConverter:
     beside: str = ""
     load: str = ""
     inside: bool = False
+    reads_onnx: bool = True
+    own: str = ""
+    runs_on: str = ""
+    extra: str = ""
+    advice: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def runner(self) -> str:
+        """The engine that runs the files here."""
+        return self.runs_on or self.engine
 
 
-CONVERTERS: Mapping[str, EngineConverter] = {
+#: onnx2tf 2.6.9 pins the releases of its packages, so it cannot be installed beside the others.
+_ONNX2TF = (
+    "give the PyTorch module or its .pt2 file; or run onnx2tf in an environment of its own, on a "
+    "copy of the model, because it overwrites its input, then: zerostride verify MODEL --engine "
+    "litert --against FILE"
+)
+_LITERT_TORCH = EngineConverter(
+    "litert-torch",
+    "litert",
+    ".tflite",
+    ("litert_torch", "litert_converter", "torch"),
+    _LITERT,
+    reads_onnx=False,
+    own="litert",
+    extra="litert-torch",
+    advice={"onnx": _ONNX2TF},
+)
+ENGINE_CONVERTERS: Mapping[str, EngineConverter] = {
     row.engine: row
     for row in (
         EngineConverter("ovc", "openvino", ".xml", ("openvino",), _OPENVINO, ".bin"),
@@ -89,32 +130,45 @@ CONVERTERS: Mapping[str, EngineConverter] = {
             "pnnx", "ncnn", ".param", ("pnnx", "ncnn"), _PNNX, ".bin", _LOAD_NCNN, inside=True
         ),
         EngineConverter("mnnconvert", "mnn", ".mnn", ("MNN",), _MNN),
+        _LITERT_TORCH,
+        replace(_LITERT_TORCH, engine="litert-gpu", runs_on="litert"),
     )
 }
 #: Engines with converters that are not run here, and the way to them.
 _ELSEWHERE: Mapping[str, str] = {
-    "litert": "convert the model with onnx2tf, in an environment of its own, or the PyTorch module "
-    "with litert-torch",
-    "tensorflow": "convert the model with onnx2tf, in an environment of its own",
+    "tensorflow": "convert a copy of the model with onnx2tf, in an environment of its own",
     "coreml": "convert the PyTorch module with coremltools",
     "tensorrt": "build an engine with trtexec --onnx",
     "paddle": "convert the model with x2paddle, in an environment of its own",
 }
 
 
-def converter_to(engine: str) -> EngineConverter:
+def converter_to(engine: str, form: str = "onnx", model: str = "the model") -> EngineConverter:
     """The converter to an engine.
 
+    Args:
+        engine: the engine's name.
+        form: the format of the model; "torch" is a module, too.
+        model: what errors call it.
+
     Raises:
+        ModelError: the converter does not read the format.
         ZerostrideError: none is run here, or its packages are not installed.
     """
-    row = CONVERTERS.get(engine)
+    row = ENGINE_CONVERTERS.get(engine)
     if row is None:
-        able = ", ".join(sorted(CONVERTERS))
+        able = ", ".join(sorted(ENGINE_CONVERTERS))
         way = _ELSEWHERE.get(engine)
         words = f"; {way}, then: zerostride verify MODEL --engine {engine} --against FILE"
         raise ZerostrideError(f"convert writes for {able}, not {engine}{words if way else ''}")
-    missing = [name for name in row.modules if importlib.util.find_spec(name) is None]
+    if form not in (("onnx", "torch") if row.reads_onnx else ("torch", row.own)):
+        reads = "ONNX models" if row.reads_onnx else "PyTorch modules and .pt2 files"
+        advice = f"; {row.advice[form]}" if form in row.advice else ""
+        raise ModelError(f"{model}: {row.name} reads {reads}, not {form}{advice}")
+    modules = () if form == row.own else row.modules
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing and row.extra:
+        raise ZerostrideError(f"{row.name} is not installed: pip install 'zerostride[{row.extra}]'")
     if missing:
         names = " ".join(missing)
         raise ZerostrideError(f"{row.name} needs {' and '.join(missing)}: pip install {names}")
@@ -128,7 +182,7 @@ def run_converter(
 
     Args:
         row: the converter.
-        model: an ONNX file.
+        model: an ONNX file, or an archive of torch.export.
         goal: the file to write; a second one gets its stem.
         inputs: arrays of the model's inputs, for their shapes and types.
         seconds: the longest time.
@@ -144,7 +198,7 @@ def run_converter(
         litter = model.with_suffix(".pnnxsim.onnx")  # pnnx leaves it beside the model
         kept = litter.exists()
         written = Path(place, goal.name)
-        words = _words_of_pnnx(goal.stem, inputs) if row.name == "pnnx" else []
+        words = _words_of(row, goal.stem, inputs)
         paths = str(model.absolute()), str(written)  # the child works in another folder
         answer = ask(_FOLDER + row.source, place, *paths, *words, seconds=seconds)
         if not kept:
@@ -179,6 +233,13 @@ def load(row: EngineConverter, goal: Path, seconds: float) -> tuple[Outcome, str
 def _outcome(failure: str | None) -> Outcome:
     crashed = failure is not None and failure.startswith("it was ended by")
     return Outcome.CRASHED if crashed else Outcome.REFUSED
+
+
+def _words_of(row: EngineConverter, stem: str, inputs: Mapping[str, Array]) -> Sequence[str]:
+    """The further words of a converter's child."""
+    if row.name == "pnnx":
+        return _words_of_pnnx(stem, inputs)
+    return [] if row.reads_onnx else [json.dumps([array.shape for array in inputs.values()])]
 
 
 def _words_of_pnnx(stem: str, inputs: Mapping[str, Array]) -> Sequence[str]:

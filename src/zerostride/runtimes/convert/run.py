@@ -4,31 +4,44 @@ from __future__ import annotations
 
 import hashlib
 import json
+import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from ...errors import ModelError
+from ...models.arguments import checked
+from ...models.audit.run import audit_model
 from ...models.findings import Check, Outcome, Report
 from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.formats import format_of
-from ...models.formats.torch_export import Example, model_file
+from ...models.formats.torch_export import Example, is_torch_model, model_file
+from ...models.ir.files import write_scratch
 from ...models.options import ModelOptions
 from ...models.port.run import port_model
-from ...models.transport.converters import CONVERTERS as JUDGED
+from ...models.transport.converters import CONVERTERS
 from ...system.whole_files import write_whole
 from ..feeds import fed
 from ..task import Array
 from ..verify.checks import verify
 from ..verify.site_checks import Progress
-from .converters import CONVERTERS, SECONDS, EngineConverter, converter_to, files_of, run_converter
+from .converters import (
+    ENGINE_CONVERTERS,
+    SECONDS,
+    EngineConverter,
+    converter_to,
+    files_of,
+    run_converter,
+)
+from .torch_program import archive_of
 
 #: The file that says which conversions in a folder are whole, for the next run.
 STATE = "convert.json"
 
 
+@checked
 def convert(
     model: Any,
     to: str,
@@ -50,13 +63,14 @@ def convert(
     """Brings a model to an engine: port, the engine's own converter, and the proof on the engine.
 
     The model is ported (:func:`~zerostride.port`), the result is converted in a child process, and
-    the converted files run on the engine on the same inputs as the model. A second call with equal
-    inputs does not convert again.
+    the converted files run on the engine on the same inputs as the model. For LiteRT the file that
+    the converter writes is ported. A second call with equal inputs does not convert again.
 
     Args:
-        model: an ONNX file, or a module or program of PyTorch.
-        to: the engine: "ncnn" (by pnnx), "openvino" (by OpenVINO's converter) or "mnn" (by
-            mnnconvert).
+        model: an ONNX file, a .pt2 file, or a module or program of PyTorch. For LiteRT a .pt2 file,
+            a module or a program, or a .tflite file, which is ported and not converted.
+        to: the engine: "ncnn" (by pnnx), "openvino" (by OpenVINO's converter), "mnn" (by
+            mnnconvert), "litert" or "litert-gpu" (by litert-torch).
         output: the folder for the ported model and the converted files; it is made.
         args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`.
         inputs: arrays, lists or numbers by the names of the model's inputs; the others are random.
@@ -71,28 +85,34 @@ def convert(
         a conversion that failed is a check with the converter's message, and has no output.
 
     Raises:
-        ModelError: the file cannot be read or written.
+        ModelError: the file cannot be read or written, or the converter does not read such files.
         ZerostrideError: no converter to the engine runs here, or a size of an input is not known.
         BroadcastError: there is no such engine.
     """
-    row = converter_to(to)
+    # 1. The converter, if one reads the model.
+    form = "torch" if is_torch_model(model) else format_of(model).name
+    row = converter_to(to, form, str(model) if form != "torch" else type(model).__name__)
     options = ModelOptions(_way(row), batch_axis, facts, sizes, input_shapes)
     with model_file(model, Example(args, kwargs, dynamic_shapes)) as source:
+        # 2. The inputs, whose shapes the converted files have.
         path, stem = Path(source.path), Path(source.label or source.path).stem
-        if format_of(path).name != "onnx":
-            raise ModelError(f"{path}: {row.name} reads ONNX models, not {format_of(path).name}")
         _, arrays = fed(options, path, inputs or {}, seed)
         folder = _folder(Path(output))
-        ported, goal = folder / f"{stem}.{to}.onnx", folder / _name(stem, row)
-        report = port_model(path, to, ported, options, progress=progress)
-        failed = _converted(row, ported, goal, arrays, timeout or SECONDS)
-        if failed is not None:
-            check = Check("", row.name, (), *failed, release=metadata.version(row.modules[0]))
-            return source.named(replace(report, command="convert", checks=(check,), output=None))
+        # 3. The port and the conversion.
+        job = _Job(row, path, folder, stem, arrays, options, timeout or SECONDS, progress)
+        if row.reads_onnx:
+            report = _port_and_convert(job)
+        elif form == row.own:
+            report = port_model(path, to, job.goal, options, progress=progress)
+        else:
+            report = _convert_and_port(job, archive_of(model, source.program))
+        if report.output is None:
+            return source.named(report)
+        # 4. The outputs of both on the engine.
         checked = verify(
             path,
-            to,
-            against=goal,
+            row.runner,
+            against=job.goal,
             inputs=inputs,
             seed=seed,
             timeout=timeout,
@@ -102,17 +122,79 @@ def convert(
             input_shapes=input_shapes,
             pythons=pythons,
         )
-        notes = dict.fromkeys((*report.notes, *checked.notes))
+        apart = f"{to} does not run here: the outputs are {row.runner}'s"
+        notes = (*report.notes, *([apart] if row.runner != to else ()), *checked.notes)
         return source.named(
             replace(
                 report,
                 command="convert",
                 checks=checked.checks,
-                notes=tuple(notes),
-                release=checked.release,
-                output=str(goal),
+                notes=tuple(dict.fromkeys(notes)),
+                release=checked.release if row.runner == to else report.release,
+                output=str(job.goal),
             )
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One conversion.
+
+    Attributes:
+        row: the converter.
+        model: the model's file, or the ONNX file of a module.
+        folder: for the files.
+        stem: of the files' names.
+        inputs: arrays of the model's inputs.
+        options: what is known of the model.
+        seconds: the longest time.
+        progress: of the port.
+    """
+
+    row: EngineConverter
+    model: Path
+    folder: Path
+    stem: str
+    inputs: Mapping[str, Array]
+    options: ModelOptions
+    seconds: float
+    progress: Progress | None
+
+    @property
+    def goal(self) -> Path:
+        """The file for the engine."""
+        return self.folder / _name(self.stem, self.row)
+
+
+def _port_and_convert(job: _Job) -> Report:
+    """The port of an ONNX model, and its conversion; without an output where that failed."""
+    ported = job.folder / f"{job.stem}.{job.row.engine}.onnx"
+    report = port_model(job.model, job.row.engine, ported, job.options, progress=job.progress)
+    failed = _converted(job.row, ported, job.goal, job.inputs, job.seconds)
+    return report if failed is None else _failure(job.row, report, failed)
+
+
+def _convert_and_port(job: _Job, archive: bytes) -> Report:
+    """The port of the file that a program is converted to.
+
+    Where the conversion failed, the report has no output, and the audit of the program's ONNX model
+    in place of a port: it may name the node that the engine lacks.
+    """
+    written = job.folder / f"{job.stem}.{job.row.name}{job.row.suffix}"
+    with tempfile.TemporaryDirectory(prefix="zerostride-") as place:
+        program = Path(place, "program.pt2")
+        write_scratch(program, lambda file: file.write_bytes(archive))
+        failed = _converted(job.row, job.model, written, job.inputs, job.seconds, program)
+    if failed is not None:
+        report = audit_model(job.model, job.row.engine, job.options)
+        return _failure(job.row, report, failed)
+    # The names and sizes of the file's inputs are its own.
+    return port_model(written, job.row.engine, job.goal, ModelOptions(), progress=job.progress)
+
+
+def _failure(row: EngineConverter, report: Report, failed: tuple[Outcome, str]) -> Report:
+    check = Check("", row.name, (), *failed, release=metadata.version(row.modules[0]))
+    return replace(report, command="convert", checks=(check,), output=None)
 
 
 def _name(stem: str, row: EngineConverter) -> str:
@@ -123,7 +205,7 @@ def _name(stem: str, row: EngineConverter) -> str:
 
 def _way(row: EngineConverter) -> str | None:
     """The audit's name of the converter; None where it judges the engine's own reading of ONNX."""
-    return row.name if row.name in JUDGED else None
+    return row.name if row.name in CONVERTERS else None
 
 
 def _folder(path: Path) -> Path:
@@ -136,14 +218,29 @@ def _folder(path: Path) -> Path:
 
 
 def _converted(
-    row: EngineConverter, model: Path, goal: Path, inputs: Mapping[str, Array], seconds: float
+    row: EngineConverter,
+    model: Path,
+    goal: Path,
+    inputs: Mapping[str, Array],
+    seconds: float,
+    program: Path | None = None,
 ) -> tuple[Outcome, str] | None:
-    """Converts, unless an earlier run did; the outcome and the reason where that failed."""
+    """Converts, unless an earlier run did; the outcome and the reason where that failed.
+
+    Args:
+        row: the converter.
+        model: the ONNX model that decides whether to convert again.
+        goal: the file to write.
+        inputs: arrays of the model's inputs.
+        seconds: the longest time.
+        program: what is converted, if not the model itself. The bytes of an archive differ from
+            run to run.
+    """
     key = _key(row, model, inputs)
     state = _read(goal.with_name(STATE))
     if state.get(goal.name) == [key, *map(_digest, files_of(row, goal))]:
         return None
-    failed = run_converter(row, model, goal, inputs, seconds)
+    failed = run_converter(row, program or model, goal, inputs, seconds)
     if failed is None:
         state[goal.name] = [key, *map(_digest, files_of(row, goal))]
         text = json.dumps(state, indent=1).encode()
@@ -167,7 +264,7 @@ def _key(row: EngineConverter, model: Path, inputs: Mapping[str, Array]) -> str:
 def _is_ours(file: Path, model: Path) -> bool:
     """Whether a file in the folder is a model, a converted file or a report."""
     stem = model.stem.removesuffix(model.with_suffix("").suffix)
-    prefixes = tuple(f"{stem}.{engine}" for engine in CONVERTERS)
+    prefixes = tuple(f"{stem}.{engine}" for engine in ENGINE_CONVERTERS)
     return file.name.startswith((*prefixes, "report.", STATE))
 
 

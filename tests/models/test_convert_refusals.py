@@ -1,0 +1,64 @@
+"""What convert refuses before it runs a converter."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import zerostride as zs
+from zerostride.runtimes.convert import converters
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MODEL = EXAMPLES / "tiny_vision.onnx"
+
+
+@pytest.mark.parametrize(
+    ("model", "engine", "words"),
+    [
+        (MODEL, "numpy", "convert writes for litert, litert-gpu, mnn, ncnn, openvino, not numpy"),
+        (MODEL, "tensorflow", "not tensorflow; convert a copy of the model with onnx2tf"),
+        (MODEL, "litert", "litert-torch reads PyTorch modules and .pt2 files, not onnx; give the"),
+        (MODEL, "litert-gpu", "or run onnx2tf in an environment of its own, on a copy"),
+        (EXAMPLES / "square_add.param", "litert", "and .pt2 files, not ncnn"),
+        (EXAMPLES / "square_add.param", "mnn", "mnnconvert reads ONNX models, not ncnn"),
+    ],
+)
+def test_a_refusal_is_one_sentence(model: Path, engine: str, words: str, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(zs.ZerostrideError) as raised:
+        zs.convert(model, engine, out)
+    assert words in str(raised.value)
+    command = ["convert", str(model), "--to", engine, "-o", str(out)]
+    done = subprocess.run(
+        [sys.executable, "-m", "zerostride", *command], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"zerostride: {raised.value}\n"
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("engine", "form", "words"),
+    [
+        ("ncnn", "onnx", "pnnx needs pnnx and ncnn: pip install pnnx ncnn"),
+        ("litert", "torch", r"litert-torch .*: pip install 'zerostride\[litert-torch\]'"),
+    ],
+)
+def test_missing_packages_are_named(
+    engine: str, form: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(name: str) -> Any:
+        return None
+
+    monkeypatch.setattr(converters.importlib.util, "find_spec", absent)
+    with pytest.raises(zs.ZerostrideError, match=words):
+        converters.converter_to(engine, form)
+
+
+def test_files_of_litert_need_no_converter(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(converters.importlib.util, "find_spec", lambda name: None)
+    assert converters.converter_to("litert", "litert").engine == "litert"
