@@ -42,6 +42,12 @@ class ModelFile:
         """One ``name=sizes`` for each input."""
         return tuple(self.inputs.split())
 
+    @property
+    def sizes(self) -> dict[str, tuple[int, ...]]:
+        """The same as numbers by the input's name."""
+        pairs = (shape.rpartition("=") for shape in self.shapes)
+        return {name: tuple(map(int, filter(None, text.split(",")))) for name, _, text in pairs}
+
 
 def read_rows() -> tuple[ModelFile, ...]:
     """The rows of `models.tsv`."""

@@ -1,4 +1,4 @@
-"""``python -m campaigns real-models``: the steps and their output."""
+"""``python -m campaigns real-models`` and ``chains``: the steps and their output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from rich.console import Console
 from rich.progress import Progress
 
 from zerostride.engines.table import ENGINES
+from zerostride.errors import BadInput, ModelError
+from zerostride.runtimes.probe.command import as_json
 
+from .chains import Census, count_file, report
 from .collect import ModelFile, collect, read_rows, rows_of
 from .convert import CONVERTERS, convert
 from .measure import (
@@ -33,17 +36,22 @@ _STEPS = ("audit", "port", "verify", "whole")
 _READ = (".onnx", ".xml", ".param", ".mnn", ".tflite")
 
 
+#: Where the fetched models lie.
+_FOLDER = Path("build/real-models")
+_any_file = click.option(
+    "--any-file", is_flag=True, help="Every model file in the folder, not only those of the table."
+)
+
+
 @click.command("real-models")
 @click.option(
     "--folder",
     type=click.Path(path_type=Path),
-    default=Path("build/real-models"),
+    default=_FOLDER,
     show_default=True,
     help="The folder of the models and their conversions.",
 )
-@click.option(
-    "--any-file", is_flag=True, help="Every model file in the folder, not only those of the table."
-)
+@_any_file
 @click.option("--only", multiple=True, metavar="WORD", help="Files with this in their name.")
 @click.option("--target", multiple=True, type=click.Choice(list(ENGINES)), help="Default: all.")
 @click.option("--step", multiple=True, type=click.Choice(_STEPS), help="Default: all.")
@@ -99,6 +107,38 @@ def real_models(
     if write:
         write_page(results)
     sys.exit(0 if totals(results).ok else 1)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), default=_FOLDER)
+@_any_file
+@click.option("--most", type=click.IntRange(1), default=20, show_default=True, help="Rows printed.")
+@as_json
+def chains(folder: Path, any_file: bool, most: int, as_json: bool) -> int:
+    """Count the element-wise ops of real models, and the chains that they form.
+
+    The rows of `python -m benchmarks` and `fuse` that are named after models come from this count.
+    """
+    rows = list(rows_of(folder, _READ) if any_file else read_rows())
+    for failure in () if any_file else collect(folder, rows):
+        click.echo(failure, err=True)
+    census, read = Census(), 0
+    for row in rows:
+        file = folder / row.file
+        if file.suffix in _READ and file.is_file():
+            try:
+                count_file(file, row.sizes, census)
+                read += 1
+            except ModelError as error:
+                click.echo(f"{row.file}: {error}", err=True)
+    if not read:
+        raise BadInput(f"{folder}: no model file could be read")
+    if as_json:
+        click.echo(json.dumps({"files": read, **census.as_dict(most)}, indent=1))
+    else:
+        click.echo(f"{read} files")
+        report(census, most, click.echo)
+    return 0
 
 
 def _files(
