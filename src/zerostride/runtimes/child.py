@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -37,25 +37,42 @@ def main(engine: str, memory: str = "") -> int:
         return 0
     if memory:
         limit_memory(int(memory))
-    frames.send(answers, {"version": runner.version})
+    frames.send(answers, {"version": runner.version, "most_axes": _MOST_AXES})
     while True:
         try:
             header, payload = frames.receive(questions)
             task = Task.from_dict(header["task"])
-            frames.send(answers, *answer(runner, task, unpack(header["arrays"], payload)))
+            frames.send(answers, *answer(engine, runner, task, (header["arrays"], payload)))
         except frames.Closed:
             return 0
 
 
-def answer(runner: Runner, task: Task, arrays: Sequence[Array]) -> tuple[dict[str, Any], bytes]:
-    """The engine's answer to a task, as a frame."""
+#: The most axes of an array, which NumPy does not tell in the same way in all releases.
+_MOST_AXES = 32 if np.__version__.startswith("1.") else 64
+#: Arrays as `pack` writes them.
+Packed: TypeAlias = tuple[Sequence[Mapping[str, Any]], bytes]
+
+
+def answer(engine: str, runner: Runner, task: Task, packed: Packed) -> tuple[dict[str, Any], bytes]:
+    """The engine's answer to a task on packed operands, as a frame."""
     try:
-        headers, payload = pack([np.asarray(result) for result in runner.run(task, arrays)])
-        if len(payload) > frames.MOST_BYTES:
-            raise Absent(f"{len(payload)} bytes of results are too many to send")
+        arrays = _operands(engine, packed)
+        results, body = pack([np.asarray(result) for result in runner.run(task, arrays)])
+        if len(body) > frames.MOST_BYTES:
+            raise Absent(f"{len(body)} bytes of results are too many to send")
     except Exception as error:  # noqa: BLE001 - whatever an engine raises is an answer
         return {"arrays": [], **_without_result(error, runner, task)}, b""
-    return {"answer": "result", "message": "", "arrays": headers}, payload
+    return {"answer": "result", "message": "", "arrays": results}, body
+
+
+def _operands(engine: str, packed: Packed) -> Sequence[Array]:
+    """The arrays of a message. NumPy 1 has no arrays of more than 32 axes, NumPy 2 none of 65."""
+    try:
+        return unpack(*packed)
+    except ValueError as error:
+        if engine == "numpy":
+            raise Refused(str(error)) from error
+        raise Absent(f"NumPy {np.__version__} makes no such operand: {error}") from error
 
 
 def _without_result(error: Exception, runner: Runner, task: Task) -> dict[str, str]:

@@ -74,6 +74,7 @@ class Process:
         self.seconds = seconds
         self.memory = memory
         self.version = ""
+        self.most_axes: int | None = None
         self._child: Child | None = None
 
     def __enter__(self) -> Process:
@@ -97,6 +98,11 @@ class Process:
     def ended(self) -> bool:
         """Whether no child runs, so that the next task starts one."""
         return self._child is None or self._child.ended
+
+    def takes(self, shapes: Sequence[tuple[int, ...]]) -> bool:
+        """Whether the child's NumPy makes such operands; for NumPy itself that is the question."""
+        most = self.most_axes
+        return most is None or self.engine == "numpy" or max(map(len, shapes), default=0) <= most
 
     def start(self) -> None:
         """Starts the child and waits until the engine is loaded.
@@ -123,6 +129,7 @@ class Process:
             self.stop()
             raise Missing(str(header["missing"]))
         self.version = str(header["version"])
+        self.most_axes = int(header["most_axes"])
 
     def ask(self, task: Task, arrays: Sequence[Array], *, again: bool = True) -> Reply:
         """The engine's answer to a task; after a crash the next task starts a new child.

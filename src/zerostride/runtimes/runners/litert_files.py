@@ -13,7 +13,7 @@ import numpy as np
 from ...models.formats.tflite.reader import tensor_numbers
 from ...models.formats.tflite.schema import NUMBERS, options_of
 from ..task import Array, Task
-from . import Absent, ModelFile
+from . import Absent, ModelFile, Refused
 
 #: The version of the file format, and its mark.
 _VERSION, _MARK = 3, b"TFL3"
@@ -39,7 +39,8 @@ def open_file(path: str, names: Sequence[str]) -> ModelFile:
         num_threads=1,
     )
     by_number = {number: name for name, number in numbers.items()}
-    inputs = [entry["index"] for entry in interpreter.get_input_details()]
+    details = interpreter.get_input_details()
+    inputs = [entry["index"] for entry in details]
     outputs = [entry["index"] for entry in interpreter.get_output_details()]
 
     def compute(feeds: Mapping[int, Array], wanted: Sequence[int | str]) -> Sequence[Array]:
@@ -50,12 +51,29 @@ def open_file(path: str, names: Sequence[str]) -> ModelFile:
             interpreter.resize_tensor_input(inputs[k], array.shape)
         interpreter.allocate_tensors()
         for k, array in feeds.items():
-            interpreter.set_tensor(inputs[k], array)
+            interpreter.set_tensor(inputs[k], _narrowed(array, details[k]["dtype"]))
         interpreter.invoke()
         return [np.array(interpreter.get_tensor(number)) for number in places]
 
     listed = [[(by_number[number],) for number in every] for every in (inputs, outputs)]
     return ModelFile(listed[0], listed[1], compute)
+
+
+def _narrowed(array: Array, dtype: Any) -> Array:
+    """An array in the 32 bits of a file whose converter does not keep 64 bits, as litert-torch.
+
+    >>> _narrowed(np.array([3]), np.int32).dtype
+    dtype('int32')
+    >>> _narrowed(np.array([2**31]), np.int32)
+    Traceback (most recent call last):
+    zerostride.runtimes.runners.Refused: an input of int32 does not hold numbers of this int64
+    """
+    narrow = np.dtype(dtype)
+    if (array.dtype.name, narrow.name) not in (("int64", "int32"), ("float64", "float32")):
+        return array  # an array of another type is the engine's to refuse
+    if narrow.kind == "i" and (array != array.astype(narrow)).any():
+        raise Refused(f"an input of {narrow} does not hold numbers of this {array.dtype}")
+    return array.astype(narrow)
 
 
 def run_layer(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:

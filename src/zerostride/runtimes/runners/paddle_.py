@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,8 @@ def load() -> Runner:
         warnings.simplefilter("ignore")
         paddle: Any = importlib.import_module("paddle")
         nn: Any = importlib.import_module("paddle.nn.functional")
+    # Paddle 2 has no other intermediate representation.
+    old_representation = getattr(paddle.pir_utils, "OldIrGuard", contextlib.nullcontext)
     executor = paddle.static.Executor(paddle.CPUPlace())
     # The operators `prelu` and `where` take fewer shapes than the functions.
     functions = {
@@ -53,7 +56,7 @@ def load() -> Runner:
             attrs = {"shape": list(target)}
         paddle.enable_static()
         try:
-            with paddle.pir_utils.OldIrGuard():
+            with old_representation():
                 program = paddle.static.Program()
                 with paddle.static.program_guard(program, paddle.static.Program()):
                     return one_operator(program, name, attrs, arrays)

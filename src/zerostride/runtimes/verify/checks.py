@@ -11,6 +11,7 @@ from typing import Any
 from ...engines.table import find_engine
 from ...engines.versions import warn_if_unmeasured
 from ...errors import ZerostrideError
+from ...models.arguments import checked
 from ...models.audit.audited import drops_batch
 from ...models.audit.run import audit_graph
 from ...models.findings import Check, Finding, Outcome, Report, Verdict
@@ -32,6 +33,7 @@ from .site_checks import Progress, SiteChecks
 from .whole_model import check_whole
 
 
+@checked
 def verify(
     model: Any,
     engine: str,
@@ -91,8 +93,6 @@ def verify(
     row = find_engine(engine)
     if engine not in RUNNERS:
         raise ZerostrideError(f"{engine} does not run here; these do: {', '.join(RUNNERS)}")
-    if cases < 1:
-        raise ZerostrideError(f"cases={cases}; it is 1 or more")
     warn_if_unmeasured(engine)
     whole = whole or against is not None or bool(inputs)
     with model_file(model, Example(args, kwargs, dynamic_shapes)) as source:

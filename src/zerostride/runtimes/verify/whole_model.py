@@ -16,7 +16,7 @@ from ...models.audit.judge import BATCHLESS
 from ...models.execute import execute, not_executed
 from ...models.findings import Check, Outcome
 from ...models.flow.resolved import resolved
-from ...models.formats import format_of, lowered
+from ...models.formats import format_of, lowered, read_model
 from ...models.ir.graph import Graph, Value
 from ...models.transport.batch import batch_axes
 from ...sizes.condition import ALWAYS
@@ -71,7 +71,7 @@ def check_whole(
     elif engine in BATCHLESS and form != graph.format:
         note = (*note, f"{file.name} takes its inputs with their batch axes")
     answers: Answers = {
-        value.name: _compared(expected[value.name], array, engine)
+        value.name: compared(expected[value.name], array, engine)
         for value, array in zip(graph.outputs, reply.arrays, strict=True)
     }
     if str(file) != graph.path and _some_differ(answers):
@@ -96,31 +96,54 @@ def feed_of(
 
     A conversion for an engine without a batch axis takes one sample. But pnnx drops the batch axis
     only where an op, such as a convolution, shows it: if the outputs of a sample differ and those
-    of the whole inputs agree, the file takes these.
+    of the whole inputs agree, or they alone have the right shapes, the file takes these. A file
+    whose own ops tell the axes of all its inputs leaves no choice: wrong inputs may give nearly the
+    same numbers.
     """
     engine, form = process.engine, format_of(file).name
     names = [value.name for value in graph.outputs]
 
     def asked(feed: Mapping[str, Array]) -> Reply:
-        return tensors(process, file, feed, names, outputs=form not in _EVERY_TENSOR)
+        converted = form != graph.format or form not in _EVERY_TENSOR
+        return tensors(process, file, feed, names, outputs=converted)
 
     if engine not in BATCHLESS or form == graph.format:
         return inputs, asked(inputs)
     feed = samples(graph, inputs, batch_axis)
     reply = asked(feed)
-    if max((array.ndim for array in inputs.values()), default=0) > NCNN_RANK or _agrees(
-        reply, names, expected, engine
-    ):
+    decided = max((array.ndim for array in inputs.values()), default=0) > NCNN_RANK
+    if decided or _agrees(reply, names, expected, engine) or _takes(file, feed):
         return feed, reply
     whole = asked(inputs)
-    return (inputs, whole) if _agrees(whole, names, expected, engine) else (feed, reply)
+    better = _fits(whole, names, expected) and not _fits(reply, names, expected)
+    if better or _agrees(whole, names, expected, engine):
+        return inputs, whole
+    return feed, reply
+
+
+def _takes(file: Path, feed: Mapping[str, Array]) -> bool:
+    """Whether the file's ops show that its inputs have as many axes as these."""
+    shapes = [value.shape for value in read_model(file).inputs]
+    return [None if shape is None else len(shape) for shape in shapes] == [
+        array.ndim for array in feed.values()
+    ]
+
+
+def _fits(reply: Reply, names: Sequence[str], expected: Mapping[str, Array]) -> bool:
+    """Whether the engine gave an answer in which every output that is known has its shape."""
+    pairs = zip(names, reply.arrays, strict=False)
+    return reply.kind is ReplyKind.RESULT and all(
+        like(expected[name], array.shape).shape == array.shape
+        for name, array in pairs
+        if name in expected
+    )
 
 
 def _agrees(reply: Reply, names: Sequence[str], expected: Mapping[str, Array], engine: str) -> bool:
     """Whether the engine gave an answer in which every output that is known agrees."""
     pairs = zip(names, reply.arrays, strict=False)
     return reply.kind is ReplyKind.RESULT and all(
-        _compared(like(expected[name], array.shape), array, engine).outcome is not Outcome.DIFFERS
+        compared(like(expected[name], array.shape), array, engine).outcome is not Outcome.DIFFERS
         for name, array in pairs
         if name in expected
     )
@@ -356,7 +379,8 @@ def _tolerated(expected: Array) -> float:
     return eps * MODEL_ULPS if expected.dtype.kind in "fc" else 0.0
 
 
-def _compared(expected: Array, actual: Array, engine: str) -> Agreement:
+def compared(expected: Array, actual: Array, engine: str) -> Agreement:
+    """The comparison of an engine's output with the expected one, as after many ops."""
     if expected.dtype.kind == "f" and expected.size and np.isnan(expected).all():
         detail = "the model itself makes nothing but NaN of these random inputs"
         return Agreement(Outcome.NOT_RUN, detail)
