@@ -94,6 +94,8 @@ def bent(rng: random.Random, data: bytes) -> bytes:
     program = json.loads(data)
     for _ in range(rng.choice((1, 1, 2, 3, 8))):
         places = list(walk(program))
+        if not places:
+            break
         holder, key = rng.choice(places)
         match rng.randrange(6):
             case 0:

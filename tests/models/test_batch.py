@@ -454,3 +454,13 @@ def test_lost_batch_of_1_is_no_difference() -> None:
     shapes = ((1, 2, 3), (1,))
     plan, target = (lambda s: zs.plan(*s)), (lambda s: zs.plan(*s, engine="ncnn"))
     assert find_batch_witness(shapes, plan, target, (0, 0), "add") is None
+
+
+@pytest.mark.parametrize("command", [zs.audit, zs.port, zs.verify])
+@pytest.mark.parametrize("axis", ["0", 1.5])
+def test_batch_axis_that_is_no_number_is_refused(command: Any, axis: Any, tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(small.model([small.node("Relu", "x")], {"x": (1, 2, 3)}).SerializeToString())
+    more = (tmp_path / "ported.onnx",) if command is zs.port else ()
+    with pytest.raises(zs.ModelError, match="it is a number: 0, 1"):
+        command(path, "ncnn", *more, batch_axis=axis)

@@ -126,12 +126,31 @@ def test_audit_for_a_release_says_where_it_was_mended(via: str) -> None:
     (finding,) = report.findings
     assert (report.target, report.release) == ("ncnn@20230517", "20230517")
     assert finding.verdict == "different"
-    assert any("20230816 mended this" in note for note in finding.notes)
-    assert any("Tencent/ncnn#4803" in note for note in finding.notes)
+    (note,) = (note for note in finding.notes if note.startswith("ncnn: was mended in 20230816;"))
+    assert "Tencent/ncnn#4803" in note
     assert report.notes == ()
     (later,) = small.audit(model, "ncnn@20230816", batch_axis=-1, via=via).findings
     assert later.verdict == "same"
-    assert not any("mended" in note for note in later.notes)
+    assert note in later.notes
+    (newest,) = small.audit(model, "ncnn", batch_axis=-1, via=via).findings
+    assert note in newest.notes
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ("ncnn", "ncnn: became wrong in 20260114; ncnn before 20260114 refuses an empty operand"),
+        ("ncnn@20250503", "ncnn: is refused since 20240820"),
+        ("ncnn@20250503", "ncnn: became wrong in 20260114"),
+        ("ncnn@20230517", "ncnn: is refused since 20240820; ncnn before 20240820 reads an empty"),
+        ("onnxruntime", ""),
+        ("openvino", ""),
+    ],
+)
+def test_audit_says_when_an_answer_changed(target: str, told: str) -> None:
+    (finding,) = small.audit(add_of((0, 3), (3,)), target, batch_axis=-1, via="none").findings
+    assert [note for note in finding.notes if note.startswith(told or "when")] or not told
+    assert bool(told) is any("ncnn" in note for note in finding.notes)
 
 
 def test_audit_between_releases_says_which_row_it_used() -> None:

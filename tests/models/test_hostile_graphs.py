@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -30,9 +32,13 @@ from hostile import (  # noqa: E402
 from onnx import helper  # noqa: E402
 
 import zerostride as zs  # noqa: E402
+from zerostride.models.execute import execute  # noqa: E402
+from zerostride.models.execute.random_inputs import random_inputs  # noqa: E402
 from zerostride.models.formats.onnx.isolated_inference import infer_apart  # noqa: E402
 from zerostride.models.formats.onnx.onnx_validation import nodes_of, strange  # noqa: E402
 from zerostride.models.formats.onnx.reader import read_onnx  # noqa: E402
+from zerostride.models.ir.graph import Value  # noqa: E402
+from zerostride.models.transport.node_axes import new_axis  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -283,6 +289,54 @@ def test_inference_in_another_process_gives_the_same_shapes() -> None:
     assert infer_apart(loaded).SerializeToString() == expected.SerializeToString()
 
 
+_INFER_UNTYPED = """
+import sys
+import onnx.shape_inference
+from onnx import helper
+schemas = onnx.defs.get_all_schemas_with_history()
+values = {"INT": 1, "INTS": [1], "FLOAT": 1.0, "FLOATS": [1.0], "STRING": "a", "STRINGS": ["a"]}
+values["TENSOR"] = helper.make_tensor("t", 1, [1], [1.0])
+schemas.sort(key=lambda s: (s.domain, s.name, s.since_version))
+for place in range(int(sys.argv[1]), len(schemas)):
+    schema = schemas[place]
+    print(place, schema.name, flush=True)
+    node = helper.make_node(schema.name, ["x"] * schema.min_input, ["y"], domain=schema.domain)
+    for attribute in schema.attributes.values():
+        if attribute.required and attribute.type.name in values:
+            value = values[attribute.type.name]
+            node.attribute.append(helper.make_attribute(attribute.name, value))
+    graph = helper.make_graph([node], "g", [], [])
+    versions = [helper.make_opsetid(schema.domain, schema.since_version)]
+    try:
+        onnx.shape_inference.infer_shapes(helper.make_model(graph, opset_imports=versions))
+    except Exception:
+        pass
+"""
+
+
+def test_ops_that_end_the_inference_of_unknown_types_run_apart() -> None:
+    start, crashed = 0, set()
+    while True:
+        command = [sys.executable, "-I", "-c", _INFER_UNTYPED, str(start)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        if done.returncode >= 0:
+            assert not done.returncode, done.stderr
+            break
+        place, name = done.stdout.splitlines()[-1].split()
+        crashed.add(name)
+        start = int(place) + 1
+    assert start < len(onnx.defs.get_all_schemas_with_history())
+    for name in sorted(crashed):
+        assert strange(model([helper.make_node(name, ["x"], ["y"])])), name
+
+
+def test_an_op_that_ends_inference_is_a_note(tmp_path: Path) -> None:
+    nodes = [helper.make_node("RegexFullMatch", ["lost"], ["z"], pattern="a"), add("x", "x")]
+    report = zs.audit(write(tmp_path, model(nodes, opsets=[("", 20)])), "torch")
+    assert any("inference stopped" in note for note in report.notes)
+    assert report.findings[-1].verdict == "same"
+
+
 def test_malformed_node_does_not_hide_the_others(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("LSTM", ["x"], ["z"], name="short"),
@@ -292,6 +346,42 @@ def test_malformed_node_does_not_hide_the_others(tmp_path: Path) -> None:
     report = zs.audit(write(tmp_path, model(nodes, opsets=[("", 18)])), "torch")
     assert any("'short' is malformed: 1 inputs" in note for note in report.notes)
     assert report.findings[-1].operands[0] == ("t", (3, 2))
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        helper.make_node("Pad", ["x"], []),
+        helper.make_node("Transpose", ["x"], ["y"], perm="no"),
+        helper.make_node("QuantizeLinear", ["x"], ["y"]),
+        helper.make_node("MatMul", ["x"], ["y"]),
+        helper.make_node("Clip", ["x"], ["y"], min=1.0, max="no"),
+        helper.make_node("Add", [], ["y"]),
+    ],
+    ids=lambda node: node.op_type,
+)
+@pytest.mark.parametrize("version", [1, 6, 18])
+def test_malformed_node_is_an_op_that_nobody_knows(
+    node: onnx.NodeProto, version: int, tmp_path: Path
+) -> None:
+    """Nothing that is known of its op holds for it; no function may ask for what it lacks."""
+    path = write(tmp_path, model([node, add("x", "x", "z")], opsets=[("", version)]))
+    for target in ("litert-gpu", "ncnn", "mnn", "paddle", "torch"):
+        zs.audit(path, target)
+        zs.port(path, target, tmp_path / "ported.onnx")
+    zs.shapes(path)
+    graph = read_onnx(path)
+    with suppress(zs.ZerostrideError):
+        execute(graph, random_inputs(graph, 0))
+
+
+def test_op_of_another_domain_is_not_taken_for_onnxs(tmp_path: Path) -> None:
+    """A custom Transpose may do anything with axes."""
+    moved = helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0], domain="my.ops")
+    (node, *_) = read_onnx(write(tmp_path, model([moved], opsets=[("", 18), ("my.ops", 1)]))).nodes
+    assert node.word == ""
+    before, after = Value("x", (1, 3)), Value("t", (1, 3))
+    assert new_axis(node, before, after, 0) == 0
 
 
 def test_crashed_child_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -237,21 +237,3 @@ def test_file_may_be_saved_over_itself(tmp_path: Path) -> None:
     values = {value.name: value for value in read(path).values()}
     assert list(values["c_reshaped"].data().ravel()) == [1, 2, 3, 4, 5]
     assert list(values["d"].data()) == [9]
-
-
-def test_sizes_are_written_into_inputs(tmp_path: Path) -> None:
-    text = made.param("Input in0 0 1 in0", "Input in1 0 1 in1 0=7", "BinaryOp b 2 1 in0 in1 out0")
-    editor = edit(made.write(tmp_path, text))
-    editor.size_inputs({"in0": (3, 4, 5), "in1": (3, 1, 1)})
-    editor.save(tmp_path / "new.param")
-    model = read(tmp_path / "new.param")
-    assert [value.shape for value in model.inputs] == [(3, 4, 5), (3, 1, 1)]
-    assert model.outputs[0].shape == (3, 4, 5)
-    for sizes, message in (
-        ({"in2": (3,)}, "no input is called 'in2'; there are 'in0', 'in1'"),
-        ({"in0": ()}, "is no shape of a blob"),
-        ({"in0": (1, 2, 3, 4, 5)}, "is no shape of a blob"),
-        ({"in0": (0,)}, "is no shape of a blob"),
-    ):
-        with pytest.raises(ModelError, match=message):
-            editor.size_inputs(sizes)

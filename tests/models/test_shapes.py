@@ -130,7 +130,7 @@ def test_exported_models_have_known_shapes_throughout(name: str) -> None:
 
 
 def test_only_regular_files_are_replaced(add: Path, tmp_path: Path) -> None:
-    pipe, link = tmp_path / "pipe", tmp_path / "link.onnx"
+    pipe, link = tmp_path / "pipe.onnx", tmp_path / "link.onnx"
     os.mkfifo(pipe)
     with pytest.raises(ModelError, match="not a regular file"):
         zs.shapes(add, output=pipe)

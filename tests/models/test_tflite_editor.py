@@ -287,3 +287,17 @@ def test_other_ops_on_quantised_tensors(tmp_path: Path) -> None:
     model.main.op("ADD", "x s", "y")
     with pytest.raises(ModelError, match="of quantised tensors would round otherwise"):
         changed(model, tmp_path, Rewrite((0,), (RewriteStep("multiply", (Input(0), Input(1))),)))
+
+
+def test_a_dry_run_predicts_the_findings_of_a_model_without_broadcasts(tmp_path: Path) -> None:
+    """BROADCAST_TO becomes a TILE on a GPU: no broadcast is left, so there is no finding."""
+    model = Model()
+    model.main.input("x", 4)
+    model.main.constant("shape", np.array([1, 2, 3, 4], np.int32))
+    model.main.op("BROADCAST_TO", "x shape", "y")
+    model.main.output("y")
+    file = model.write(tmp_path / "m.tflite")
+    dry = zs.port(file, "litert-gpu", dry_run=True)
+    done = zs.port(file, "litert-gpu", tmp_path / "done.tflite")
+    assert [change.by for change in dry.changes] == [change.by for change in done.changes]
+    assert (dry.findings, done.findings) == ((), ())

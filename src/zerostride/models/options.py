@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex, cast
 
 from ..engines.planning import as_facts
 from ..errors import ModelError
@@ -44,5 +45,19 @@ class ModelOptions:
         return condition
 
     def read(self, model: str | Path) -> Graph:
-        """The graph of a file, with the sizes that are given."""
+        """The graph of a file, with the sizes that are given.
+
+        Raises:
+            ModelError: the file cannot be read, or the batch axis is no number.
+        """
+        if self.batch_axis is not None:
+            _check_batch_axis(self.batch_axis)
         return read_sized(model, self.sizes, self.input_shapes)
+
+
+def _check_batch_axis(axis: object) -> None:
+    try:
+        operator.index(cast(SupportsIndex, axis))
+    except TypeError:
+        words = f"batch_axis is {axis!r}; it is a number: 0, 1, ... or -1 for no batch axis"
+        raise ModelError(words) from None

@@ -53,7 +53,8 @@ def _evidence(name: str, engine: str | None, op: str | None) -> Evidence | None:
     row = row_of(use) or RULES.get(name)
     if row is None or not row.source:
         return None
-    run = engine is not None and engine in ENGINES and ENGINES[engine].run
+    row_of_engine = ENGINES.get((engine or "").partition("@")[0])
+    run = row_of_engine is not None and row_of_engine.run
     return Evidence(use.label, row.source, run)
 
 

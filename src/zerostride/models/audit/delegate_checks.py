@@ -103,7 +103,8 @@ class DelegateChecks:
 
     def readers(self, site: Site) -> str | None:
         """The result of a comparison has one reader, which makes floats of it."""
-        return self._read_by(site, self._readers.get(site.node.outputs[0].name, []))
+        outputs = site.node.outputs
+        return self._read_by(site, self._readers.get(outputs[0].name, [])) if outputs else None
 
     def _read_by(self, site: Site, readers: Sequence[Node]) -> str | None:
         if canonical(site) not in _COMPARED:

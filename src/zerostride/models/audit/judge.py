@@ -16,7 +16,7 @@ from ...errors import BroadcastError, Reason
 from ...sizes import Shape
 from ...sizes.condition import Condition
 from ..findings import Finding, Verdict
-from ..ir.graph import Node
+from ..ir.graph import MALFORMED, Node
 from ..ir.site import Kind, Operand, Site
 from ..reasons import Cause
 from ..transport.batch import BatchAxes, Sample, contracted_batch, follow, whole, without_batch
@@ -71,7 +71,7 @@ class Judge:
         return judgement.of(site)
 
     def aside(self) -> Judge:
-        """A copy of the judge for temporary values, whose axes and layouts it forgets with itself.
+        """A copy of the judge for temporary values. Their axes and layouts are stored in the copy.
 
         It decides whether rewrites mean the same; for those that differ it gives no details.
         """
@@ -273,6 +273,10 @@ def _not_judged(site: Site) -> Judgement | None:
     node = site.node
     if site.kind is Kind.CUSTOM:
         message = f"nothing is known about {node.op} of domain {node.domain!r}"
+        if node.domain == MALFORMED:
+            message = (
+                f"the node is malformed, and a note says how: nothing is known about {node.op}"
+            )
         return _unknown(Cause.CUSTOM_OP, message)
     if site.kind is Kind.NOT_MODELLED:
         message = f"{node.op} may broadcast in a way that is not modelled"

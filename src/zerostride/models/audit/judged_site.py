@@ -12,10 +12,11 @@ from ...core.alignment import apply
 from ...core.plan import Plan
 from ...derive.counterexample import Witness
 from ...derive.express import Expression
+from ...derive.release_rows import history
 from ...derive.size_traps import Side
 from ...engines.model import Divergence, Engine, always
-from ...engines.planning import dtype_limit, engine_plan
-from ...engines.releases import mended_notes, past_notes
+from ...engines.planning import dtype_limit
+from ...engines.releases import past_notes
 from ...errors import BroadcastError, Reason
 from ...sizes import Shape
 from ...sizes.condition import Condition
@@ -254,27 +255,23 @@ class JudgedSite(Carried):
         **more: Any,
     ) -> Judgement:
         """The judgement of this case."""
-        # What older releases did is told for sizes that are numbers.
-        if isinstance(target, Plan) and target.open is None and self.site.kind is Kind.ELEMENTWISE:
-            # After pnnx, operands have one rank; older releases were measured with those.
-            measured = reshaped(target) if self.target.rule.source == PNNX.source else target
-            more.setdefault("notes", past_notes(self.engine, measured))
-        if self.engine.asked and target != self.sample.plan:
-            more["notes"] = (*more.get("notes", ()), *self._mended())
+        more["notes"] = (*more.get("notes", ()), *self._history(target))
         return Judgement(self.source, target, verdict, reason, message, **more)
 
-    def _mended(self) -> tuple[str, ...]:
-        """The later releases of the engine that mean what the model means."""
+    def _history(self, target: Plan | BroadcastError) -> tuple[str, ...]:
+        """What other releases of the engine do otherwise; told for sizes that are numbers."""
         meant = self.sample.plan
+        if self.site.kind not in _BY_ELEMENT or meant.open is not None:
+            return ()
+        # After pnnx, operands have one rank; older releases were measured with those.
         converted = self.target.rule.source == PNNX.source
         shapes = meant.aligned if converted else meant.operands
-        if meant.open is not None or self.site.kind is not Kind.ELEMENTWISE:
-            return ()
-        try:
-            newest = engine_plan(*shapes, engine=self.engine.name, op=self.target.op)
-        except BroadcastError:
-            return ()
-        return mended_notes(self.engine, newest) if newest == meant else ()
+        notes = history(self.engine, shapes, self.target.op, target, meant)
+        if isinstance(target, Plan) and target.open is None:
+            told = "".join(notes)
+            past = past_notes(self.engine, reshaped(target) if converted else target)
+            notes += tuple(note for note in past if note not in told)
+        return notes
 
 
 def in_a_row(steps: Sequence[Plan]) -> Plan:

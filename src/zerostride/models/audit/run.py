@@ -9,6 +9,7 @@ from ...engines.model import Engine
 from ...engines.table import find_engine
 from ...engines.versions import warn_if_unmeasured
 from ...sizes.solve import allowance
+from ..arguments import checked
 from ..findings import Report
 from ..flow.input_sizes import InputShapes, Sizes
 from ..formats.torch_export import Example, model_file
@@ -21,6 +22,7 @@ from .audited import Progress, Question, audited
 from .known_numbers import fitting
 
 
+@checked
 def audit(
     model: Any,
     target: str,
@@ -63,7 +65,7 @@ def audit(
 
     Raises:
         ModelError: the file cannot be read, or the module cannot be exported.
-        TypeError: a module without `args`, or `args` without a module.
+        ArgumentError: a module without `args`, or `args` without a module.
         BroadcastError: there is no such engine.
     """
     options = ModelOptions(via, batch_axis, facts, sizes, input_shapes, layout)

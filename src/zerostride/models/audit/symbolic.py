@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...core.alignment import Rule, complete
+from ...core.alignment import text as shape_text
 from ...derive.counterexample import Witness
 from ...derive.express import Expression
 from ...derive.regions import Kind, Meanings, Region, meanings, not_empty, real_shapes
@@ -28,7 +29,7 @@ from ..ir.site import Site
 from ..reasons import Cause
 from .fixes import expressed, forms, reshaped_to, use_of
 from .judged_site import JudgedSite, Judgement, sizes_of
-from .verdict import alignment, shape_text, witness_of
+from .verdict import alignment, witness_of
 
 _BAD: tuple[Kind, ...] = ("different", "silent", "refused")
 _BEYOND = "whether sizes part the two is beyond what is decided here"

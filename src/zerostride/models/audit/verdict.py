@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...core.alignment import text as shape_text
 from ...core.plan import Plan
 from ...derive.counterexample import Witness
 from ...derive.express import Expression
@@ -156,12 +157,6 @@ def alignment(meant: Plan, aligned: Sequence[Shape], before: str = "") -> Messag
             words = f"is aligned as {shape_text(other)}; the model means {shape_text(row)}"
             return lambda site: f"{before}{site.operands[k].name!r} {words}"
     return None
-
-
-def shape_text(shape: Shape) -> str:
-    """A shape as Python writes tuples, with expressions for open sizes."""
-    sizes = ", ".join(map(str, shape))
-    return f"({sizes},)" if len(shape) == 1 else f"({sizes})"
 
 
 def _fix(case: JudgedSite) -> Expression | None:

@@ -31,20 +31,20 @@ def input_range(value: Value, uses: Uses) -> tuple[float, float] | None:
         uses: the uses of every value of the graph, by identity, as `Graph.uses` gives them.
     """
     for node, position in _first(value, uses):
-        if node.op == "Gather" and position == 1:
+        if node.word == "Gather" and position == 1:
             rows = _rows(node)
             return None if rows is None else (0.0, float(rows - 1))
-        if node.op == "Clip":
+        if node.word == "Clip":
             return _bounds(node)
-        if node.op == "QuantizeLinear":
+        if node.word == "QuantizeLinear":
             return _quantised(node)
-        if node.op in ("Sub", "Add", "Div", "Mul"):
+        if node.word in ("Sub", "Add", "Div", "Mul"):
             number = _size(node, 1 - position)
             if number is None:
                 return None
-            divisor = 1 / number if node.op == "Mul" and number else number
-            offset = node.op in ("Sub", "Add") and number >= _LEAST_MEAN
-            if offset or (node.op in ("Div", "Mul") and divisor >= _LEAST_DEVIATION):
+            divisor = 1 / number if node.word == "Mul" and number else number
+            offset = node.word in ("Sub", "Add") and number >= _LEAST_MEAN
+            if offset or (node.word in ("Div", "Mul") and divisor >= _LEAST_DEVIATION):
                 return _PIXELS
     return None
 
@@ -56,9 +56,9 @@ def _first(value: Value, uses: Uses) -> Iterator[tuple[Node, int]]:
         if not users:
             return
         node, position = users[0]
-        if node.op not in _PASSING or position:
+        if node.word not in _PASSING or position:
             yield node, position
-            if node.op not in ("Sub", "Add"):  # a division may follow
+            if node.word not in ("Sub", "Add"):  # a division may follow
                 return
         value = node.outputs[0]
 
@@ -84,6 +84,8 @@ def _rows(node: Node) -> int | None:
     axis = int(node.attributes.get("axis", 0))
     if table is None or not table.constant or table.shape is None or not table.shape:
         return None
+    if not -len(table.shape) <= axis < len(table.shape):
+        return None
     size = table.shape[axis]
     return size if isinstance(size, int) and size > 0 else None
 
@@ -92,7 +94,10 @@ def _bounds(node: Node) -> tuple[float, float] | None:
     bounds: list[float | None] = []
     for k, name in ((1, "min"), (2, "max")):
         numbers = _numbers(node, k)
-        bounds.append(numbers[0] if numbers else node.attributes.get(name))
+        attribute = node.attributes.get(name)
+        bounds.append(
+            numbers[0] if numbers else attribute if isinstance(attribute, float) else None
+        )
     low, high = bounds
     if low is None or high is None or not math.isfinite(high - low) or low >= high:
         return None

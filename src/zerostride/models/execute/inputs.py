@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import ZerostrideError
 from ...sizes.dim import Dim
+from ..ir.element_types import numpy_type
 from ..ir.graph import Array, Graph, Value
 
 
@@ -99,9 +100,9 @@ def _typed(graph: Graph, value: Value, data: Any) -> Array:
     if array.dtype.kind == "O" or array.dtype.fields is not None:
         raise ZerostrideError(f"{where} has the element type {array.dtype}; it takes numbers")
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
-    if value.dtype is None or array.dtype == np.dtype(value.dtype):
+    if value.dtype is None or array.dtype == numpy_type(value.dtype):
         return array
-    wanted = np.dtype(value.dtype)
+    wanted = numpy_type(value.dtype)
     plain = not isinstance(data, np.ndarray | np.generic)
     if plain and (np.can_cast(array.dtype, wanted, "same_kind") or not array.size):
         return _same_numbers(array, wanted, where)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from ...errors import ModelError, ZerostrideError
 from ..formats import FormatModule, module_of
 from ..formats.onnx.sites import find_site as onnx_site
-from ..ir.graph import Body, Graph, Node, Value
+from ..ir.graph import MALFORMED, Body, Graph, Node, Value
 from ..ir.site import Site
 from ..onnx_ops.table import op_row
 from .broadcasts import can_plan
@@ -229,6 +229,8 @@ def _limit(node: Node) -> str | None:
 
 
 def _op_name(node: Node) -> str:
+    if node.domain == MALFORMED:
+        return f"{node.op} (malformed)"
     return f"{node.domain}:{node.op}" if node.domain else node.op
 
 

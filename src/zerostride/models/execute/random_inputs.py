@@ -9,6 +9,7 @@ import numpy as np
 from ...errors import ZerostrideError
 from ..flow.advice import advice
 from ..formats import lowered
+from ..ir.element_types import numpy_type
 from ..ir.graph import Array, Graph, Value
 from ..onnx_ops.kernels.call import room
 from .input_ranges import input_range
@@ -31,8 +32,8 @@ def random_array(
         shape, dtype: of the input.
         meant: the range of the numbers, if the model tells it.
     """
-    kind = np.dtype(dtype)
-    if meant is not None and kind.kind in "iuf":
+    kind = numpy_type(dtype)
+    if meant is not None and _holds(kind, *meant):
         numbers = rng.uniform(*meant, shape)
         return (numbers if kind.kind == "f" else np.rint(numbers)).astype(kind)
     if kind.kind == "b":
@@ -42,6 +43,14 @@ def random_array(
     if kind.kind == "c":
         return (rng.uniform(0, 1, shape) + 1j * rng.uniform(0, 1, shape)).astype(kind)
     return rng.uniform(0, 1, shape).astype(kind)
+
+
+def _holds(kind: np.dtype, low: float, high: float) -> bool:
+    """Whether an element type has a range of numbers."""
+    if kind.kind not in "iuf":
+        return False
+    limits = np.finfo(kind) if kind.kind == "f" else np.iinfo(kind)
+    return bool(limits.min <= low <= high <= limits.max)
 
 
 def random_inputs(

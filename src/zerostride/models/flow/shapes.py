@@ -17,8 +17,9 @@ from ...sizes.condition import Condition
 from ...sizes.dim import Dim, Number, lone_symbol
 from ...sizes.parse import read
 from ...system.whole_files import write_whole
+from ..arguments import checked
 from ..findings import need_dict
-from ..formats import lowered
+from ..formats import format_of, lowered
 from ..formats.onnx.reader import infer
 from ..formats.torch_export import Example, model_file
 from ..ir.graph import Graph, Value
@@ -113,6 +114,7 @@ class Shapes:
         return json.dumps(self.as_dict(), indent=indent)
 
 
+@checked
 def shapes(
     model: Any,
     *,
@@ -154,6 +156,8 @@ def shapes_of(
 ) -> Shapes:
     """The sizes of a model; see :func:`shapes`."""
     condition = options.premises()
+    if output is not None and format_of(output).name != "onnx":
+        raise ModelError(f"{output}: shapes are written back to ONNX files only")
     with model_file(model, example) as file:
         graph = options.read(file.path)
         walked = flow(lowered(graph), given=condition)

@@ -204,6 +204,8 @@ def format_of(path: str | Path) -> Format:
     advice = advice_for(Path(path))
     if advice is not None:
         raise ModelError(f"{path}: {advice}")
+    if str(path) in ("", "."):
+        raise ModelError("no model is named: its path is empty, or the current folder")
     if Path(path).is_dir():
         raise ModelError(
             f"{path}: a folder; name a model in it, or audit them all by the command line"

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...errors import ModelError
 from ..ir.graph import Array
 
 #: Most bytes read, as a multiple of the file's size (plus some for tiny files). Writers share
@@ -52,6 +54,26 @@ class Vector:
         """The numbers, a view of the file's bytes."""
         kind = np.dtype(self.dtype).newbyteorder("<")
         return np.frombuffer(self.data, kind, self.count, self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredConstant:
+    """A constant whose numbers are in a file.
+
+    Attributes:
+        file: the model file.
+        name: the constant's name.
+        shape, dtype: its shape and element type.
+    """
+
+    file: Path
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    def error(self, words: str) -> ModelError:
+        """An error that names the constant."""
+        return ModelError(f"{self.file}: constant {self.name!r} of shape {self.shape}: {words}")
 
 
 class File:

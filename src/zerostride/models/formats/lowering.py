@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from ...errors import BroadcastError, ModelError
+from ..ir.element_types import numpy_type
 from ..ir.graph import Array, FileShape, Node, Value
 
 #: The op set of the nodes: axes are operands in it, and GroupNormalization is by channel.
@@ -167,7 +168,7 @@ class NodeWriter:
             return Value(name, shape, True, numbers, declared=shape, dtype=dtype)
 
         def source() -> Array:
-            return np.array(numbers, dtype).reshape(shape)
+            return np.array(numbers, numpy_type(dtype)).reshape(shape)
 
         return Value(name, shape, True, declared=shape, reals=numbers, dtype=dtype, source=source)
 
@@ -180,8 +181,14 @@ class NodeWriter:
         return self._constant((len(numbers),), "float32", tuple(map(float, numbers)))
 
     def number(self, number: float, dtype: str = "float32") -> Value:
-        """A constant that is one number of a type."""
+        """A constant that is one number of a type.
+
+        Raises:
+            NoEquivalent: an integer type has no such number.
+        """
         if dtype.startswith(("int", "uint")):
+            if not math.isfinite(number):
+                raise NoEquivalent
             return self._constant((), dtype, (int(number),))
         rounded = float(np.float32(number)) if dtype == "float32" else float(number)
         return self._constant((), dtype, (rounded,))
@@ -446,3 +453,10 @@ def squared_difference(w: NodeWriter, a: Value, b: Value, shape: FileShape = Non
     """(a − b)²."""
     difference = w.op("Sub", a, b, shape=shape)
     w.last("Mul", difference, difference)
+
+
+def stacked(w: NodeWriter) -> None:
+    """Stacking along `axis`: adds an axis to each operand and joins along it."""
+    axis = w.whole("axis", 0)
+    parts = [w.op("Unsqueeze", value, w.ints(axis)) for value in w.inputs()]
+    w.last("Concat", *parts, axis=axis)

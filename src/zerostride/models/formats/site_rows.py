@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...engines.planning import rule_row
 from ..ir.graph import Node
-from ..ir.site import Site
+from ..ir.site import Kind, Site, not_modelled, present_operands
 from .lowering import VERSION
 from .onnx.sites import find_site
 
@@ -16,3 +17,11 @@ def as_onnx(node: Node, op: str, *order: int) -> Site | None:
     words = Node(node.name, op, "", VERSION, inputs, node.outputs, node.attributes)
     site = find_site(words)
     return None if site is None else replace(site, node=node, op=op)
+
+
+def choice(node: Node, engine: str) -> Site:
+    """The site of a choice between two operands by a third, by an engine's own rule."""
+    operands = present_operands(node)
+    if len(operands) != 3:
+        return not_modelled(node)
+    return Site(node, Kind.WHERE, operands, rule_row(None, engine=engine, op="where"), {}, "Where")

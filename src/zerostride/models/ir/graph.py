@@ -126,6 +126,10 @@ def few_numbers(numbers: Array) -> FewNumbers:
     return tuple(map(int, flat)), None
 
 
+#: The domain of nodes that contradict their op's document. It has no ops.
+MALFORMED = "zerostride.malformed"
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
     """An operation of the model.
@@ -134,7 +138,8 @@ class Node:
         name: its name, or one built from op and position.
         op: the op type as the file names it.
         domain: the op set that `op` is a name of. "" is ONNX, in a file of any format; the own ops
-            of another format have the name of its engine ("ncnn"). Other names: custom ops.
+            of another format have the name of its engine ("ncnn"). Other names: custom ops, and
+            :data:`MALFORMED`.
         version: version of the domain's op set.
         inputs: the operands; None for an optional operand that is left out.
         outputs: the results.
@@ -156,6 +161,11 @@ class Node:
     bodies: tuple[Body, ...] = ()
     place: Place | None = None
     origin: Origin | None = None
+
+    @property
+    def word(self) -> str:
+        """The op as a name of ONNX's or ONNX Runtime's; "" for an op of another domain."""
+        return self.op if self.domain in ("", "com.microsoft") else ""
 
     @property
     def path(self) -> str:

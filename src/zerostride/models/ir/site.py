@@ -104,6 +104,11 @@ def unjudged(node: Node, kind: Kind) -> Site:
     return Site(node, kind, present_operands(node), BOTH_WAYS, {})
 
 
+def not_modelled(node: Node) -> Site:
+    """The site of a node that may broadcast in a way that is not modelled."""
+    return unjudged(node, Kind.NOT_MODELLED)
+
+
 def batches(operands: Sequence[Operand]) -> tuple[Operand, ...] | None:
     """The axes before the last two of factors; None if no factor has such axes."""
     if all(part.shape is not None and len(part.shape) <= 2 for part in operands):

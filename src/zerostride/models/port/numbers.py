@@ -27,7 +27,7 @@ from ..audit.audited import Audited
 from ..audit.symbolic import related
 from ..ir.graph import Array, FileSize
 from ..ir.rewrite import Input
-from ..ir.site import Kind, Site
+from ..ir.site import Kind, Operand, Site
 from .layout import segments
 from .program import Done, RewriteProgram, Unwitnessed, Wrong, op_of
 
@@ -113,9 +113,16 @@ def operate(site: Site, plan: Plan, arrays: Sequence[Array]) -> Array:
                     return np.asarray(function(*views))
                 if count == 2:
                     return np.asarray(functools.reduce(function, views))
-            except (TypeError, BroadcastError):
-                pass  # not defined for these dtypes; add instead
+            except (TypeError, ValueError):
+                pass  # not defined for these dtypes or numbers; add instead
         return np.asarray(functools.reduce(np.add, [np.asarray(v, np.float64) for v in views]))
+
+
+def outer_axes(array: Array, count: int) -> Array:
+    """An array over its first axes, with one number for each inner matrix: 0 for an empty one."""
+    if 0 in array.shape[count:]:
+        return np.zeros(array.shape[:count], array.dtype)
+    return array[(slice(None),) * count + (0,) * (array.ndim - count)]
 
 
 def compute(program: RewriteProgram, setting: Audited) -> int:
@@ -130,7 +137,7 @@ def compute(program: RewriteProgram, setting: Audited) -> int:
     shapes = tuple(tuple(map(sizes, shape)) for shape in subject.source.operands)
     plan = _replanned(subject.site, subject.source, shapes, sizes)
     parts = [
-        random_array(k, shape, None if part.tensor is None else part.tensor.computed_type)
+        _numbers(k, part, shape, sizes)
         for k, (part, shape) in enumerate(zip(subject.site.operands, shapes, strict=False))
     ]
     before = operate(subject.site, plan, parts)
@@ -138,6 +145,13 @@ def compute(program: RewriteProgram, setting: Audited) -> int:
     if not identical(before, after):
         raise Wrong("computed on random numbers, the steps give another result")
     return int(before.size)
+
+
+def _numbers(k: int, part: Operand, shape: Shape, size: Callable[[Any], int]) -> Array:
+    """Random numbers for an operand; zeros where its tensor has further axes and holds none."""
+    array = random_array(k, shape, None if part.tensor is None else part.tensor.computed_type)
+    inner = () if part.tensor is None else (part.tensor.shape or ())[len(shape) :]
+    return np.zeros_like(array) if 0 in map(size, inner) else array
 
 
 def sizes_for(
@@ -250,7 +264,9 @@ def _step(
         return arrays[0].reshape(_shape(done, arrays[0], size))
     if step.op == "tile":
         assert arrays[0] is not None
-        return np.tile(arrays[0], tuple(map(size, step.shape or ())))
+        counts = tuple(map(size, step.shape or ()))
+        sizes = tuple(n * count for n, count in zip(arrays[0].shape, counts, strict=True))
+        return np.broadcast_to(arrays[0], sizes)  # an axis that repeats has the size 1
     if step.op == "expand":
         assert arrays[0] is not None
         assert done.plan is not None
@@ -261,8 +277,7 @@ def _step(
     for k, place in enumerate(done.parts[: len(done.plan.operands)]):
         array = parts[k] if place is None else arrays[place]
         assert array is not None
-        outer = len(done.plan.operands[k])
-        taken.append(array[(slice(None),) * outer + (0,) * (array.ndim - outer)])
+        taken.append(outer_axes(array, len(done.plan.operands[k])))
     shapes = tuple(array.shape for array in taken)
     return operate(done.site, _replanned(done.site, done.plan, shapes, size), taken)
 

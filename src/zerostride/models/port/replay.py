@@ -21,7 +21,7 @@ from ..findings import Finding, Verdict
 from ..formats import FormatModule
 from ..ir.graph import Array, Graph, Node, Value
 from ..ir.site import Kind, Site
-from .numbers import identical, operate, random_array
+from .numbers import identical, operate, outer_axes, random_array
 from .program import Subject, positions_of
 
 #: A node with more numbers is not recomputed; its steps were, at smaller sizes.
@@ -232,10 +232,8 @@ def _computed(
             break
         array = extra[k] if place is None else inputs[place]
         assert array is not None
-        # Where a part is a tensor's outer axes, one number stands for the inner matrix.
         outer = site.operands[k].shape
-        inner = 0 if outer is None else max(0, array.ndim - len(outer))
-        parts.append(array[(slice(None),) * (array.ndim - inner) + (0,) * inner])
+        parts.append(outer_axes(array, array.ndim if outer is None else len(outer)))
     shapes = [part.shape for part in parts]
     if site.rule.to_target:
         shapes.append(

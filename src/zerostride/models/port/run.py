@@ -13,6 +13,7 @@ from ...engines.table import find_engine
 from ...engines.versions import warn_if_unmeasured
 from ...errors import ModelError
 from ...sizes.solve import allowance
+from ..arguments import checked
 from ..audit.audited import Audited, Progress, Question, audited
 from ..audit.judge import Judge
 from ..audit.symbolic import related
@@ -42,6 +43,7 @@ from .save import check_goal, install, kept_if_done, staging
 from .search import ROUNDS, Ported, carried_out, key_of, rewritten
 
 
+@checked
 def port(
     model: Any,
     target: str,
@@ -211,7 +213,8 @@ def _dry(old: Audited, done: Sequence[Ported]) -> Report:
     report = _report(old)
     done = [carried_out(ported, old) for ported in done]
     by_node = {id(ported.node): ported for ported in done}
-    findings = [_predicted(finding, by_node.get(id(node))) for node, finding in old.judged()]
+    predicted = (_predicted(finding, by_node.get(id(node))) for node, finding in old.judged())
+    findings = [finding for finding in predicted if finding is not None]
     changes = tuple(
         _change(ported, _neutral_lines(ported)) for ported in done if ported.program is not None
     )
@@ -242,13 +245,14 @@ def _rank_notes(old: Audited, changes: Sequence[Change]) -> tuple[str, ...]:
     )
 
 
-def _predicted(finding: Finding, ported: Ported | None) -> Finding:
+def _predicted(finding: Finding, ported: Ported | None) -> Finding | None:
+    """The finding after the port; None where nothing that is left broadcasts."""
     if ported is None:
         return finding
     if ported.program is None:
         return _left(finding, ported)
-    assert ported.program.finding is not None
-    return replace(ported.program.finding, node=finding.node, op=finding.op)
+    after = ported.program.finding
+    return after and replace(after, node=finding.node, op=finding.op)
 
 
 def _left(finding: Finding, ported: Ported) -> Finding:

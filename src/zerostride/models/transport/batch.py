@@ -152,7 +152,7 @@ def _holds_samples(value: Value, graph: Graph, axes: BatchAxes) -> bool:
     trial.put(value, 0)
     for node in graph.nodes:
         data = node.inputs[0] if node.inputs else None
-        if node.op in BY_SAMPLE and trial.place(data) == 0 and axes.place(data) is None:
+        if node.word in BY_SAMPLE and trial.place(data) == 0 and axes.place(data) is None:
             return True
         follow(node, trial)
     return False
@@ -160,7 +160,7 @@ def _holds_samples(value: Value, graph: Graph, axes: BatchAxes) -> bool:
 
 def knows_batch(graph: Graph) -> bool:
     """Whether an op of the model tells pnnx that axis 0 is the batch."""
-    return any(node.op in BY_SAMPLE for node in graph.nodes)
+    return any(node.word in BY_SAMPLE for node in graph.nodes)
 
 
 def _samples(graph: Graph, override: int | None, engine: str, via: str | None) -> Samples:
@@ -174,10 +174,10 @@ def _samples(graph: Graph, override: int | None, engine: str, via: str | None) -
 
 def follow(node: Node, axes: BatchAxes) -> None:
     """Hands the batch axis of a node's operands to its results."""
-    if node.op in BY_SAMPLE:
+    if node.word in BY_SAMPLE:
         _by_sample(node, axes)
     carriers = [v for v in node.inputs if v is not None and axes.place(v) is not None]
-    if not carriers or node.op in _DETACHES:
+    if not carriers or node.word in _DETACHES:
         return
     # The operand of the highest rank decides: the others align with it from the right.
     carrier = max(carriers, key=lambda value: len(value.shape or ()))

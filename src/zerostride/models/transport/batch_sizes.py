@@ -174,7 +174,7 @@ def _counts_samples(symbol: Symbol, uses: Sequence[_Use]) -> bool:
         return False
     if not symbol.named or _SAYS_NOTHING.fullmatch(symbol.name) is not None:
         return True
-    return any(node.op in BY_SAMPLE and axis == 0 for node, _, axis in uses)
+    return any(node.word in BY_SAMPLE and axis == 0 for node, _, axis in uses)
 
 
 def _computes_across(node: Node, value: Value, axis: int) -> bool:
@@ -182,9 +182,9 @@ def _computes_across(node: Node, value: Value, axis: int) -> bool:
 
     A choice of rows (Gather, Slice) does not count: models write `y[0]` where a batch is 1.
     """
-    if node.op in BY_SAMPLE:
+    if node.word in BY_SAMPLE:
         return value is node.inputs[0] and axis > 0
-    across = _ACROSS.get("Reduce" if node.op.startswith("Reduce") else node.op)
+    across = _ACROSS.get("Reduce" if node.word.startswith("Reduce") else node.word)
     return across is not None and across(node, value, axis)
 
 

@@ -18,11 +18,10 @@ from ...core.rules import NCNN_RANK, RULES
 from ...engines.rows_read import BHWC, BHWC_CONSTANT
 from ...errors import Reason
 from ..ir.graph import Node
-from ..ir.site import AT_AXIS, ONE_NUMBER, ONE_WAY
+from ..ir.site import AT_AXIS, BOTH_WAYS, ONE_NUMBER, ONE_WAY
 from .compound_rules import (
     BIAS,
     BLOB,
-    BOTH_WAYS,
     CHANNEL_SLOPES,
     COUNTED,
     EQUAL_RANKS,

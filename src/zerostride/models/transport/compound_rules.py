@@ -12,9 +12,8 @@ from ...core.rules import NCNN_RANK, RULES, right_aligned
 from ...engines.aligns import equal_ranks
 from ...errors import Misfit, Reason
 from ...sizes import Asker, Shape
-from ..ir.site import AT_AXIS, ONE_NUMBER, ONE_WAY, vectors_along
+from ..ir.site import AT_AXIS, BOTH_WAYS, ONE_NUMBER, ONE_WAY, vectors_along
 
-BOTH_WAYS = RULES["numpy"]
 #: ncnn reads as many numbers as it needs from the weights' address, and checks nothing.
 UNCHECKED = frozenset(
     {Reason.NOT_IDENTICAL, Reason.EXTENT_MISMATCH, Reason.ONE_WAY, Reason.RANK, Reason.AXIS_RANGE}

@@ -23,7 +23,6 @@ def _unfit(text: str, effect: Reason, by: str, dtypes: str) -> Divergence:
 
 
 _WHOLE = "int32 uint32 int64 uint64"
-_LONG = ("int32", "uint32", "int64")
 _NO_KERNEL = "the CPU has no kernel for that element type"
 _ZEROS = "a product of matrices of integers is 0 throughout"
 _UNQUANTISED = "a product of tensors without quantisation gives wrong numbers"

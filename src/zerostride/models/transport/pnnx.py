@@ -88,7 +88,7 @@ def pnnx_transport(site: Site, engine: Engine) -> Side:
 
 def _on_release(engine: Engine, rule: Rule) -> Rule:
     """The rule of pnnx, with what an older release of ncnn makes of operands of one rank."""
-    if not engine.asked:
+    if not engine.newest:
         return RULE
     check = functools.partial(_checked_by, rule)
     return replace(RULE, check=check, silent=RULE.silent | rule.silent)
@@ -107,7 +107,7 @@ def group_norms(graph: Graph) -> frozenset[int]:
     PyTorch exports a GroupNorm so: an InstanceNormalization of groups, with scales of 1 and biases
     of 0. pnnx needs the sizes of a sample (run: tests/conformance/test_pnnx.py).
     """
-    nodes = [node for node in graph.nodes if node.op == "InstanceNormalization"]
+    nodes = [node for node in graph.nodes if node.word == "InstanceNormalization"]
     if not nodes:
         return frozenset()
     makers = {id(value): node for node in graph.nodes for value in node.outputs}

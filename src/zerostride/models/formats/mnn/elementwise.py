@@ -10,7 +10,7 @@ from ...ir.graph import Value
 from ..lowering import ELEMENT_TYPES, NoEquivalent, squared_difference, table, written_by
 from .node_writer import BOOL, INT32, OpWriter
 from .schema import DTYPES
-from .sites import word
+from .sites import clips_below_zero, word
 
 _COMPARISONS = frozenset({"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"})
 _LOGIC = frozenset({"Or", "Xor", "And"})
@@ -20,7 +20,7 @@ def _binary(w: OpWriter) -> None:
     """Comparisons give int32 in MNN, and logical ops take any number."""
     op = word(str(w.node.attributes.get("opType")))
     a, b = w.input(), w.input(1)
-    kind = w.whole("activationType", 0)
+    clips = clips_below_zero(w.node)
     if op == "not_equal":
         unequal = w.op("Not", w.op("Equal", a, b))
         return w.last("Cast", unequal, to=INT32)
@@ -28,19 +28,19 @@ def _binary(w: OpWriter) -> None:
         return squared_difference(w, a, b)
     if op in ("floor_divide", "remainder", "fmod"):
         return _quotient(w, op, a, b)
-    if op in _COMPARISONS and not kind:
+    if op in _COMPARISONS and not clips:
         return w.last("Cast", w.op(op, a, b), to=INT32)
-    if op in _LOGIC and not kind:
+    if op in _LOGIC and not clips:
         a, b = w.op("Cast", a, to=BOOL), w.op("Cast", b, to=BOOL)
         return w.last("Cast", w.op(op, a, b), to=INT32)
     if not op or not op[0].isupper():
         raise NoEquivalent
-    return w.finish(w.op("Relu", w.op(op, a, b)) if kind else w.op(op, a, b))
+    return w.finish(w.op("Relu", w.op(op, a, b)) if clips else w.op(op, a, b))
 
 
 def _quotient(w: OpWriter, op: str, a: Value, b: Value) -> None:
     """For whole numbers MNN's two remainders are swapped; see the op table."""
-    if w.whole("activationType", 0) or a.dtype not in ("int32", "float32"):
+    if clips_below_zero(w.node) or a.dtype not in ("int32", "float32"):
         raise NoEquivalent
     whole = a.dtype == "int32"
     if op == "fmod":

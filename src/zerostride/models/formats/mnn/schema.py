@@ -128,7 +128,7 @@ FIELDS: Mapping[str, tuple[Field, ...]] = MappingProxyType(
             "CumSum": "exclusive:0:bool reverse:1:bool",
             "DepthSpaceParam": "blockSize:0 mode:1:int8",
             "ELU": "alpha:0:float32",
-            "Eltwise": "type:0:int8",
+            "Eltwise": "type:0:int8 coeff:1:float32s",
             "ExpandDims": "axis:2",
             "Flatten": "axis:0 endAxis:1",
             "Gather": "axis:3",

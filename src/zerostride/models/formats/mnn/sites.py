@@ -17,10 +17,19 @@ from ....engines.planning import rule_row
 from ....errors import BroadcastError
 from ....ops import find_op
 from ...ir.graph import Node
-from ...ir.site import AT_AXIS, ONE_WAY, Kind, Site, batches, present_operands, unjudged
+from ...ir.site import (
+    AT_AXIS,
+    ONE_WAY,
+    Kind,
+    Site,
+    batches,
+    not_modelled,
+    present_operands,
+    unjudged,
+)
 from ...transport.compound_engines import CARRIERS
 from ..onnx.sites import find_site as find_onnx_site
-from ..site_rows import as_onnx
+from ..site_rows import as_onnx, choice
 from .schema import OPS
 
 _NAMES = frozenset(OPS.values())
@@ -53,10 +62,6 @@ def word(operation: str) -> str:
     return next((str(name) for name in row.names.get("onnx", ())), row.name)
 
 
-def _not_modelled(node: Node) -> Site:
-    return unjudged(node, Kind.NOT_MODELLED)
-
-
 def _rule(op: str | None = None, *, to_target: bool = False) -> Rule:
     return rule_row(None, engine="mnn", op=op, to_target=to_target)
 
@@ -65,24 +70,32 @@ def _binary(node: Node) -> Site:
     """Two operands, by MNN's rule."""
     op = word(str(node.attributes.get("opType")))
     if not op or len(present_operands(node)) != 2:
-        return _not_modelled(node)
-    return Site(node, Kind.ELEMENTWISE, present_operands(node), _rule(find_op(op).name), {}, op)
+        return not_modelled(node)
+    rule = _rule(find_op(op).name)
+    whole = not clips_below_zero(node)
+    return Site(node, Kind.ELEMENTWISE, present_operands(node), rule, {}, op, whole=whole)
+
+
+def clips_below_zero(node: Node) -> bool:
+    """Whether a BinaryOp applies a ReLU to its result; MNN knows no other activation there."""
+    return node.attributes.get("activationType") == 1
 
 
 def _select(node: Node) -> Site:
-    if len(present_operands(node)) != 3:
-        return _not_modelled(node)
-    return Site(node, Kind.WHERE, present_operands(node), _rule("where"), {}, "Where")
+    return choice(node, "mnn")
 
 
 def _eltwise(node: Node) -> Site | None:
-    """The result has the first operand's shape, whatever the others' shapes are."""
+    """The result has the first operand's shape, whatever the others' shapes are.
+
+    MNN 3.6 ends on most coefficients.
+    """
     operands = present_operands(node)
     op = {"PROD": "Mul", "SUM": "Add", "MAXIMUM": "Max", "SUB": "Sub"}.get(
         str(node.attributes.get("type"))
     )
-    if op is None:
-        return _not_modelled(node)
+    if op is None or node.attributes.get("coeff"):
+        return not_modelled(node)
     return Site(node, Kind.ELEMENTWISE, operands, RULES["none"], {}, op)
 
 
@@ -101,7 +114,7 @@ def _pack(node: Node) -> Site | None:
 def _broadcast_to(node: Node) -> Site:
     """Data and target; the output's shape replaces an unknown target."""
     if len(node.inputs) != 2 or None in node.inputs:
-        return _not_modelled(node)
+        return not_modelled(node)
     site = as_onnx(node, "Expand")
     assert site is not None
     return replace(site, rule=_rule(to_target=True))
@@ -109,14 +122,14 @@ def _broadcast_to(node: Node) -> Site:
 
 def _prelu(node: Node) -> Site:
     if len(present_operands(node)) != 2:
-        return _not_modelled(node)
+        return not_modelled(node)
     return Site(node, Kind.PRELU, present_operands(node), _rule("prelu"), {}, "PRelu")
 
 
 def _channel(node: Node) -> Site | None:
     """Vectors along axis 1, the channels, as in ONNX's BatchNormalization."""
     if not all(part.constant for part in present_operands(node)[1:]):
-        return _not_modelled(node)
+        return not_modelled(node)
     if len(present_operands(node)) < 2:
         return None
     return Site(
@@ -131,7 +144,7 @@ def _layer_norm(node: Node) -> Site | None:
         return None
     count = len(node.attributes.get("axes", ()))
     if count != 1 or node.attributes.get("group", 1) != 1 or len(node.outputs) != 1:
-        return _not_modelled(node)
+        return not_modelled(node)
     name = "RMSNormalization" if node.attributes.get("useRMSNorm") else "LayerNormalization"
     return Site(node, Kind.TRAILING, operands, ONE_WAY, {}, name)
 
@@ -140,7 +153,7 @@ def _product(node: Node) -> Site | None:
     """The axes before the last two."""
     parts = present_operands(node)[:2]
     if len(parts) < 2:
-        return _not_modelled(node)
+        return not_modelled(node)
     batch = batches(parts)
     rule = CARRIERS["MatMul"]["mnn"][0].rule
     return None if batch is None else Site(node, Kind.MATMUL, batch, rule, {}, "MatMul")
@@ -164,6 +177,6 @@ ROWS: Mapping[str, Callable[[Node], Site | None]] = MappingProxyType(
         "BatchNorm": _channel,
         "LayerNorm": _layer_norm,
         **dict.fromkeys(("MatMul", "BatchMatMul"), _product),
-        **dict.fromkeys(_UNMODELLED.split(), _not_modelled),
+        **dict.fromkeys(_UNMODELLED.split(), not_modelled),
     }
 )

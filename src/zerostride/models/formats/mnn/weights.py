@@ -18,7 +18,7 @@ from ....errors import ModelError
 from ....sizes import MAX_RANK
 from ...ir.files import section
 from ...ir.graph import Array, Value
-from ..flatbuffer import Malformed, Table, Vector
+from ..flatbuffer import Malformed, StoredConstant, Table, Vector
 from ..onnx.tensors import MAX_CONTENT
 from .schema import DTYPES
 
@@ -35,22 +35,15 @@ _EXTERNAL = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Source(StoredConstant):
     """The location of a constant's numbers.
 
     Attributes:
-        file: the model file.
-        name: the constant's name.
-        shape, dtype: the constant's shape and element type.
         numbers: the numbers inside the file, or None.
         offset: their offset in the weight file, or None.
         why: why they are not available, or "".
     """
 
-    file: Path
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
     numbers: Vector | None = None
     offset: int | None = None
     why: str = ""
@@ -62,27 +55,24 @@ class Source:
             ModelError: they are missing, or their count does not match the shape.
         """
         if self.why:
-            raise self._error(self.why)
+            raise self.error(self.why)
         flat = self._external() if self.numbers is None else self.numbers.read()
         wanted = np.dtype(self.dtype)
         if self.numbers is not None and self.numbers.dtype == "uint8" and wanted.itemsize > 1:
             if self.numbers.count % wanted.itemsize:
-                raise self._error(f"{self.numbers.count} bytes are no whole numbers")
+                raise self.error(f"{self.numbers.count} bytes are no whole numbers")
             flat = flat.view(wanted.newbyteorder("<"))
         if flat.size != math.prod(self.shape):
-            raise self._error(f"the file has {flat.size} numbers")
+            raise self.error(f"the file has {flat.size} numbers")
         return flat.astype(wanted).reshape(self.shape)
 
     def _external(self) -> Array:
         if self.offset is None:
-            raise self._error("the file has no numbers")
+            raise self.error("the file has no numbers")
         beside = weights_beside(self.file)
         size = math.prod(self.shape) * np.dtype(self.dtype).itemsize
         raw = section(beside, self.offset, size, f"constant {self.name!r} of shape {self.shape}")
         return np.frombuffer(raw, np.dtype(self.dtype).newbyteorder("<"))
-
-    def _error(self, words: str) -> ModelError:
-        return ModelError(f"{self.file}: constant {self.name!r} of shape {self.shape}: {words}")
 
 
 def weights_beside(file: Path) -> Path:

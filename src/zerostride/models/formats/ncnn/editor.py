@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from ....core.rules import NCNN_RANK
 from ....errors import ModelError
 from ....system.whole_files import write_whole
 from ...ir.graph import Graph, Node
@@ -24,8 +23,7 @@ from ...ir.rewrite import Rewrite
 from .layers import LAYERS
 from .program import LayerProgram, parameter
 from .reader import graph_of
-from .shapes.call import MAX_SIZE
-from .text import SPACES, Layer, ParamFile, contents, parsed, shown
+from .text import SPACES, Layer, ParamFile, contents, parsed
 from .weights import Weights, bin_path, locate
 
 _WORD = re.compile(r"\S+", re.ASCII)
@@ -101,28 +99,6 @@ class NcnnEditor:
         for rewrite in rewrites:
             self._one(rewrite)
         self._failed = False
-
-    def size_inputs(self, sizes: Mapping[str, Sequence[int]]) -> None:
-        """Writes the sizes of inputs into their lines, in NumPy's order: {"in0": (3, 224, 224)}.
-
-        Converters leave the sizes out, and without them no shape is known. ncnn ignores them.
-
-        Raises:
-            ModelError: the model has no such input, or no blob has such a shape.
-        """
-        inputs = {layer.tops[0]: layer for layer in self.parsed.layers if layer.type == "Input"}
-        for name, shape in sizes.items():
-            if name not in inputs:
-                names = ", ".join(map(shown, list(inputs)[:10])) or "none"
-                raise ModelError(
-                    f"{self.path}: no input is called {shown(name)}; there are {names}"
-                )
-            layer = inputs[name]
-            if not 1 <= len(shape) <= NCNN_RANK or min(shape) < 1 or max(shape) > MAX_SIZE:
-                raise self.refusal(layer, f"{tuple(shape)} is no shape of a blob")
-            text = self.changed(layer, _sizes(tuple(shape)))
-            line = _Line(layer.type, layer.name, (), layer.tops, text)
-            self._changes.lines[layer.index] = [line]
 
     def _one(self, rewrite: Rewrite) -> None:
         place = rewrite.place

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from ....errors import ModelError
 from ...ir.graph import Node
-from ...ir.site import Kind, Site, unjudged
+from ...ir.site import Kind, Site, not_modelled, unjudged
 from ..lowering import EVERY, Row, becomes, lower_by, real, whole
 from . import loads, sites
 from .loads import Load, Loads
@@ -284,7 +284,7 @@ def find_site(node: Node) -> Site | None:
     try:
         return None if row.site is None else row.site(node)
     except ModelError:
-        return unjudged(node, Kind.NOT_MODELLED)
+        return not_modelled(node)
 
 
 def lower(node: Node) -> tuple[Node, ...] | None:

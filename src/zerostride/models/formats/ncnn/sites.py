@@ -25,9 +25,9 @@ from ...ir.site import (
     Operand,
     Site,
     batches,
+    not_modelled,
     operand_of,
     present_operands,
-    unjudged,
 )
 from ...transport.compound_engines import CARRIERS
 from .text import Param
@@ -87,7 +87,7 @@ def binary(node: Node) -> Site | None:
     if whole(node, 1):
         return None
     if row is None:
-        return unjudged(node, Kind.NOT_MODELLED)
+        return not_modelled(node)
     op, backwards = row
     operands = present_operands(node)
     rule = rule_row(None, engine="ncnn", op=op.name)
@@ -105,7 +105,7 @@ def eltwise(node: Node) -> Site | None:
     """Two blobs or more, all of one shape; weights of a sum change no shape."""
     name = ELTWISE.get(whole(node, 0))
     if name is None:
-        return unjudged(node, Kind.NOT_MODELLED)
+        return not_modelled(node)
     plain = name != "Sum" or "1" not in node.attributes
     return Site(node, Kind.ELEMENTWISE, present_operands(node), _ELTWISE, {}, name, plain)
 
@@ -146,7 +146,7 @@ def bias(node: Node) -> Site | None:
     """One number per channel; vectors and matrices are one channel and take the first number."""
     data = present_operands(node)[0].shape
     if data is not None and len(data) < 3:
-        return unjudged(node, Kind.NOT_MODELLED)
+        return not_modelled(node)
     return along_channels("Add", "bias")(node)
 
 
@@ -161,7 +161,7 @@ def norm(op: str, *names: str) -> Callable[[Node], Site | None]:
             return None
         data = present_operands(node)[0]
         if op == "InstanceNormalization" and data.shape is not None and len(data.shape) < 3:
-            return unjudged(node, Kind.NOT_MODELLED)  # it is one channel there
+            return not_modelled(node)  # it is one channel there
         return Site(node, Kind.CHANNEL, (data, *map(operand_of, own)), rule, {"axis": 0}, op)
 
     return build
@@ -177,7 +177,7 @@ def trailing(op: str, *names: str) -> Callable[[Node], Site | None]:
         data = present_operands(node)[0]
         axes = _normalised(data.shape, whole(node, 0))
         if axes is None:
-            return unjudged(node, Kind.NOT_MODELLED)
+            return not_modelled(node)
         shape = None if data.shape is None else data.shape[-axes:]
         operands = (data, *(replace(operand_of(value), shape=shape) for value in own))
         return Site(node, Kind.TRAILING, operands, _ncnn_rule(op), {"axis": -axes}, op)
@@ -235,22 +235,18 @@ def matmul(node: Node) -> Site | None:
 
 def masked(node: Node) -> Site | None:
     """Attention with a mask, with or without an axis of heads."""
-    return unjudged(node, Kind.NOT_MODELLED) if whole(node, 5) else None
+    return not_modelled(node) if whole(node, 5) else None
 
 
 def scaled(*numbers: int) -> Callable[[Node], Site | None]:
     """Quantisation: one number does not broadcast; a vector along the channels is not modelled."""
 
     def build(node: Node) -> Site | None:
-        return (
-            unjudged(node, Kind.NOT_MODELLED)
-            if any(whole(node, k, 1) > 1 for k in numbers)
-            else None
-        )
+        return not_modelled(node) if any(whole(node, k, 1) > 1 for k in numbers) else None
 
     return build
 
 
 def einsum(node: Node) -> Site | None:
     """Einsum of several blobs is not modelled."""
-    return unjudged(node, Kind.NOT_MODELLED) if len(node.inputs) > 1 else None
+    return not_modelled(node) if len(node.inputs) > 1 else None

@@ -102,9 +102,10 @@ def change_attributes(node: onnx.NodeProto, attributes: Mapping[str, Any]) -> No
 
 def become(node: onnx.NodeProto, words: onnx.NodeProto) -> None:
     """Gives a node another node's fields, but not its name; equal fields are not touched."""
-    name = node.name
+    name: Any = node.name
     node.CopyFrom(words)
-    node.name = name
+    if not isinstance(name, bytes):  # it is not UTF-8, and cannot be written again
+        node.name = name
 
 
 def size_of(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
+
+from ...ir.graph import MALFORMED
 
 if TYPE_CHECKING:
     import onnx
 
 #: Most nodes after inlining; the largest models in use have about 100,000.
 MAX_INLINED = 1_000_000
-#: The domain of nodes that inference must skip. It has no operators.
-QUARANTINE = "zerostride.quarantine"
 #: Positions of operands with one number for each axis of a result. Inference makes a result of as
 #: many axes as that tensor declares numbers, even if that takes all memory.
 _ONE_NUMBER_AN_AXIS: Mapping[str, tuple[int, ...]] = {
@@ -38,6 +37,8 @@ _ONE_NUMBER_AN_AXIS: Mapping[str, tuple[int, ...]] = {
 #: Einsum's equation: letters, at most one ellipsis per term. Inference has hung on others.
 _TERM = rb"[A-Za-z]*(?:\.\.\.)?[A-Za-z]*"
 _EQUATION = re.compile(rb"%b(?:,%b)*(?:->%b)?" % (_TERM, _TERM, _TERM))
+#: A version of the op set above all.
+_NEWEST = 1 << 20
 #: More axes than any framework supports, and few enough for fast inference.
 MAX_AXES = 4096
 
@@ -115,46 +116,24 @@ def _measure(
     return None
 
 
-@contextmanager
-def quarantined(
-    model: onnx.ModelProto, versions: Mapping[str, int], notes: list[str]
-) -> Iterator[Mapping[int, str]]:
-    """Hides every malformed node of the model from inference within the context.
+def mark_malformed(model: onnx.ModelProto, versions: Mapping[str, int], notes: list[str]) -> None:
+    """Moves every malformed node of a model to a domain of its own.
+
+    Inference skips unknown operators of domains that a model imports, and no table of ops knows
+    these.
 
     Args:
-        model: changed, and restored at the end.
+        model: changed.
         versions: the op sets' versions by domain.
         notes: receives a sentence for each such node.
-
-    Yields:
-        The domains that those nodes have, by position in :func:`nodes_of`.
     """
-    hidden: dict[int, tuple[onnx.NodeProto, str]] = {}
     long = _long_vectors(model.graph)
-    for position, node in enumerate(nodes_of(model.graph.node)):
+    for node in nodes_of(model.graph.node):
         wrong = malformed(node, versions) or _too_many_axes(node, long)
         if wrong is not None:
             notes.append(f"node {node.name or node.op_type!r} is malformed: {wrong}")
-            hidden[position] = (node, node.domain)
-            node.domain = QUARANTINE
-    if hidden:
-        # Inference skips unknown operators of domains that the model imports.
-        model.opset_import.add(domain=QUARANTINE, version=1)
-    try:
-        yield {position: domain for position, (_, domain) in hidden.items()}
-    finally:
-        if hidden:
-            del model.opset_import[-1]
-        for node, domain in hidden.values():
-            node.domain = domain
-
-
-def restore(graph: onnx.GraphProto, domains: Mapping[int, str]) -> None:
-    """Restores the domains of quarantined nodes in an inferred copy."""
-    if domains:
-        for position, node in enumerate(nodes_of(graph.node)):
-            if position in domains:
-                node.domain = domains[position]
+            node.domain = MALFORMED
+    model.opset_import.add(domain=MALFORMED, version=1)
 
 
 def _long_vectors(graph: onnx.GraphProto) -> Mapping[str, int]:
@@ -203,7 +182,11 @@ def malformed(node: onnx.NodeProto, versions: Mapping[str, int]) -> str | None:
     domain = "" if node.domain == "ai.onnx" else node.domain
     key = (node.op_type, domain, versions.get(node.domain, versions.get(domain, 1)))
     # Protobuf gives bytes for text that is not UTF-8; no operator has such a name.
-    schema = _schema(*key) if all(isinstance(part, str) for part in key[:2]) else None
+    if not all(isinstance(part, str) for part in key[:2]):
+        return None
+    if domain == "" and _schema(*key) is None:
+        key = (*key[:2], _NEWEST)  # an op that is newer than the file says
+    schema = _schema(*key)
     if schema is None:
         return None
     for what, count, least, most in (
@@ -228,12 +211,14 @@ def malformed(node: onnx.NodeProto, versions: Mapping[str, int]) -> str | None:
 
 
 def strange(model: onnx.ModelProto) -> bool:
-    """Whether a model has numbers that no exporter writes and that may crash inference.
+    """Whether a model has numbers that no exporter writes, or ops, that may crash inference.
 
     A false positive is harmless: inference then runs in a child process.
     """
     ranges = False
     for node in nodes_of(model.graph.node):
+        if node.op_type in _UNGUARDED:
+            return True
         ranges = ranges or node.op_type == "Range"
         for attribute in node.attribute:
             if strange_attribute(attribute):
@@ -241,6 +226,8 @@ def strange(model: onnx.ModelProto) -> bool:
     return _strange_sizes(model.graph, LONG if ranges else HUGE) or (ranges and _long_range(model))
 
 
+#: Ops whose inference ends the process where the type of an input is unknown.
+_UNGUARDED = frozenset({"DictVectorizer", "LabelEncoder", "RegexFullMatch", "TreeEnsemble"})
 #: Sizes above HUGE are invalid; vectors and Ranges above LONG are too long to list their numbers.
 HUGE, LONG = 1 << 40, 1 << 20
 #: Integer attributes that may be negative, by a part of their name.

@@ -24,9 +24,9 @@ from ...ir.site import (
     Site,
     batches,
     input_at,
+    not_modelled,
     operand_of,
     present_operands,
-    unjudged,
 )
 from .sites import gemm
 
@@ -113,7 +113,7 @@ def _belonging(node: Node, *parts: Parts) -> Site | None:
     base = long[0] if long else parts[-1]
     data = input_at(node, base.data)
     if len(long) > 1 or data is None:
-        return unjudged(node, Kind.NOT_MODELLED)
+        return not_modelled(node)
     others = every if not long else _operands(node, base.belong)
     operands = (operand_of(data), *others)
     if not long:
@@ -131,13 +131,13 @@ def _product(*parts: Parts) -> Callable[[Node], Site | None]:
     def build(node: Node) -> Site | None:
         factors = [input_at(node, part.data) for part in parts]
         if any(value is None for value in factors):
-            return unjudged(node, Kind.NOT_MODELLED)
+            return not_modelled(node)
         batch = batches([operand_of(value) for value in factors if value is not None])
         operands = _belonging(node, *parts)
         if batch is None or (operands is not None and batch[1].shape == ()):
             return operands
         if operands is not None and operands.rule is not ONE_NUMBER:
-            return unjudged(node, Kind.NOT_MODELLED)
+            return not_modelled(node)
         return Site(node, Kind.MATMUL, batch, BOTH_WAYS, {})
 
     return build
@@ -177,7 +177,7 @@ def _trailing(node: Node) -> Site | None:
 def _fused_product(node: Node) -> Site | None:
     """FusedMatMul: the batch axes, if it does not transpose them."""
     if node.attributes.get("transBatchA") or node.attributes.get("transBatchB"):
-        return unjudged(node, Kind.NOT_MODELLED)
+        return not_modelled(node)
     batch = batches(present_operands(node)[:2])
     return None if batch is None else Site(node, Kind.MATMUL, batch, BOTH_WAYS, {})
 

@@ -23,7 +23,7 @@ from ...ir.origin import Origin, origin_of
 from .functions import MOST_ROUNDS, write_out
 from .isolated_inference import infer_apart
 from .light import light
-from .onnx_validation import graphs_of, quarantined, refuse_functions, restore, strange, text
+from .onnx_validation import graphs_of, mark_malformed, refuse_functions, strange, text
 from .tensors import Tensors, dtype_name
 
 if TYPE_CHECKING:
@@ -185,21 +185,18 @@ def _inline(model: onnx.ModelProto, notes: list[str]) -> onnx.ModelProto:
 
 
 def infer(model: onnx.ModelProto, versions: Mapping[str, int], notes: list[str]) -> onnx.ModelProto:
-    """The model with inferred shapes and without weights."""
+    """The model with inferred shapes, without weights, and with its malformed nodes marked."""
     import onnx.shape_inference
 
     model = light(model)
-    with quarantined(model, versions, notes) as domains:
-        try:
-            if strange(model):
-                inferred = infer_apart(model)
-            else:
-                inferred = onnx.shape_inference.infer_shapes(model)
-        except package_errors() as error:
-            notes.append(f"onnx's shape inference stopped, shapes may be unknown: {_line(error)}")
-            return model
-    restore(inferred.graph, domains)
-    return inferred
+    mark_malformed(model, versions, notes)
+    try:
+        if strange(model):
+            return infer_apart(model)
+        return onnx.shape_inference.infer_shapes(model)
+    except package_errors() as error:
+        notes.append(f"onnx's shape inference stopped, shapes may be unknown: {_line(error)}")
+        return model
 
 
 def package_errors() -> tuple[type[Exception], ...]:

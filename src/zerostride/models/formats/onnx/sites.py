@@ -25,6 +25,7 @@ from ...ir.site import (
     Site,
     batches,
     input_at,
+    not_modelled,
     operand_of,
     present_operands,
     unjudged,
@@ -141,7 +142,7 @@ def _channel(node: Node) -> Site:
     """Vectors along axis 1, the channels."""
     if node.op == "GroupNormalization" and node.version < 21:
         # Scale and bias have one number per group, which no plan of axes expresses.
-        return unjudged(node, Kind.NOT_MODELLED)
+        return not_modelled(node)
     return Site(node, Kind.CHANNEL, present_operands(node), AT_AXIS, {"axis": 1})
 
 
@@ -156,7 +157,7 @@ def _per_axis(node: Node) -> Site:
     scale = operands[1].shape if len(operands) > 1 else None
     data = operands[0].shape if operands else None
     if node.attributes.get("block_size") or (scale is not None and len(scale) > 1):
-        return unjudged(node, Kind.NOT_MODELLED)
+        return not_modelled(node)
     if scale is not None and scale in ((), (1,)):
         return Site(node, Kind.PER_AXIS, operands, ONE_WAY, {})
     axis = node.attributes.get("axis", 1)
@@ -170,7 +171,7 @@ def _if_present(*positions: int) -> Builder:
 
     def build(node: Node) -> Site | None:
         if any(input_at(node, position) is not None for position in positions):
-            return unjudged(node, Kind.NOT_MODELLED)
+            return not_modelled(node)
         return None
 
     return build
@@ -182,7 +183,7 @@ def _einsum(node: Node) -> Site | None:
     operands = present_operands(node)
     ellipses = sum("..." in term for term in equation.split("->")[0].split(","))
     if len(operands) > 1 and (ellipses > 1 or _stretched_letters(equation, operands)):
-        return unjudged(node, Kind.NOT_MODELLED)
+        return not_modelled(node)
     return None
 
 

@@ -18,12 +18,12 @@ from typing import Any
 from ....core.alignment import Alignment, Attribute, Attributes, Rule
 from ....core.rules import RULES
 from ....engines.aligns import openvino_explicit, openvino_pdpd
-from ....engines.table import find_engine
+from ....engines.table import ENGINES
 from ....errors import Misfit, Reason
 from ....ops import translated
 from ....sizes import Asker, Shape
 from ...ir.graph import FileShape, Node, Value
-from ...ir.site import Kind, Operand, Site, operand_of, present_operands, unjudged
+from ...ir.site import Kind, Operand, Site, not_modelled, operand_of, present_operands, unjudged
 from ..onnx.sites import find_site as onnx_site
 from ..site_rows import as_onnx
 from .opsets import NEWEST, OPS, canonical
@@ -67,7 +67,8 @@ def _align_normal(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribute
     return Alignment(rank, places, ((),) * len(shapes))
 
 
-_ENGINE = find_engine("openvino")
+#: A file means what its document says, so the installed release does not matter.
+_ENGINE = ENGINES["openvino"]
 _NUMPY, _NONE, _PDPD = (_ENGINE.elementwise[name] for name in ("numpy", "none", "pdpd"))
 _PRELU = next(iter(_ENGINE.ops["prelu"].values()))
 _SELECT = replace(_PDPD, align=_align_select, operands=(3, 3))
@@ -120,29 +121,29 @@ def _ruled(node: Node, kind: Kind, op: str, pdpd: Rule = _PDPD) -> Site:
     if mode == "pdpd":
         axis = axis_of(node)
         if axis is None:
-            return unjudged(node, Kind.NOT_MODELLED)
+            return not_modelled(node)
         return Site(node, kind, present_operands(node), pdpd, {"axis": axis}, name)
     if mode not in MODES:
-        return unjudged(node, Kind.NOT_MODELLED)
+        return not_modelled(node)
     return Site(node, kind, present_operands(node), MODES[mode], {}, name)
 
 
 def _binary(node: Node, op: str) -> Site:
     if len(node.inputs) != 2:
-        return unjudged(node, Kind.NOT_MODELLED)
+        return not_modelled(node)
     return _ruled(node, Kind.ELEMENTWISE, op)
 
 
 def _select(node: Node, op: str) -> Site:
     if len(node.inputs) != 3:
-        return unjudged(node, Kind.NOT_MODELLED)
+        return not_modelled(node)
     return _ruled(node, Kind.WHERE, op, _SELECT)
 
 
 def _quantize(node: Node, op: str) -> Site:
     """FakeQuantize: the data and the limits of its ranges, all by `auto_broadcast`."""
     if len(node.inputs) != 5 or mode_of(node) not in ("numpy", "none", "explicit"):
-        return unjudged(node, Kind.NOT_MODELLED)
+        return not_modelled(node)
     return _ruled(node, Kind.ELEMENTWISE, op)
 
 
@@ -153,7 +154,7 @@ def _attention(node: Node, op: str) -> Site | None:
     """
     values = node.inputs[:3]
     if len(values) < 3 or None in values or len(node.inputs) > 5:
-        return unjudged(node, Kind.NOT_MODELLED)
+        return not_modelled(node)
     parts = [_scored(value, k) for k, value in enumerate(values) if value is not None]
     mask = node.inputs[3] if len(node.inputs) > 3 else None
     if mask is not None and mask.shape != ():
@@ -176,7 +177,7 @@ def _scored(value: Value, position: int) -> Operand:
 def _prelu(node: Node, op: str) -> Site:
     """A vector slope that fits axis 1 aligns with it, as in the engine."""
     if len(node.inputs) != 2:
-        return unjudged(node, Kind.NOT_MODELLED)
+        return not_modelled(node)
     return Site(node, Kind.PRELU, present_operands(node), _PRELU, {}, op)
 
 
@@ -196,12 +197,12 @@ def _broadcast(node: Node, op: str) -> Site | None:
         recognised = count == (3 if mode == "explicit" else 2)
     rule = _TARGETS.get(mode)
     if not recognised or rule is None:
-        return unjudged(node, Kind.NOT_MODELLED)
+        return not_modelled(node)
     attributes: dict[str, Any] = {}
     if rule is _EXPLICIT:
         axes = node.inputs[2].content if node.inputs[2] is not None else None
         if axes is None or not all(isinstance(axis, int) for axis in axes):
-            return unjudged(node, Kind.NOT_MODELLED)
+            return not_modelled(node)
         attributes["axes_mapping"] = tuple(axes)
     site = as_onnx(node, NAMES[op])
     if site is None:
@@ -230,7 +231,7 @@ def _channels(*order: int) -> Builder:
         inputs = [node.inputs[k] for k in order if k < len(node.inputs)]
         operands = tuple(operand_of(value) for value in inputs if value is not None)
         if len(operands) < len(order):
-            return unjudged(node, Kind.NOT_MODELLED)
+            return not_modelled(node)
         name = "GroupNormalization" if op.startswith("Group") else "BatchNormalization"
         return Site(node, Kind.CHANNEL, operands, _CHANNEL, {"axis": 1}, name)
 
@@ -243,10 +244,6 @@ def _batch_norm(node: Node, op: str) -> Site:
     site = _channels(*order)(node, op)
     assert site is not None
     return site
-
-
-def _not_modelled(node: Node, op: str) -> Site:
-    return unjudged(node, Kind.NOT_MODELLED)
 
 
 def _rows(builder: Builder, names: str) -> dict[str, Builder]:
@@ -271,6 +268,6 @@ ROWS: Mapping[str, Builder] = MappingProxyType(
         **_rows(_batch_norm, "BatchNormInference"),
         **_rows(_channels(0, 1, 2), "GroupNormalization"),
         **_rows(_attention, "ScaledDotProductAttention"),
-        **_rows(_not_modelled, "FakeConvert"),
+        **_rows(lambda node, op: not_modelled(node), "FakeConvert"),
     }
 )

@@ -94,10 +94,6 @@ def _remainder(w: OpWriter) -> None:
     return w.last("Sub", a, w.op("Mul", w.op("Floor", w.op("Div", a, b)), b))
 
 
-def _where(w: OpWriter) -> None:
-    w.last("Where", w.input(), w.input(1), w.input(2))
-
-
 def _scale(w: OpWriter) -> None:
     """scale x + bias, or scale (x + bias)."""
     data, bias = w.input(), w.real("bias", 0.0)
@@ -297,6 +293,6 @@ ROWS = table(
         "square": "square",
         "swish": _swish,
         "tanh_shrink": _tanh_shrink,
-        "where": _where,
+        "where": becomes("Where", 0, 1, 2),
     },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..lowering import ELEMENT_TYPES, FAR, NoEquivalent, becomes, table
+from ..lowering import ELEMENT_TYPES, FAR, NoEquivalent, becomes, stacked, table
 from .node_writer import OpWriter
 
 
@@ -71,12 +71,6 @@ def _flatten_twice(w: OpWriter) -> None:
 def _concat(w: OpWriter) -> None:
     """The axis is the last operand."""
     parts, axis = w.inputs()[:-1], w.one(len(w.node.inputs) - 1)
-    w.last("Concat", *parts, axis=axis)
-
-
-def _stack(w: OpWriter) -> None:
-    axis = w.whole("axis", 0)
-    parts = [w.op("Unsqueeze", value, w.ints(axis)) for value in w.inputs()]
     w.last("Concat", *parts, axis=axis)
 
 
@@ -382,7 +376,7 @@ ROWS = table(
         "split": _split,
         "split_with_num": _split_evenly,
         "squeeze": _squeeze,
-        "stack": _stack,
+        "stack": stacked,
         "strided_slice": _strided_slice,
         "take_along_axis": _take_along,
         "tile": _tile,

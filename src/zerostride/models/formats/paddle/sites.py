@@ -26,12 +26,14 @@ from ...ir.site import (
     Site,
     batches,
     input_at,
+    not_modelled,
     operand_of,
     present_operands,
     unjudged,
 )
 from ...transport.compound_engines import CARRIERS
 from ..onnx.sites import find_site as find_onnx_site
+from ..site_rows import choice
 from .lowering import ROWS as LOWERED
 from .schema import DOMAIN, axis_of, canonical
 from .sizes import SIZES
@@ -76,10 +78,6 @@ def word(name: str) -> str:
     return next((str(onnx) for onnx in row.names.get("onnx") or ()), row.name)
 
 
-def _not_modelled(node: Node) -> Site:
-    return unjudged(node, Kind.NOT_MODELLED)
-
-
 def _rule(op: str | None = None, *, to_target: bool = False) -> Rule:
     return rule_row(None, engine="paddle", op=op, to_target=to_target)
 
@@ -93,16 +91,14 @@ def _binary(node: Node) -> Site:
     name, operands = canonical(node), present_operands(node)
     axis = axis_of(node)
     if len(operands) != 2 or axis is None:
-        return _not_modelled(node)
+        return not_modelled(node)
     rule = _rule(_NAMES[name])
     attributes: dict[str, Any] = {"axis": axis} if "axis" in rule.attributes else {}
     return Site(node, Kind.ELEMENTWISE, operands, rule, attributes, word(name))
 
 
 def _where(node: Node) -> Site:
-    if len(present_operands(node)) != 3:
-        return _not_modelled(node)
-    return Site(node, Kind.WHERE, present_operands(node), _rule("where"), {}, "Where")
+    return choice(node, "paddle")
 
 
 def _prelu(node: Node) -> Site:
@@ -111,7 +107,7 @@ def _prelu(node: Node) -> Site:
     known = node.attributes.get("mode", "all") in ("all", "channel")
     known = known and node.attributes.get("data_format", "NCHW") == "NCHW"
     if len(operands) != 2 or not known or len(operands[1].shape or ()) > 1:
-        return _not_modelled(node)
+        return not_modelled(node)
     return Site(node, Kind.PRELU, operands, _rule("prelu"), {}, "PRelu")
 
 
@@ -119,7 +115,7 @@ def _expand(node: Node) -> Site:
     """Data and target; −1 keeps the data's size. The output's shape replaces an unknown target."""
     data, target = input_at(node, 0), input_at(node, 1)
     if data is None or target is None:
-        return _not_modelled(node)
+        return not_modelled(node)
     shape: tuple[FileSize, ...] | None = target.content
     sizes = data.shape
     if shape is not None and -1 in shape:
@@ -142,7 +138,7 @@ def _expand_as(node: Node) -> Site:
     """Data and the tensor whose shape is the target."""
     operands = present_operands(node)
     if len(operands) != 2:
-        return _not_modelled(node)
+        return not_modelled(node)
     target = replace(operands[1], tensor=None)
     return Site(node, Kind.EXPAND, (operands[0], target), _rule(to_target=True), {}, "Expand")
 
@@ -166,7 +162,7 @@ def _product(node: Node) -> Site | None:
     """The axes before the last two."""
     parts = present_operands(node)[:2]
     if len(parts) < 2:
-        return _not_modelled(node)
+        return not_modelled(node)
     batch = batches(parts)
     if batch is None:
         return None
@@ -179,7 +175,7 @@ def _addmm(node: Node) -> Site | None:
     """The addend broadcasts to the product."""
     addend, a, b = (input_at(node, k) for k in range(3))
     if addend is None or a is None or b is None:
-        return _not_modelled(node)
+        return not_modelled(node)
     shape = None
     if a.shape is not None and b.shape is not None and len(a.shape) == len(b.shape) == 2:
         shape = (a.shape[0], b.shape[1])
@@ -198,7 +194,7 @@ def _channel(op: str, order: tuple[int, ...]) -> Callable[[Node], Site | None]:
             return None
         layout = str(node.attributes.get("data_format", node.attributes.get("data_layout", "")))
         if layout not in ("", "NCHW", "NCDHW", "NCL", "NC", "AnyLayout"):
-            return _not_modelled(node)
+            return not_modelled(node)
         return Site(node, Kind.CHANNEL, operands, AT_AXIS, {"axis": 1}, op)
 
     return build
@@ -211,7 +207,7 @@ def _layer_norm(node: Node) -> Site | None:
         return None
     begin, shape = node.attributes.get("begin_norm_axis", 1), operands[0].shape
     if type(begin) is not int or shape is None or begin != len(shape) - 1:
-        return _not_modelled(node)
+        return not_modelled(node)
     rule = _own("LayerNormalization")
     return Site(node, Kind.TRAILING, operands, rule, {"axis": -1}, "LayerNormalization")
 
@@ -231,7 +227,7 @@ _UNMODELLED = (
 ROWS: Mapping[str, Callable[[Node], Site | None]] = MappingProxyType(
     {
         **dict.fromkeys(_NAMES, _binary),
-        **dict.fromkeys(_UNMODELLED.split(), _not_modelled),
+        **dict.fromkeys(_UNMODELLED.split(), not_modelled),
         **dict.fromkeys(("matmul", "bmm"), _product),
         "add_n": _identical,
         "addmm": _addmm,

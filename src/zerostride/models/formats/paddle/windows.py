@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -288,7 +289,8 @@ def _resize(mode: str) -> Callable[[OpWriter], None]:
         if wanted is None:
             scales = w.node.attributes.get("scale", ())
             scales = scales if isinstance(scales, tuple) else (scales,)
-            if w.optional(3) is not None or len(scales) not in (1, rank - 2) or not all(scales):
+            positive = all(isinstance(s, int | float) and 0 < s < math.inf for s in scales)
+            if w.optional(3) is not None or len(scales) not in (1, rank - 2) or not positive:
                 raise NoEquivalent
             factors = scales if len(scales) == rank - 2 else scales * (rank - 2)
             return w.last("Resize", data, None, w.reals(1.0, 1.0, *factors), **more)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...ir.graph import Value
-from ..lowering import ELEMENT_TYPES, EVERY, FAR, NoEquivalent, becomes, table
+from ..lowering import ELEMENT_TYPES, EVERY, FAR, NoEquivalent, becomes, stacked, table
 from .node_writer import FIRST, LAST, OperatorWriter, known
 
 
@@ -39,13 +39,6 @@ def _transpose(writer: OperatorWriter) -> None:
 
 def _concat(writer: OperatorWriter) -> None:
     writer.activated("Concat", *writer.inputs(), axis=writer.whole("axis", 0))
-
-
-def _pack(writer: OperatorWriter) -> None:
-    """Stacking: adds an axis to each operand and joins along it."""
-    axis = writer.whole("axis", 0)
-    parts = [writer.op("Unsqueeze", value, writer.ints(axis)) for value in writer.inputs()]
-    writer.last("Concat", *parts, axis=axis)
 
 
 def _unpack(writer: OperatorWriter) -> None:
@@ -359,7 +352,7 @@ ROWS = table(
         "GATHER": _gather,
         "GATHER_ND": _shaped("GatherND"),
         "ONE_HOT": _one_hot,
-        "PACK": _pack,
+        "PACK": stacked,
         "RANGE": becomes("Range", EVERY),
         "RANK": _rank,
         "RESHAPE": _reshape,

@@ -21,7 +21,7 @@ from ....errors import Misfit, Reason
 from ....ops import OPS, find_op
 from ....sizes import Asker, Shape
 from ...ir.graph import Node
-from ...ir.site import Kind, Operand, Site, batches, present_operands, unjudged
+from ...ir.site import Kind, Operand, Site, batches, not_modelled, present_operands, unjudged
 from ...transport.compound_engines import CARRIERS
 from ..onnx.sites import find_site as find_onnx_site
 from ..site_rows import as_onnx
@@ -102,10 +102,6 @@ SELECT = replace(
 )
 
 
-def _not_modelled(node: Node) -> Site:
-    return unjudged(node, Kind.NOT_MODELLED)
-
-
 def _rule(op: str | None = None, *, to_target: bool = False) -> Rule:
     return rule_row(None, engine="litert", op=op, to_target=to_target)
 
@@ -124,7 +120,7 @@ def _site(node: Node, kind: Kind, operands: tuple[Operand, ...], rule: Rule, op:
 def _binary(node: Node) -> Site:
     """Two operands, by LiteRT's rule."""
     if len(present_operands(node)) != 2:
-        return _not_modelled(node)
+        return not_modelled(node)
     name = find_op(node.op, "litert").name
     return _site(node, Kind.ELEMENTWISE, present_operands(node), _rule(name), word(node.op))
 
@@ -150,7 +146,7 @@ def _and(node: Node) -> Site | None:
 def _where(rule: Rule | None = None) -> Callable[[Node], Site]:
     def build(node: Node) -> Site:
         if len(present_operands(node)) != 3:
-            return _not_modelled(node)
+            return not_modelled(node)
         return _site(node, Kind.WHERE, present_operands(node), rule or _rule("where"), "Where")
 
     return build
@@ -159,7 +155,7 @@ def _where(rule: Rule | None = None) -> Callable[[Node], Site]:
 def _broadcast_to(node: Node) -> Site:
     """Data and target; the output's shape replaces an unknown target."""
     if len(node.inputs) != 2 or None in node.inputs:
-        return _not_modelled(node)
+        return not_modelled(node)
     site = as_onnx(node, "Expand")
     assert site is not None
     return replace(site, rule=_rule(to_target=True), whole=plain(node))
@@ -167,7 +163,7 @@ def _broadcast_to(node: Node) -> Site:
 
 def _prelu(node: Node) -> Site:
     if len(present_operands(node)) != 2:
-        return _not_modelled(node)
+        return not_modelled(node)
     return _site(node, Kind.PRELU, present_operands(node), _rule("prelu"), "PRelu")
 
 
@@ -175,7 +171,7 @@ def _product(node: Node) -> Site | None:
     """The axes before the last two."""
     parts = present_operands(node)[:2]
     if len(parts) < 2:
-        return _not_modelled(node)
+        return not_modelled(node)
     batch = batches(parts)
     if batch is None:
         return None
@@ -214,6 +210,6 @@ ROWS: Mapping[str, Callable[[Node], Site | None]] = MappingProxyType(
         "SELECT": _where(SELECT),
         "SELECT_V2": _where(),
         **{name: _identical(op) for name, op in _STABLEHLO.items()},
-        **dict.fromkeys(_UNMODELLED.split(), _not_modelled),
+        **dict.fromkeys(_UNMODELLED.split(), not_modelled),
     }
 )

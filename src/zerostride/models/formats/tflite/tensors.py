@@ -17,7 +17,7 @@ import numpy as np
 
 from ....errors import ModelError
 from ...ir.graph import Array, FileShape, Quantisation, Value
-from ..flatbuffer import Malformed, Table, Vector
+from ..flatbuffer import Malformed, StoredConstant, Table, Vector
 from ..onnx.tensors import MAX_CONTENT, MAX_REALS
 from .schema import DTYPES
 
@@ -55,21 +55,14 @@ class Sparsity:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class Source(StoredConstant):
     """The location of a constant's numbers.
 
     Attributes:
-        file: the model file.
-        name: the constant's name.
-        shape, dtype: the constant's shape and element type.
         numbers: its bytes.
         sparsity: the layout of a sparse constant.
     """
 
-    file: Path
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
     numbers: Vector
     sparsity: Sparsity | None = None
 
@@ -84,9 +77,9 @@ class Source:
             try:
                 return dense(flat, self.shape, self.sparsity)
             except Malformed as error:
-                raise self._error(str(error)) from None
+                raise self.error(str(error)) from None
         if flat.size != math.prod(self.shape):
-            raise self._error(f"the file has {flat.size} numbers")
+            raise self.error(f"the file has {flat.size} numbers")
         return flat.reshape(self.shape)
 
     def _flat(self) -> Array:
@@ -96,18 +89,15 @@ class Source:
             return _unpacked(raw, _PACKED[self.dtype], self.dtype.startswith("i"))[:count]
         if self.dtype == "bfloat16":
             if raw.size % 2:
-                raise self._error(f"{raw.size} bytes are no whole numbers")
+                raise self.error(f"{raw.size} bytes are no whole numbers")
             return (raw.view("<u2").astype(np.uint32) << 16).view(np.float32)
         try:
             kind = np.dtype(self.dtype)
         except TypeError:
-            raise self._error(f"numbers of {self.dtype} are not read") from None
+            raise self.error(f"numbers of {self.dtype} are not read") from None
         if raw.size % kind.itemsize:
-            raise self._error(f"{raw.size} bytes are no whole numbers")
+            raise self.error(f"{raw.size} bytes are no whole numbers")
         return raw.view(kind.newbyteorder("<")).astype(kind)
-
-    def _error(self, words: str) -> ModelError:
-        return ModelError(f"{self.file}: constant {self.name!r} of shape {self.shape}: {words}")
 
 
 def _unpacked(raw: Array, bits: int, signed: bool) -> Array:

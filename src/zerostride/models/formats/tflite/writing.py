@@ -107,7 +107,8 @@ class Writer:
                 self._builder.PrependUOffsetTRelative(every[field.name])
             else:
                 prepend = getattr(self._builder, f"Prepend{field.kind.capitalize()}")
-                prepend(every[field.name])
+                number = every[field.name]
+                prepend(bool(number) if field.kind == "bool" else number)
             self._builder.Slot(field.number)
         offset: int = self._builder.EndObject()
         return offset

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...ir.element_types import numpy_type
 from ...ir.graph import Array, Node
 
 #: Bytes of one tensor. A file of a few bytes can ask for more than any machine has; models in use
@@ -113,7 +114,7 @@ class NodeCall:
     def output_dtype(self) -> np.dtype[Any] | None:
         """The element type that the file gives the first result."""
         name = self.node.outputs[0].dtype if self.node.outputs else None
-        return None if name is None else np.dtype(name)
+        return None if name is None else numpy_type(name)
 
 
 Results: TypeAlias = "Array | tuple[Array, ...]"

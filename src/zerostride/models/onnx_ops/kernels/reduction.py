@@ -324,12 +324,16 @@ def run_lp_norm(call: NodeCall) -> Array:
     return np.where(norm == 0, 0, x / np.where(norm == 0, 1, norm)).astype(x.dtype)
 
 
-def _pooled(function: Callable[..., Any]) -> Kernel:
+def _largest(x: Array, axes: tuple[int, ...]) -> Array:
+    return np.asarray(np.max(x, axes, keepdims=True))
+
+
+def _pooled(function: Reducer) -> Kernel:
     def kernel(call: NodeCall) -> Array:
         x = call[0]
         if x.ndim < 3:
             raise Unfit(f"data of rank {x.ndim} have no axis to pool along")
-        return rounded(lambda w: function(w, tuple(range(2, x.ndim)), keepdims=True))(x)
+        return rounded(lambda w: function(w, tuple(range(2, x.ndim))))(x)
 
     return kernel
 
@@ -360,7 +364,7 @@ run_arg_max, run_arg_min = _picked(np.argmax), _picked(np.argmin)
 run_cum_sum, run_cum_prod = _running(np.cumsum, 0), _running(np.cumprod, 1)
 run_softmax = _softmax(lambda _, e, axis: e / e.sum(axis, keepdims=True))
 run_log_softmax = _softmax(lambda x, e, axis: x - np.log(e.sum(axis, keepdims=True)))
-run_global_average, run_global_max = _pooled(np.mean), _pooled(np.max)
+run_global_average, run_global_max = _pooled(_averaged), _pooled(_largest)
 
 
 def run_matmul(call: NodeCall) -> Array:

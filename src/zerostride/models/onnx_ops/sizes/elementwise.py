@@ -1,6 +1,6 @@
 """Rows of ops that broadcast tensors, or keep a tensor's sizes.
 
-A broadcast follows the rule of its site (:mod:`..formats.onnx.sites`). An audit uses the same
+A broadcast follows the rule of its site (:mod:`...formats.onnx.sites`). An audit uses the same
 table, so an op has one rule.
 """
 

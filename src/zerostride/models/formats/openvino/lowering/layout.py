@@ -1,4 +1,4 @@
-"""Rows of :mod:`.lower` for layers that rearrange, gather, reduce or make tensors."""
+"""Rows of :mod:`.elements` for layers that rearrange, gather, reduce or make tensors."""
 
 from __future__ import annotations
 

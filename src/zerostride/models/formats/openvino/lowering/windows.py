@@ -1,4 +1,4 @@
-"""Rows of :mod:`.lower` for convolutions, pools, normalisations by channel and resizing."""
+"""Rows of :mod:`.elements` for convolutions, pools, normalisations by channel and resizing."""
 
 from __future__ import annotations
 
