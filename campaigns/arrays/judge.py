@@ -40,8 +40,14 @@ _FOR_VALUES = "Integers to negative integer powers"
 #: In units in the last place, of functions that a library computes itself.
 OWN_BOUND = 64.0
 #: By op and bytes, where it is another. The argument of erfc is rounded before, and that error
-#: counts as many times as its square is large, up to 745.
-OWN_BOUNDS: Mapping[tuple[str, int], float] = MappingProxyType({("gelu", 8): 2500.0})
+#: counts as many times as its square is large, up to 745. A GPU rounds a
+#: product and a sum together, which shows where the sum is near 0.
+OWN_BOUNDS: Mapping[tuple[str, int], float] = MappingProxyType(
+    {
+        ("gelu", 8): 2500.0,
+        **{(op, size): 2500.0 for op in ("hard_swish", "hard_sigmoid") for size in (4, 8)},
+    }
+)
 #: Reductions that round, of what are not whole numbers.
 _ROUNDED = frozenset({"sum", "mean", "prod", "sum_of_squares", "logsumexp"})
 #: Reductions whose result may be small beside what was added up, and how large that is.

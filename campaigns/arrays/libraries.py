@@ -44,6 +44,7 @@ class Library:
         open: ops, each with kinds of dtype (`numpy.dtype.kind`) for which it has values of its own.
         blind: whether numbers are not looked at, so that nothing is refused for its values.
         rounds_twice: whether float64 becomes 16-bit floats by way of float32.
+        absent: why the module cannot be used, or ""; it may find no device.
         own: ops whose values may be those of its own function, each with where these are others.
         function: its own function of an op: of NumPy arrays that are laid out for a shape, each
             converted to a dtype; of 16-bit floats in float32. None: results are the reference's.
@@ -62,6 +63,7 @@ class Library:
     open: tuple[tuple[str, str], ...] = ()
     blind: bool = False
     rounds_twice: bool = False
+    absent: Callable[[Any], str] = lambda module: ""
     own: tuple[tuple[str, str], ...] = ()
     function: Callable[[str, Sequence[Array], Sequence[str], tuple[int, ...]], Any] | None = None
 
@@ -75,12 +77,15 @@ class Library:
         """The module.
 
         Raises:
-            BadInput: it is not installed.
+            BadInput: it is not installed, or has not the device.
         """
         try:
-            return importlib.import_module(self.module)
+            module = importlib.import_module(self.module)
         except ImportError as error:
             raise BadInput(f"{self.name} is not installed: {error}") from error
+        if reason := self.absent(module):
+            raise BadInput(f"{self.name} cannot be used: {reason}")
+        return module
 
     def made(self, array: Array) -> Any:
         """An array of the library."""
@@ -136,15 +141,41 @@ def _from_torch_elsewhere(tensor: Any) -> Any:
 
 
 def _function_of_torch(
-    op: str, arrays: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]
+    op: str,
+    arrays: Sequence[Array],
+    dtypes: Sequence[str],
+    shape: tuple[int, ...],
+    device: str = "cpu",
 ) -> Any:
     torch = importlib.import_module("torch")
     tensors = []
     for array, name in zip(arrays, dtypes, strict=False):
-        tensor = _torch(torch, array).to(getattr(torch, name))
+        tensor = _torch(torch, array).to(device).to(getattr(torch, name))
         wide = tensor.to(torch.float32) if name in _HALVES else tensor
         tensors.append(wide.expand(shape))
-    return _from_torch(getattr(torch, op)(*tensors))
+    return _from_torch(getattr(torch, op)(*tensors).cpu())
+
+
+def _function_of_cupy(
+    op: str, arrays: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]
+) -> Any:
+    cupy = importlib.import_module("cupy")
+    operands = [
+        cupy.broadcast_to(cupy.asarray(array).astype(name), shape)
+        for array, name in zip(arrays, dtypes, strict=False)
+    ]
+    return getattr(cupy, {"pow": "power", "atan2": "arctan2"}.get(op, op))(*operands).get()
+
+
+#: Of CuPy's functions, by the table's names; seen in 14.2.
+_OWN_OF_CUPY = (
+    ("fmod", "another remainder, or NaN, where the quotient overflows"),
+    ("remainder", "another remainder, or NaN, where the quotient overflows"),
+    ("nextafter", "numbers below the smallest normal one count as 0"),
+    ("atan2", "numbers below the smallest normal one count as 0"),
+    ("logical_xor", "of the operands' bits"),
+    ("pow", "1 where the base counts as 0"),
+)
 
 
 #: Of PyTorch's functions, by the table's names; seen in 2.13, on x86 with AVX-512.
@@ -161,6 +192,27 @@ _OWN_OF_TORCH = (
     ("copysign", "a 16-bit NaN may lose its sign on the way to float32"),
     ("log1p", "digits of complex numbers beside 1, which NumPy's loses"),
 )
+_OWN_ON_CUDA = (*_OWN_OF_TORCH, ("pow", "the angle of a complex power loses digits"))
+
+
+def _no_cuda_of_torch(torch: Any) -> str:
+    return "" if torch.cuda.is_available() else "PyTorch finds no CUDA device"
+
+
+def _no_cuda_of_jax(jax: Any) -> str:
+    try:
+        jax.devices("cuda")
+    except RuntimeError as error:
+        return f"JAX finds no CUDA device: {error}"
+    return ""
+
+
+def _no_cuda_of_cupy(cupy: Any) -> str:
+    try:
+        cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"CuPy finds no CUDA device: {error}"
+    return ""
 
 
 def _int16() -> Any:
@@ -186,9 +238,9 @@ def _under_jit(function: Callable[..., Any], *arrays: Any) -> Any:
     return jax.jit(function)(*arrays)
 
 
-def _with_64_bits(jax: Any, array: Array) -> Any:
+def _with_64_bits(jax: Any, array: Array, device: str = "cpu") -> Any:
     jax.config.update("jax_enable_x64", True)
-    return jax.numpy.asarray(np.array(array))
+    return jax.device_put(np.array(array), jax.devices(device)[0])
 
 
 _JAX = Library(
@@ -238,7 +290,47 @@ ROWS: Mapping[str, Library] = MappingProxyType(
                 own=_OWN_OF_TORCH,
                 function=_function_of_torch,
             ),
+            Library(
+                "torch on cuda",
+                "torch",
+                (*_COMMON, *_HALVES, "complex64", "complex128"),
+                lambda torch, array: _torch(torch, np.array(array)).to("cuda"),
+                lambda tensor: _from_torch(tensor.cpu()),
+                exact=False,
+                blind=True,
+                rounds_twice=True,
+                absent=_no_cuda_of_torch,
+                own=_OWN_ON_CUDA,
+                function=functools.partial(_function_of_torch, device="cuda"),
+            ),
+            Library(
+                "cupy",
+                "cupy",
+                (*_COMMON, *_UNSIGNED, "float16", "complex64", "complex128"),
+                lambda cupy, array: cupy.asarray(np.array(array)),
+                lambda array: array.get(),
+                exact=False,
+                blind=True,
+                flushes=True,
+                absent=_no_cuda_of_cupy,
+                own=_OWN_OF_CUPY,
+                function=_function_of_cupy,
+            ),
             _JAX,
+            Library(
+                "jax on cuda",
+                _JAX.module,
+                _JAX.dtypes,
+                functools.partial(_with_64_bits, device="cuda"),
+                _JAX.read,
+                writes=False,
+                exact=False,
+                blind=True,
+                flushes=True,
+                absent=_no_cuda_of_jax,
+                rounds=frozenset({"divide", "reciprocal", "rsqrt", "squared_difference"}),
+                open=(("pow", "iu"), ("divide", "b")),
+            ),
             Library(
                 "jax under jit",
                 _JAX.module,
@@ -293,4 +385,6 @@ def installed(names: Sequence[str]) -> tuple[Library, ...]:
 
 
 def _is_there(row: Library) -> bool:
-    return importlib.util.find_spec(row.module.partition(".")[0]) is not None
+    if importlib.util.find_spec(row.module.partition(".")[0]) is None:
+        return False
+    return not row.absent(importlib.import_module(row.module))

@@ -71,8 +71,13 @@ class Generic:
         """The array API's functions for an array; array-api-compat's if it has none itself."""
         if hasattr(type(array), "__array_namespace__"):
             return array.__array_namespace__()
-        from array_api_compat import array_namespace
-
+        try:
+            from array_api_compat import array_namespace
+        except ImportError as error:
+            raise TypeError(
+                f"arrays of {self.name(array)} are computed by way of array-api-compat, which is "
+                "not installed; run pip install 'zerostride[arrays]'"
+            ) from error
         return array_namespace(array)
 
     def own(self, array: Any) -> Mapping[str, Callable[..., Any]]:

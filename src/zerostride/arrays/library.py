@@ -37,6 +37,18 @@ class ByRow:
         """As `evaluate.Library.cast`."""
         raise NotImplementedError
 
+    def number(self, value: Any) -> Any:
+        """As `evaluate.Library.number`."""
+        raise NotImplementedError
+
+    def laid(self, array: Any, axes: Axes, shape: tuple[int, ...]) -> Any:
+        """As `evaluate.Library.laid`."""
+        raise NotImplementedError
+
+    def beside(self, op: str, value: Any, shape: tuple[int, ...]) -> Any:
+        """A number as an operand: an array of the shape, with strides of 0 where there are any."""
+        return self.laid(self.number(value), (), shape)
+
     def apply(self, op: str, values: Sequence[Any], dtypes: Sequence[str]) -> Any:
         """An op of the table; signed and unsigned integers of 64 bits are compared by value."""
         if {"int64", "uint64"} == {*dtypes[:-1]}:

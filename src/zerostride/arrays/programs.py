@@ -9,7 +9,6 @@ library itself (`replay`).
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +23,7 @@ from ..errors import BroadcastError, Reason
 from ..fusion.calls import Compiled, sort
 from ..fusion.function import Fused
 from ..fusion.grad.vjp import GraphProgram, program_of
+from ..fusion.reductions import as_axes
 from ..fusion.trace.graph import places_of
 from ..fusion.trace.reducing import TRACED
 from ..fusion.trace.value import Value
@@ -169,8 +169,9 @@ def fused_reduction(
     name: str, axis: Any, keepdims: bool, dtype: np.dtype[Any] | None = None
 ) -> Fused:
     """A reduction as a fused function of its operand."""
-    if axis is not None:
-        axis = tuple(map(operator.index, axis if isinstance(axis, tuple | list) else (axis,)))
+    axis = as_axes(axis)
+    if isinstance(axis, int):
+        axis = (axis,)
     return _fused_reduction(name, axis, bool(keepdims), dtype)
 
 

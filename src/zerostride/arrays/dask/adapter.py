@@ -71,13 +71,7 @@ class Dask:
 
     def unbroadcast(self, plan: Plan, grad: Any, k: int) -> Any:
         """`grad` summed to the shape of operand `k`."""
-        if not 0 <= k < len(plan.operands):
-            raise BroadcastError(
-                f"there is no operand {k}; the plan has {len(plan.operands)}, counted from 0",
-                reason=Reason.OPERAND_COUNT,
-                rule=plan.rule,
-                shapes=plan.operands,
-            )
+        k = plan.operand_number(k)
         array = lazy.checked(grad, 0)
         if array.shape != plan.shape:
             raise BroadcastError(

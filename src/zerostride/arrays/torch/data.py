@@ -40,13 +40,14 @@ def as_numpy(dtype: torch.dtype) -> np.dtype[Any]:
     return numpy_dtype
 
 
-def as_torch(dtype: np.dtype[Any]) -> torch.dtype:
-    """PyTorch's dtype of NumPy's.
+@functools.lru_cache(256)
+def as_torch(dtype: np.dtype[Any] | str) -> torch.dtype:
+    """PyTorch's dtype of NumPy's, or of its name.
 
     Raises:
         TypeError: PyTorch has none.
     """
-    torch_dtype = getattr(torch, dtype.name, None)
+    torch_dtype = getattr(torch, np.dtype(dtype).name, None)
     if not isinstance(torch_dtype, torch.dtype):
         raise TypeError(f"PyTorch has no tensors of {dtype}")
     return torch_dtype

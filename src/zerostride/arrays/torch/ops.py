@@ -23,6 +23,9 @@ _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: to
 _MODULAR = ops_with("modular") | {"sum", "prod", "any", "all"}
 _ORDERED = ops_with("ordered") | {"min", "max", "argmin", "argmax"}
 _LEAST = -(2**63)
+#: Ops whose kernels on a GPU take a number faster than a stretched tensor, with the same values. A
+#: quotient by a number is a product with its inverse there, and not rounded as a quotient.
+_WITH_A_NUMBER = ops_with("comparison") | {"add", "subtract", "multiply", "maximum", "minimum"}
 
 
 class _Namespace(Renamed):
@@ -181,9 +184,15 @@ class Torch(ByRow):
         dtype = as_torch(value.dtype)
         return torch.full((), value.item(), dtype=dtype, device=self._device)
 
+    def beside(self, op: str, value: Any, shape: tuple[int, ...]) -> Any:
+        """A tensor of the shape, or on a GPU one without axes that the op's kernel takes so."""
+        if self._device.type == "cuda" and op in _WITH_A_NUMBER:
+            return torch.tensor(value.item(), dtype=as_torch(value.dtype))
+        return super().beside(op, value, shape)
+
     def cast(self, array: Tensor, dtype: str) -> Tensor:
         """As :func:`zerostride.cast`."""
-        target = as_torch(np.dtype(dtype))
+        target = as_torch(dtype)
         if array.dtype == target:
             return array
         if target == torch.bool:
