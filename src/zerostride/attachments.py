@@ -1,4 +1,4 @@
-"""Attaches higher rooms to lower ones: a Plan's methods, a Report's, and the hooks of `core`.
+"""Attaches functions of higher rooms to lower ones: a Plan's methods, and the hooks of `core`.
 
 The functions here import a room when they are called.
 """

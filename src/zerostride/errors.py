@@ -73,6 +73,10 @@ class BadInput(ZerostrideError):  # noqa: N818 - said to a person, not raised at
     """The command line has an unusable argument; the message is one line."""
 
 
+class ArgumentError(ZerostrideError, TypeError):
+    """An argument of a function on models that cannot be used. It says what the argument is for."""
+
+
 class ModelError(ZerostrideError, ValueError):
     """A model file that cannot be read. It says which file, what is wrong, and what to do."""
 
@@ -219,7 +223,23 @@ def operand_names(names: Sequence[Any], count: int) -> tuple[str, ...]:
     >>> operand_names(["mask"], 2)
     ('mask', 'y')
     """
-    return (*map(printable, names[:count]), *default_names(count)[len(names) :])
+    called = as_names(names)
+    return (*map(printable, called[:count]), *default_names(count)[len(called) :])
+
+
+def as_names(names: Any) -> Sequence[Any]:
+    """A sequence of names as it is; raises BroadcastError for anything else.
+
+    One word is no list of names: its letters would become the names.
+    """
+    if isinstance(names, Sequence) and not isinstance(names, str | bytes):
+        return names
+    shown = repr(names)
+    raise BroadcastError(
+        f"names are a list with one name for each operand, not {cut(printable(shown), 40)}",
+        reason=Reason.ATTRIBUTE,
+        hint=f"write [{shown}]" if isinstance(names, str) else "write ['a', 'b']",
+    )
 
 
 def printable(name: Any) -> str:

@@ -215,6 +215,11 @@ def check(compiled: Any, operands: tuple[np.ndarray, ...], expected: tuple[Any, 
         assert_same_bits(got, wanted)
 
 
+def has_machine_code(compiled: Any) -> bool:
+    """Whether any body of a program is machine code."""
+    return any(is_machine_code for *_, is_machine_code in compiled.machines())
+
+
 def test_first_calls_are_interpreted_by_default(mode: Mode) -> None:
     mode("0")
     plain = engine.make(program())
@@ -224,7 +229,7 @@ def test_first_calls_are_interpreted_by_default(mode: Mode) -> None:
     compiled = engine.make(program())
     compiled.run(arrays())
     assert jit.describe(compiled) == "interpreted"
-    assert not jit.is_compiled(compiled)
+    assert not has_machine_code(compiled)
 
 
 def test_eager_mode_compiles_at_the_first_call(mode: Mode) -> None:
@@ -233,9 +238,8 @@ def test_eager_mode_compiles_at_the_first_call(mode: Mode) -> None:
     mode("eager")
     compiled = engine.make(program())
     check(compiled, arrays(), expected)
-    assert jit.is_compiled(compiled)
+    assert has_machine_code(compiled)
     assert jit.describe(compiled).startswith("compiled: ")
-    assert any(one[-1] for one in compiled.machines())
     check(compiled, arrays(), expected)
 
 
@@ -267,7 +271,7 @@ def test_hot_programs_compile_in_the_background(
     compiled = engine.make(program())
     expected = compiled.run(arrays())
     calls = 1
-    while not compiled.watcher().compiled:
+    while not has_machine_code(compiled):
         assert calls < 1000, jit.describe(compiled)
         check(compiled, arrays(), expected)
         jit.WORKER.wait()
@@ -334,7 +338,7 @@ def test_program_that_fails_to_compile_stays_interpreted(
     expected = compiled.run(arrays())
     check(compiled, arrays(), expected)
     assert "compiling it failed: RuntimeError: " in jit.describe(compiled)
-    assert not jit.is_compiled(compiled)
+    assert not has_machine_code(compiled)
 
 
 def test_kernels_alone_stay_interpreted(mode: Mode) -> None:
@@ -397,7 +401,7 @@ def test_many_threads_compile_and_run(mode: Mode, monkeypatch: pytest.MonkeyPatc
         thread.join()
     jit.WORKER.wait()
     assert not failures
-    assert all(jit.is_compiled(compiled) for compiled in programs)
+    assert all(has_machine_code(compiled) for compiled in programs)
 
 
 # Processes

@@ -214,7 +214,9 @@ def test_malformed_nodes_are_not_decomposed() -> None:
         helper.make_node("CenterCropPad", ["x", "x"], ["y"], axes="no"),
     ):
         wrong = model([node], [info("x", [2, 3])], [info("y", None)])
-        assert backend.refusals(wrong) == (f"{node.op_type} is not executed: {node.op_type}_0",)
+        assert backend.refusals(wrong) == (
+            f"{node.op_type} (malformed) is not executed: {node.op_type}_0",
+        )
 
 
 @pytest.mark.parametrize(

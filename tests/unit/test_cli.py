@@ -268,6 +268,10 @@ def test_engines_lists_and_describes(run: Run) -> None:
     assert "ncnn  measured" in run("engines", "ncnn").out
     assert run("engines", "nope").status == 2
     assert run("engines", "--measure").status == 2
+    for words in (("--cases", "5"), ("--release", "2.0")):
+        assert f"{words[0]} goes with --measure" in run("engines", "numpy", *words).err
+    assert "--release goes with --measure" in run("engines", "numpy==2.0").err
+    assert run("engines", "nump==2.0", "--measure").status == 2
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -276,3 +276,26 @@ def test_wrong_calls_of_unary_ops_are_reported(
     assert answer.status in (1, 2)
     assert said in answer.err
     assert not answer.out
+
+
+def test_output_of_shapes_has_to_be_an_onnx_file(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    model = str(Path(__file__).parents[2] / "examples/clean.onnx")
+    for name, words in (("nope", "does not end like a model's"), ("nope.param", "ONNX files only")):
+        answer = run("shapes", model, "--output", str(tmp_path / name))
+        assert answer.status == 2
+        assert words in answer.err
+        assert not (tmp_path / name).exists()
+
+
+def test_empty_path_of_a_model_is_named(run: Run) -> None:
+    answer = run("audit", "", "--target", "ncnn")
+    assert answer.status == 2
+    assert "no model is named" in answer.err
+
+
+def test_convert_and_verify_take_target(run: Run) -> None:
+    for command in (("convert", "absent.onnx", "-o", "out"), ("verify", "absent.onnx")):
+        answer = run(*command, "--target", "nccn")
+        assert answer.status == 2
+        assert "Did you mean 'ncnn'?" in answer.err

@@ -148,8 +148,10 @@ def test_pickles_and_bombs_are_refused(run: Run, model: str, tmp_path: Path) -> 
 
 def test_all_unsupported_ops_are_named(run: Run, tmp_path: Path) -> None:
     info = onnx.helper.make_tensor_value_info
+    words: dict[str, object] = {"mode": "TF", "min_gram_length": 1, "max_gram_length": 1}
+    words |= {"max_skip_count": 0, "ngram_counts": [0], "ngram_indexes": [0]}
     nodes = [
-        onnx.helper.make_node("TfIdfVectorizer", ["x"], ["h"], name="words"),
+        onnx.helper.make_node("TfIdfVectorizer", ["x"], ["h"], name="words", **words),
         onnx.helper.make_node("Own", ["h"], ["y"], name="mine", domain="me"),
     ]
     graph = onnx.helper.make_graph(nodes, "g", [info("x", 1, (1,))], [info("y", 1, None)])

@@ -18,7 +18,6 @@ from zerostride.sizes.condition import (
     any_of,
     eq,
     ge,
-    is_lone,
     ne,
     negation,
 )
@@ -67,12 +66,6 @@ def test_joined_conditions_have_no_duplicates() -> None:
     assert (one & two)[1] == two
     assert (one | two).kind == "or"
     assert ~(one | two) == ne(N, 1) & ne(M, 2)
-
-
-def test_lone_symbols_have_their_number() -> None:
-    assert is_lone(eq(N, 3)) == (Symbol("N"), 3)
-    for other in (eq(N, M), N >= 3, eq(2 * N, M), eq(N * M, 3), ALWAYS):
-        assert is_lone(other) is None
 
 
 # Truth.

@@ -40,6 +40,21 @@ def test_stopped_worker_is_given_up_and_restarted(count: int) -> None:
         process.stop()
 
 
+def test_operand_that_numpy_cannot_make_is_an_answer() -> None:
+    """As 33 axes are for the child's NumPy 1. The same child answers the next task."""
+    task = Task(Form.OP, "add")
+    question = {"task": task.as_dict(), "arrays": [{"shape": [1] * 65, "dtype": "<f4"}] * 2}
+    with Process("numpy", sys.executable) as process:
+        child = process._child
+        assert child is not None
+        child.send(question, bytes(8), 60)
+        header, _ = child.receive(60)
+        assert header["answer"] == "refused"
+        assert "maximum supported dimension" in header["message"]
+        assert process.ask(task, [np.ones(2)] * 2).kind == "result"
+        assert process._child is child
+
+
 @pytest.mark.parametrize(("seconds", "loading"), [(0.5, 60), (20, 120), (300, 240), (1e9, 240)])
 def test_loading_may_take_longer_than_an_answer(seconds: float, loading: float) -> None:
     assert Process("numpy", sys.executable, seconds).loading_seconds == loading

@@ -35,11 +35,12 @@ def reason_of(*shapes: Any, **asked: Any) -> str:
 
 
 def test_all_required_engines_have_rows() -> None:
-    assert {
+    required = {
         *("numpy", "torch", "tensorflow", "jax", "onnxruntime"),
         *("openvino", "paddle", "ncnn", "mnn", "litert"),
         *("tensorrt", "coreml", "litert-gpu", "tosa", "stablehlo"),
-    } == set(ENGINES)
+    }
+    assert required <= set(ENGINES)
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -199,7 +200,7 @@ def test_older_measured_releases_do_not_warn(monkeypatch: pytest.MonkeyPatch) ->
     for release in row.measured:
         monkeypatch.setattr(versions, "installed", lambda _, version=f"{release}.3": version)
         assert versions.was_measured(row) is True
-    monkeypatch.setattr(versions, "installed", lambda _: "2.0.2")
+    monkeypatch.setattr(versions, "installed", lambda _: "2.1.3")
     assert versions.was_measured(row) is False
 
 

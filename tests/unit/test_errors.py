@@ -8,6 +8,7 @@ import pickle
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,6 +32,12 @@ from zerostride.errors import (
 def error(*shapes: Any, **kwargs: Any) -> BroadcastError:
     with pytest.raises(BroadcastError) as caught:
         zs.plan(*shapes, **kwargs)
+    return caught.value
+
+
+def error_of_add(*arrays: Any) -> BroadcastError:
+    with pytest.raises(BroadcastError) as caught:
+        zs.add(*arrays)
     return caught.value
 
 
@@ -213,13 +220,25 @@ HINTS = {
     "use axes_mapping=[1]": lambda: error_to((3,), (2, 3, 4), mode="explicit"),
     "set broadcast=1": lambda: error((2, 3), (3,), rule="onnx6"),
     "swap the operands": lambda: error((3,), (3, 4), rule="pdpd", axis=0),
+    "use axis=2": lambda: error((5, 5, 5), (5,), rule="pdpd", axis="2"),
+    "leave out axis (it is -1 then)": lambda: error((5, 5), (5,), rule="pdpd", axis="7"),
+    "write a shape of one axis with a comma: (5,)": lambda: error(5, 5),
+    "an open size is a name such as 'N', or '?' for one without a name": lambda: error(
+        (5, None), (5,)
+    ),
+    "an open size is a name such as 'N', or '?' for one without a name ": lambda: error(
+        (5, "N+"), (5,)
+    ),
+    "write engine='ncnn'": lambda: error((5, 5), (5,), "ncnn"),
+    "write rule='pdpd'": lambda: error((5, 5), (5,), "pdpd"),
+    "name the array that receives the result: out=z": lambda: error_of_add(*[np.ones(3)] * 3),
     "leave out axis": lambda: error((2, 3), (3,), axis=1),
 }
 
 
 @pytest.mark.parametrize("hint", HINTS)
 def test_error_has_the_hint(hint: str) -> None:
-    refusal = HINTS[hint]()
+    refusal, hint = HINTS[hint](), hint.strip()
     assert refusal.hint == hint
     assert f"\n  fix: {hint}" in str(refusal)
 

@@ -306,3 +306,7 @@ def test_integers_have_no_negative_powers(dtype, power):
     with pytest.raises(ValueError, match="negative integer powers"):
         zs.pow(base, exponent)
     assert zs.pow(base, 2).tolist() == [4, 9]
+
+
+def test_docstring_names_the_engines_that_have_the_same_name():
+    assert "Elsewhere: the same name on torch, jax.\n" in zs.hypot.__doc__

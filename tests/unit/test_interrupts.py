@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -99,3 +100,37 @@ def test_handler_is_left_to_who_has_set_one(monkeypatch: pytest.MonkeyPatch) -> 
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_interrupt_inside_code_given_as_text_is_a_status(tmp_path: Path) -> None:
+    """Dataclasses are such code; `python -m` ended by the signal after an interrupt in one."""
+    (tmp_path / "command.py").write_text(
+        "import importlib\n"
+        "module = importlib.import_module('zerostride.cli.main')\n"
+        "def interrupted(*_, **__):\n"
+        "    exec('raise KeyboardInterrupt')\n"
+        "module.cli.main = interrupted\n"
+        "module.main([])\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    done = subprocess.run([sys.executable, "-m", "command"], env=environment, check=False)
+    assert done.returncode == interrupts.INTERRUPTED
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
+def test_interrupt_at_pythons_end_changes_nothing(tmp_path: Path) -> None:
+    """Python removes handlers before it removes modules; the signal ended the process then."""
+    (tmp_path / "zerostride.py").write_text(
+        "import os, signal, sys\n"
+        f"sys.path[:] = {sys.path!r}\n"
+        "class Late:\n"
+        "    def __del__(self, kill=os.kill, arguments=(os.getpid(), signal.SIGINT)):\n"
+        "        kill(*arguments)\n"
+        "late = Late()\n"
+        "sys.argv = ['zerostride', '--version']\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "import importlib\n"
+        "importlib.import_module('zerostride.cli.main').main()\n"
+    )
+    done = subprocess.run([sys.executable, tmp_path / "zerostride.py"], check=False)
+    assert done.returncode == 0

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[2]
 
 #: Files that may import each other inside one package.
 LARGEST_CIRCLE = 5
@@ -63,6 +68,15 @@ def test_no_circle_crosses_packages_or_is_large(arrows: dict[str, list[str]]) ->
         assert len(circle) <= LARGEST_CIRCLE, sorted(circle)
 
 
+def test_contributing_lists_the_rooms_in_the_order_of_the_linter() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    rooms = [layer.strip("()") for layer in layers if layer != "(__main__)"]
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    table = text[text.index("| room |") : text.index("`campaigns/` holds")]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == rooms
+
+
 def test_packages_state_their_inputs_and_outputs() -> None:
     import zerostride
 
@@ -115,7 +129,6 @@ def test_shapes_need_only_the_standard_library() -> None:
 
 def test_plain_rooms_import_no_library() -> None:
     import ast
-    from pathlib import Path
 
     import zerostride
 

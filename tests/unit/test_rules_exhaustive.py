@@ -15,6 +15,7 @@ import oracles
 import pytest
 
 import zerostride as zs
+from zerostride.core.rules import RULES, align_none, align_numpy, align_unidirectional
 
 Shape = tuple[int, ...]
 #: The result's shape and where each operand's elements come from; None where refused.
@@ -124,18 +125,25 @@ def nothing(a: Shape, b: Shape) -> Iterator[dict[str, Any]]:
     yield {}
 
 
-@pytest.mark.parametrize(
-    ("rule", "oracle", "attributes"),
-    [
-        ("pdpd", pdpd, with_axis),
-        ("paddle", paddle, with_axis),
-        ("ncnn", ncnn, nothing),
-        ("onnx6", onnx6, with_broadcast),
-    ],
-)
-def test_elementwise_rules_match_their_oracle(
-    rule: str, oracle: Callable[..., Verdict], attributes: Callable[..., Iterator[dict[str, Any]]]
-) -> None:
+#: The oracle of each element-wise rule with its own alignment, and the attributes to try.
+ORACLES: dict[str, tuple[Callable[..., Verdict], Callable[..., Iterator[dict[str, Any]]]]] = {
+    "pdpd": (pdpd, with_axis),
+    "paddle": (paddle, with_axis),
+    "ncnn": (ncnn, nothing),
+    "onnx6": (onnx6, with_broadcast),
+}
+#: Alignments that `test_rules.py` compares with NumPy.
+COMPARED_WITH_NUMPY = {align_none, align_numpy, align_unidirectional}
+
+
+def test_every_rule_with_its_own_alignment_has_an_oracle() -> None:
+    aligned = {name for name, rule in RULES.own.items() if rule.align not in COMPARED_WITH_NUMPY}
+    assert aligned == {*ORACLES, "explicit"}
+
+
+@pytest.mark.parametrize("rule", ORACLES)
+def test_elementwise_rules_match_their_oracle(rule: str) -> None:
+    oracle, attributes = ORACLES[rule]
     accepted = refused = 0
     for a, b in itertools.product(SHAPES, repeat=2):
         for asked in attributes(a, b):

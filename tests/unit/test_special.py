@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import zerostride as zs
+from zerostride.compute import special
 from zerostride.compute.kernels import KERNELS
 from zerostride.compute.reference import compute
 from zerostride.compute.special import SPECIAL
@@ -274,3 +275,13 @@ def test_functions_do_not_warn(recwarn):
         zs.cast([NAN, 1e300], "int8")
         zs.erf([NAN, INF])
     assert not recwarn.list
+
+
+def test_a_formula_may_convert_before_an_integer_has_to_fit(monkeypatch):
+    monkeypatch.setattr(special, "formula", lambda _: lambda x, edge: np.divide(x, edge + 3.0))
+    kernel = special.by_formula("softstep")
+    assert kernel(np.uint8(1), -1) == 0.5
+    monkeypatch.setattr(special, "formula", lambda _: np.subtract)
+    kernel = special.by_formula("less")
+    with pytest.raises(OverflowError):
+        kernel(np.uint8(1), -1)

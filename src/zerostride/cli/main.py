@@ -88,6 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:  # while an error was being printed
         status = INTERRUPTED
     interrupts.end_silently()
+    interrupts.be_handled()
     _silence()
     sys.exit(status)
 

@@ -139,6 +139,18 @@ class ReleaseName(NameOf):
 
 
 release_name = ReleaseName(ENGINES)
+
+
+class PinnedName(NameOf):
+    """An engine's name, with the release for pip if there is one: onnxruntime==1.29.0."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        """The words themselves, if the name is an engine's."""
+        name, pinned, release = str(value).partition("==")
+        return super().convert(name, param, ctx) + pinned + release
+
+
+engine_pinned = PinnedName(ENGINES)
 engine = click.option(
     "--engine", type=release_name, help="Ask what this engine does; ncnn@20230517: a release."
 )

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 @click.argument("model", type=click.Path())
 @click.option(
     "--engine",
+    "--target",
+    "engine",
     type=options.engine_name,
     help="What runs them. Not given: the engine that reads the file of --against.",
 )

@@ -124,13 +124,15 @@ Source: {source}.
 
 
 def names_of(op: Op) -> str:
-    """The names of an op on the engines that do not use the array API's name, in words."""
+    """The names of an op on the engines that have their own; or the engines that share its name."""
     named = [
         f"{column} {'/'.join(map(str, names))}"
         for column, names in op.names.items()
         if names != (op.name,)
     ]
-    return ", ".join(named) or "the same name"
+    if named:
+        return ", ".join(named)
+    return f"the same name on {', '.join(op.names)}" if op.names else "no engine has it"
 
 
 def describe(op: Op, operands: str) -> str:

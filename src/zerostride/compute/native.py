@@ -25,6 +25,7 @@ from ..core.plan import Plan
 from ..core.strict_mode import FAULTS, IN_FORCE, add_holder
 from ..engines.planning import plan
 from ..ops import OPS, Op
+from ..sizes import brief, whole_numbers
 from . import reference
 from .kernels import KERNELS, VARIANTS
 from .limits import MOST_THREADS
@@ -122,13 +123,13 @@ def set_num_threads(count: int) -> None:
     >>> get_num_threads() in (1, 2)
     True
     """
-    if isinstance(count, bool) or not hasattr(count, "__index__"):
-        raise TypeError(f"a number of threads is an integer, not {count!r}")
-    wanted = count.__index__()
-    if not 1 <= wanted <= MOST_THREADS:
-        raise ValueError(f"{wanted} threads; 1 to {MOST_THREADS}")
+    wanted = whole_numbers((count,))
+    if wanted is None:
+        raise TypeError(f"a number of threads is an integer, not {brief(count)}")
+    if not 1 <= wanted[0] <= MOST_THREADS:
+        raise ValueError(f"{brief(wanted[0])} threads; 1 to {MOST_THREADS}")
     if _IN_USE:
-        _native.set_num_threads(wanted)
+        _native.set_num_threads(wanted[0])
 
 
 def get_num_threads() -> int:

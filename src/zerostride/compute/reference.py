@@ -7,7 +7,6 @@ plan, call the function that the op table names, return the result as NumPy woul
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -216,14 +215,7 @@ def unbroadcast(
     array([[ 6.],
            [15.]])
     """
-    place = operator.index(k)
-    if not 0 <= place < len(plan.operands):
-        raise BroadcastError(
-            f"there is no operand {place}; the plan has {len(plan.operands)}, counted from 0",
-            reason=Reason.OPERAND_COUNT,
-            rule=plan.rule,
-            shapes=plan.operands,
-        )
+    place = plan.operand_number(k)
     data = np.asarray(as_operand(grad))
     if data.shape != plan.shape:
         raise BroadcastError(

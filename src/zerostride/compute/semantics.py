@@ -18,6 +18,7 @@ import numpy as np
 from ..core.plan import Plan
 from ..errors import BroadcastError, Reason
 from ..ops import OPS, Op, column_of
+from .dtypes import as_dtype
 from .kernels import KERNELS, VARIANTS, Kernel
 from .special import is_added_float, keeps_kind
 
@@ -118,7 +119,7 @@ def select(
         BroadcastError: the plan's engine lacks the op, or does not take the dtypes.
         TypeError: the operands do not become `dtype` as a ufunc would convert them.
     """
-    asked = None if dtype is None else np.dtype(dtype)
+    asked = None if dtype is None else as_dtype(dtype)
     kernel = KERNELS[op.name]
     # Values are those of the newest release.
     engine = plan.rule.engine and plan.rule.engine.partition("@")[0]

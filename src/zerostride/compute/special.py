@@ -337,13 +337,24 @@ def by_formula(name: str) -> Kernel:
     def kernel(*operands: Any) -> Any:
         dtype = join(*operands)
         short = is_float(dtype) and dtype.itemsize < 4
-        arrays = [np.asarray(value, dtype) for value in operands]
+        arrays = [_in_dtype(value, dtype) for value in operands]
         if short:
-            arrays = [array.astype(np.float32) for array in arrays]
+            arrays = [np.asarray(array).astype(np.float32) for array in arrays]
         result = np.asarray(function(*arrays))
         return result.astype(dtype) if short and result.dtype == np.float32 else result
 
     return kernel
+
+
+def _in_dtype(value: Any, dtype: np.dtype[Any]) -> Any:
+    """An operand in the common dtype; a Python integer beyond it stays as it is.
+
+    The formula may convert to floats first, where the integer has a value.
+    """
+    try:
+        return np.asarray(value, dtype)
+    except OverflowError:
+        return value
 
 
 # Other dtypes, and limits.

@@ -13,6 +13,7 @@ from ..engines.planning import plan
 from ..engines.table import find_engine
 from ..errors import BroadcastError, Reason
 from ..ops import OPS, Op
+from .dtypes import as_dtype
 from .foreign import any_foreign, dispatch, is_foreign
 from .functions import _run, describe, names_of, tracing
 from .native import bind, compute
@@ -126,6 +127,7 @@ def _under(op: Op, operands: tuple[Any, ...], engine: str, out: Any, dtype: Any)
     """The op under an engine. Parameters are numbers there, so nothing has to be aligned."""
     if tracing(operands) is not None or any_foreign(operands):
         return _run(op, operands, None, None, engine, out, dtype, None)
+    row = find_engine(engine)
     arrays = [as_operand(operand, k) for k, operand in enumerate(operands)]
     for name, value in zip(op.parameters, arrays[op.tensors :], strict=True):
         if shape_of(value):
@@ -139,7 +141,7 @@ def _under(op: Op, operands: tuple[Any, ...], engine: str, out: Any, dtype: Any)
                 reason=Reason.ATTRIBUTE,
             )
     shape_plan = plan(*map(shape_of, arrays))
-    use = RuleUse(str(shape_plan.rule), engine=find_engine(engine).name, op=op.name)
+    use = RuleUse(str(shape_plan.rule), engine=row.name, op=op.name)
     op_plan = Plan(shape_plan.shape, shape_plan.operands, shape_plan.axes_mapping, use)
     return compute(op, op_plan, arrays, out, dtype)
 
@@ -279,7 +281,7 @@ def _limits_of(x: Any) -> tuple[Any, Any]:
 
 def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
     """Converts the dtype."""
-    to = dtype if is_foreign(x) else np.dtype(dtype)
+    to = dtype if is_foreign(x) else as_dtype(dtype)
     return _run(OPS["cast"], (x,), None, None, None, out, to, None)
 
 

@@ -34,7 +34,7 @@ def views(plan: Plan, arrays: Sequence[Any]) -> tuple[NDArray[Any], ...]:
 def view(plan: Plan, k: int, array: Any) -> NDArray[Any]:
     """See :meth:`zerostride.Plan.view`."""
     plan.need_numbers("a view")
-    data = np.asarray(array)
+    k, data = plan.operand_number(k), np.asarray(array)
     if data.shape != plan.operands[k]:
         raise BroadcastError(
             f"operand {k} has shape {data.shape}; the plan was made for {plan.operands[k]}",

@@ -336,6 +336,8 @@ def suggest(rule: Rule, shapes: Sequence[Any], use: RuleUse, reason: Reason) -> 
     for proposal, words in _proposals(rule, shapes, use.attributes, reason):
         if plan_or_none(rule, *proposal):
             return words
+    if reason is Reason.BAD_EXTENT:
+        return _sizes_meant(shapes)
     if reason in _ADVICE:
         return _ADVICE[reason]
     return None if use.engine else _other_rule(rule, shapes, use.attributes)
@@ -352,8 +354,33 @@ def _other_rule(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> st
     return None
 
 
+def number_meant(value: Any) -> int | None:
+    """The whole number for which text or a float stands; None if it stands for none.
+
+    >>> number_meant("1"), number_meant(2.0), number_meant(2.5), number_meant(1)
+    (1, 2, None, None)
+    """
+    if not isinstance(value, str | float):
+        return None
+    try:
+        number = int(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if number == float(value) else None
+
+
+def _sizes_meant(shapes: Sequence[Any]) -> str:
+    """A fix for the first malformed shape."""
+    for shape in shapes:
+        if type(shape) is int and shape >= 0:
+            return f"write a shape of one axis with a comma: ({shape},)"
+        sizes = shape if isinstance(shape, tuple | list) else ()
+        if any(size is None or isinstance(size, str) for size in sizes):
+            return "an open size is a name such as 'N', or '?' for one without a name"
+    return "give sizes as whole numbers from 0, for example 2,3,4"
+
+
 _ADVICE = {
-    Reason.BAD_EXTENT: "give sizes as whole numbers from 0, for example 2,3,4",
     Reason.TOO_LARGE: "check the sizes for a mistake, or split the computation",
     Reason.NOT_IDENTICAL: "make the shapes equal, or name a rule that broadcasts",
 }
@@ -372,7 +399,9 @@ def _proposals(
     first, second = shapes
     rank = max(len(first), len(second))
     if reason in (Reason.ATTRIBUTE, Reason.AXIS_RANGE):
-        for name in attributes:
+        for name, value in attributes.items():
+            if (number := number_meant(value)) is not None:
+                yield ((shapes, {**attributes, name: number}), f"use {name}={number}")
             without = {key: value for key, value in attributes.items() if key != name}
             row = rule.attributes.get(name)
             then = f" (it is {row.default} then)" if row and row.default is not None else ""
@@ -433,38 +462,3 @@ def plan_or_none(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> P
         return _build(rule, shapes, attributes)
     except Misfit:
         return None
-
-
-# Other alignments of the same sizes.
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """One alignment that a rule may choose, and the answers that lead to it."""
-
-    answers: tuple[tuple[tuple[Size, Size], bool], ...]
-    alignment: Alignment | None  # None: refused
-
-
-def branches(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> tuple[Branch, ...]:
-    """The rule's alignment of these sizes, then the alignment after each answer is turned.
-
-    Rules whose alignment does not depend on sizes have one branch.
-    """
-    sizes = tuple(map(as_shape, shapes))
-    options = {name: value for name, value in attributes.items() if value is not None}
-    full = complete(rule, options)
-
-    def run(forced: Sequence[bool]) -> Branch:
-        asker = Asker(forced)
-        try:
-            alignment = rule.align(asker, sizes, full)
-        except Misfit:
-            return Branch(tuple(asker.asked), None)
-        return Branch(tuple(asker.asked), alignment)
-
-    runs = [run(())]
-    actual = [answer for _, answer in runs[0].answers]
-    for turn in range(len(actual)):
-        runs.append(run([*actual[:turn], not actual[turn]]))
-    return tuple(runs)

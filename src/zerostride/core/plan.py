@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BroadcastError, Reason, printable
-from ..sizes import Shape, check_elements
+from ..sizes import Shape, brief, check_elements, whole_numbers
 
 if TYPE_CHECKING:
     from ..attachments import PlanMethods
@@ -229,25 +229,44 @@ class Plan(PlanMethods):
         (0, 8, 0)
         """
         self.need_numbers("strides")
-        if not 0 <= k < len(self.operands):
+        k, steps = self.operand_number(k), whole_numbers(strides)
+        if steps is None:
             raise BroadcastError(
-                f"there is no operand {k}; the plan has {len(self.operands)}, counted from 0",
-                reason=Reason.OPERAND_COUNT,
+                f"strides are a list of whole numbers, not {brief(strides)}",
+                reason=Reason.ATTRIBUTE,
                 rule=self.rule,
                 shapes=self.operands,
+                hint="pass the strides of an array: x.strides",
             )
-        if len(strides) != len(self.operands[k]):
+        if len(steps) != len(self.operands[k]):
             raise BroadcastError(
-                f"{len(strides)} strides for operand {k} of rank {len(self.operands[k])}",
+                f"{len(steps)} strides for operand {k} of rank {len(self.operands[k])}",
                 reason=Reason.RANK,
                 rule=self.rule,
                 shapes=self.operands,
             )
         result = [0] * self.rank
-        for axis, stride in zip(self.axes_mapping[k], strides, strict=True):
+        for axis, stride in zip(self.axes_mapping[k], steps, strict=True):
             if axis is not None and axis not in self.stretched[k]:
                 result[axis] = stride
         return tuple(result)
+
+    def operand_number(self, k: Any) -> int:
+        """`k` as the number of an operand, from 0; raises BroadcastError if there is none."""
+        number = whole_numbers((k,))
+        if number is not None and 0 <= number[0] < len(self.operands):
+            return number[0]
+        count = len(self.operands)
+        counted = f"the plan has {count}, counted from 0"
+        raise BroadcastError(
+            f"an operand is named by its number, not by {brief(k)}; {counted}"
+            if number is None
+            else f"there is no operand {brief(number[0])}; {counted}",
+            reason=Reason.ATTRIBUTE if number is None else Reason.OPERAND_COUNT,
+            rule=self.rule,
+            shapes=self.operands,
+            hint="use 0" if count == 1 else f"use a number from 0 to {count - 1}",
+        )
 
     def need_numbers(self, what: str) -> None:
         """Raises BroadcastError if a size is not a number; `what` begins the message."""

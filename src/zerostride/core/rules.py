@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import BroadcastError, Misfit, Reason
-from ..sizes import MAX_RANK, Asker, Shape, Undecided
+from ..sizes import Asker, Shape, Undecided, as_tuple
 from .alignment import Alignment, Attribute, Attributes, Rule
 from .plugins import Table
 
@@ -350,10 +350,18 @@ def find_rule(name: Any, *, to_target: bool) -> Rule:
 def whdc(shape: Iterable[Any]) -> tuple[Any, ...]:
     """A shape in ncnn's order [w], [w,h], [w,h,c], [w,h,d,c] as zerostride's, and back.
 
+    Raises:
+        BroadcastError: not a sequence of sizes.
+
     >>> whdc([2, 3, 4])
     (4, 3, 2)
     """
-    return tuple(shape)[::-1]
+    try:
+        return as_tuple(shape)[::-1]
+    except Misfit as misfit:
+        raise BroadcastError(
+            misfit.detail, reason=misfit.reason, hint="pass a shape: whdc((8, 8, 16))"
+        ) from None
 
 
-__all__ = ["MAX_RANK", "MODES", "RULES", "find_rule", "guarded", "whdc"]
+__all__ = ["MODES", "RULES", "find_rule", "guarded", "whdc"]

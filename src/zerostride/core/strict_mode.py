@@ -172,7 +172,7 @@ def strict(
             AccidentalBroadcastWarning, once for each combination of shapes.
 
     Returns:
-        A :class:`Strict`; of a function that function, in whose calls it is in force.
+        A :class:`Strict`; as a decorator, the function with the mode in force during its calls.
 
     Raises:
         TypeError: `max_growth` is no number, an allowance is no truth value, `rule` no name; when
@@ -210,7 +210,7 @@ times the largest operand's
             raise TypeError(f"max_growth is a number, not {max_growth!r}")
         if not 1 <= max_growth < math.inf:
             raise ValueError(f"max_growth is 1 or more, not {max_growth}; None allows any growth")
-    if level not in _LEVELS:
+    if level.__class__ is not str or level not in _LEVELS:
         raise ValueError(f"level is {' or '.join(map(repr, _LEVELS))}, not {level!r}")
     limits = Strict(None if decorated else rule, max_growth, two_sided, new_axes, level)
     return limits(rule) if decorated else limits

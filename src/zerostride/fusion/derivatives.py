@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Iterable
-from typing import Any, SupportsIndex
+from typing import Any
 
+from ..sizes import whole_numbers
 from .function import Fused
 
 
@@ -53,10 +53,12 @@ def _passed(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _places(argnums: Any) -> tuple[int, ...]:
     """The operands' places."""
-    places = tuple(argnums) if isinstance(argnums, Iterable) else (argnums,)
-    if any(isinstance(k, bool) or not isinstance(k, SupportsIndex) for k in places):
+    several = isinstance(argnums, Iterable) and getattr(argnums, "ndim", True)
+    places = tuple(argnums) if several else (argnums,)
+    numbers = [whole_numbers((place,)) for place in places]
+    if None in numbers:
         raise TypeError(f"argnums are the places of operands, as integers, not {argnums!r}")
-    return tuple(map(operator.index, places))
+    return tuple(number[0] for number in numbers if number)
 
 
 def value_and_grad(

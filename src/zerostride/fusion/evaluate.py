@@ -32,6 +32,10 @@ class Library(Protocol):
         """An array without axes that holds a NumPy scalar, of its dtype."""
         ...
 
+    def beside(self, op: str, value: Any, shape: tuple[int, ...], /) -> Any:
+        """The same as an operand of an op on arrays of one shape."""
+        ...
+
     def cast(self, array: Any, dtype: str, /) -> Any:
         """As :func:`zerostride.cast`; the array itself where it has the dtype."""
         ...
@@ -117,13 +121,19 @@ def _converted(value: Any, source: str, dtype: str, library: Library, *, bits: b
     """Values of dtype `source` converted for an op that computes in `dtype`; with `bits` 16-bit
     floats keep their own format."""
     inner = dtype if bits else working(dtype)
-    if _is_number(value):  # rounded to 16 bits, as in a single op
-        if library.takes_any_integer and _is_beyond(value, np.dtype(dtype)):
-            return value
-        return library.number(_number(_number(value, dtype), inner))
+    if _is_number(value):
+        number = _rounded(value, dtype, inner, library)
+        return number if type(number) is int else library.number(number)
     if bits or (dtype in HALVES and source != dtype):
         value = library.cast(value, dtype)
     return library.cast(value, inner)
+
+
+def _rounded(value: Any, dtype: str, inner: str, library: Library) -> Any:
+    """A number in the dtype `inner`, rounded to `dtype` before, as in a single op."""
+    if library.takes_any_integer and _is_beyond(value, np.dtype(dtype)):
+        return value
+    return _number(_number(value, dtype), inner)
 
 
 def _is_beyond(number: Any, dtype: np.dtype[Any]) -> bool:
@@ -142,13 +152,21 @@ def _applied(node: Apply, args: Sequence[tuple[Node, Any]], library: Library) ->
         return library.laid(result, node.axes[0], node.shape)
     bits = node.op in _OF_WIDTH
     values = [
-        _converted(value, source.dtype, dtype, library, bits=bits)
-        for (source, value), dtype in zip(args, node.compute, strict=False)
+        _rounded(value, dtype, dtype if bits else working(dtype), library)
+        if _is_number(value)
+        else library.laid(
+            _converted(value, source.dtype, dtype, library, bits=bits), axes, node.shape
+        )
+        for (source, value), dtype, axes in zip(args, node.compute, node.axes, strict=False)
     ]
-    values = [
-        value if type(value) is int else library.laid(value, axes, node.shape)
-        for value, axes in zip(values, node.axes, strict=True)
-    ]
+    alone = all(map(_is_number, values))
+    for k, value in enumerate(values):
+        if isinstance(value, np.generic):
+            values[k] = (
+                library.laid(library.number(value), (), node.shape)
+                if alone
+                else library.beside(node.op, value, node.shape)
+            )
     return library.cast(library.apply(node.op, values, node.compute), working(node.dtype))
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..compute import native
+from ..compute.dtypes import as_dtype
 from ..compute.foreign import any_foreign, dispatch
 from ..errors import TraceError
 from ..system.fork_gate import first_call
@@ -94,7 +95,7 @@ class Fused(_Calls):
         functools.update_wrapper(self, function)
         _check_names(function)
         self._function = function
-        self._dtype = None if dtype is None else _of_numbers(np.dtype(dtype))
+        self._dtype = None if dtype is None else _of_numbers(as_dtype(dtype))
         self._compiled: dict[Hashable, Compiled] = {}
         self._settled: dict[Hashable, Settled] = {}
         self._beside_none: dict[Hashable, Fused] = {}

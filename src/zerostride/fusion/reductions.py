@@ -7,13 +7,13 @@ strides.
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
+from ..compute.dtypes import as_dtype
 from ..compute.foreign import dispatch, is_foreign
+from ..errors import BroadcastError, Reason
+from ..sizes import brief, whole_numbers
 from .trace.reducing import TRACED
 from .trace.value import Value
 
@@ -118,7 +118,9 @@ def _either(name: str, x: Any, axis: Any, keepdims: bool, out: Any, **options: A
     if is_foreign(x):  # its axes may have names
         all_options = {**options, "axis": axis, "keepdims": bool(keepdims), "out": out}
         return dispatch().reduction(name, x, all_options)
-    options |= {"axis": _axes(axis), "keepdims": bool(keepdims)}
+    if x is None:  # a fused function takes it as a setting
+        raise TypeError(f"{name} takes an array, a list or a number, not None")
+    options |= {"axis": as_axes(axis), "keepdims": bool(keepdims)}
     if isinstance(x, Value):
         return x.reduced(name, out, **options)
     return _fused(name, **options)(x) if out is None else _fused(name, **options)(x, out=out)
@@ -126,15 +128,33 @@ def _either(name: str, x: Any, axis: Any, keepdims: bool, out: Any, **options: A
 
 def _dtype(x: Any, dtype: Any) -> Any:
     """NumPy's dtype; a foreign array's adapter converts it."""
-    return dtype if dtype is None or is_foreign(x) else np.dtype(dtype)
+    return dtype if dtype is None or is_foreign(x) else as_dtype(dtype)
 
 
-def _axes(axis: Any) -> int | tuple[int, ...] | None:
+def as_axes(axis: Any) -> int | tuple[int, ...] | None:
+    """The axes of a reduction as whole numbers; raises BroadcastError for anything else."""
     if axis is None or type(axis) is int:
         return axis
-    if isinstance(axis, tuple | list):
-        return tuple(map(operator.index, axis))
-    return operator.index(axis)
+    several = isinstance(axis, tuple | list)
+    places = whole_numbers(axis if several else (axis,))
+    if places is None:
+        raise BroadcastError(
+            f"axis is a whole number or several of them, not {brief(axis)}",
+            reason=Reason.ATTRIBUTE,
+            hint=_axis_hint(axis),
+        )
+    return places if several else places[0]
+
+
+def _axis_hint(axis: Any) -> str:
+    """The axis that text or a float stands for, as a number; else how to write one."""
+    try:
+        number = int(axis)
+    except (TypeError, ValueError, OverflowError):
+        number = None
+    if number is None or isinstance(axis, bool) or number != float(axis):
+        return "write axis=0, axis=(0, 1), or axis=None for all"
+    return f"write axis={number}"
 
 
 def _reduction(name: str, *words: str) -> Reduction:

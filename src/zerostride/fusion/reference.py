@@ -84,6 +84,9 @@ class _NumPy:
     def number(self, value: Any) -> Array:
         return np.asarray(value)
 
+    def beside(self, op: str, value: Any, shape: tuple[int, ...]) -> Array:
+        return np.broadcast_to(np.asarray(value), shape)
+
     def cast(self, array: Any, dtype: str) -> Array:
         values, target = np.asarray(array), np.dtype(dtype)
         if values.dtype == target:

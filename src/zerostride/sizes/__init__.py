@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..errors import Misfit, Reason
 from . import hooks
 from .shapes import (
     MAX_ELEMENTS,
@@ -22,6 +23,7 @@ from .shapes import (
     Size,
     Undecided,
     as_shape,
+    as_tuple,
     brief,
     check_elements,
     elements,
@@ -46,10 +48,13 @@ def _read_dim(value: Any) -> Dim:
         return as_dim(value)
 
 
-def _read_condition(text: str) -> Condition:
+def _read_condition(text: Any) -> Condition:
     from .parse import as_condition, explained
 
     with explained(text):
+        if not isinstance(text, str):
+            words = f"a condition is text such as 'N >= 1', not {brief(text)}"
+            raise Misfit(Reason.ATTRIBUTE, words)
         return as_condition(text)
 
 
@@ -80,6 +85,7 @@ __all__ = [
     "Size",
     "Undecided",
     "as_shape",
+    "as_tuple",
     "brief",
     "check_elements",
     "elements",

@@ -12,12 +12,13 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
+from ..errors import BroadcastError, Reason
 from .atoms import Applied, Number, Symbol, bounds, decide_zero, name_of, structure
 from .budget import PARTS_A_STEP, charge, process_cache
-from .dim import Dim, dim, dim_of_terms, lone_symbol, of_atom, weight_of
+from .dim import Dim, dim, dim_of_terms, of_atom, weight_of
 from .functions import grouped
 from .hooks import decide, read_condition
-from .shapes import Answer
+from .shapes import Answer, brief, whole_numbers
 
 Kind: TypeAlias = Literal["true", "false", "==", "!=", ">=", "and", "or"]
 
@@ -118,9 +119,10 @@ class Condition:
 
         Raises:
             KeyError: a symbol has no value.
+            BroadcastError: a value is no whole number.
         """
         numbers = {**(values or {}), **more}
-        return self.evaluate({symbol: numbers[symbol.name] for symbol in self.symbols})
+        return self.evaluate({symbol: _number(symbol, numbers) for symbol in self.symbols})
 
     def evaluate(self, values: Mapping[Symbol, int]) -> bool:
         """Whether it holds for these values of its symbols.
@@ -239,6 +241,15 @@ class Decision:
 
     def __repr__(self) -> str:
         return f"<Decision {self}>"
+
+
+def _number(symbol: Symbol, numbers: Mapping[str, Any]) -> int:
+    """A symbol's value; raises BroadcastError if it is no whole number."""
+    value = whole_numbers((numbers[symbol.name],))
+    if value is None:
+        words = f"{symbol.name} is a whole number, not {brief(numbers[symbol.name])}"
+        raise BroadcastError(words, reason=Reason.BAD_EXTENT)
+    return value[0]
 
 
 def _make(kind: Kind, size: Dim, parts: tuple[Condition, ...] = ()) -> Condition:
@@ -449,14 +460,6 @@ def _remainder(size: Dim) -> tuple[Dim, int, int, int] | None:
     return None
 
 
-def is_lone(condition: Condition) -> tuple[Symbol, int] | None:
-    """The symbol and the number if the condition is ``symbol == number``."""
-    if condition.kind != "==" or len(condition.size.terms) != 1:
-        return None
-    symbol = lone_symbol(condition.size - condition.size.const)
-    return None if symbol is None else (symbol, -condition.size.const)
-
-
 __all__ = [
     "ALWAYS",
     "NEVER",
@@ -467,7 +470,6 @@ __all__ = [
     "eq",
     "ge",
     "in_order",
-    "is_lone",
     "ne",
     "negation",
     "order_of",

@@ -3,7 +3,8 @@
 A rule asks *are these equal?* and *is this 1?*; each answer is yes, no or unknown. Whole numbers
 always answer yes or no. A size of another kind has two methods, ``equal_to(other)`` and
 ``is_one()``, which return an :class:`Answer`. Nothing else is asked, so a rule that is right for
-numbers is right for symbols.
+numbers is right for symbols. An engine's rule may also forbid that two sizes are equal
+(:meth:`Asker.forbid`).
 """
 
 from __future__ import annotations
@@ -87,21 +88,16 @@ class Undecided(Exception):  # noqa: N818 - an answer, not a fault
 
 
 class Asker:
-    """Answers a rule's questions and records them, in order.
+    """Answers a rule's questions and records them, in order."""
 
-    `forced` overrides the first answers; this finds the sizes at which a rule would align
-    differently.
-    """
+    __slots__ = ("asked",)
 
-    __slots__ = ("asked", "forced")
-
-    def __init__(self, forced: Sequence[bool] = ()) -> None:
+    def __init__(self) -> None:
         self.asked: list[tuple[tuple[Size, Size], bool]] = []
-        self.forced = forced
 
     def equal(self, a: Size, b: Size) -> bool:
         """Are the two sizes equal? Raises Undecided if that is not known."""
-        if type(a) is int and type(b) is int and not self.forced:
+        if type(a) is int and type(b) is int:
             # The fast path for by far the most frequent question.
             settled = a == b
             self.asked.append(((a, b), settled))
@@ -110,7 +106,7 @@ class Asker:
 
     def is_one(self, a: Size) -> bool:
         """Is the size 1? Raises Undecided if that is not known."""
-        if type(a) is int and not self.forced:
+        if type(a) is int:
             settled = a == 1
             self.asked.append(((a, 1), settled))
             return settled
@@ -126,13 +122,9 @@ class Asker:
             raise misfit()
 
     def _settle(self, answer: Answer, a: Size, b: Size) -> bool:
-        position = len(self.asked)
-        if position < len(self.forced):
-            settled = self.forced[position]
-        elif answer is Answer.UNKNOWN:
+        if answer is Answer.UNKNOWN:
             raise Undecided((a, b))
-        else:
-            settled = answer is Answer.YES
+        settled = answer is Answer.YES
         self.asked.append(((a, b), settled))
         return settled
 
@@ -213,8 +205,12 @@ def whole_numbers(values: Any) -> tuple[int, ...] | None:
 
 
 def brief(value: object) -> str:
-    """A value as messages show it, cut off if it is long."""
-    text = repr(value)
+    """A value as messages show it: one line, cut off if it is long.
+
+    >>> brief(type("Table", (), {"__repr__": lambda table: "1  2\\n3  4"})())
+    '1 2 3 4'
+    """
+    text = " ".join(repr(value)[:1000].split())
     return text if len(text) <= 40 else text[:37] + "..."
 
 
@@ -222,7 +218,7 @@ def is_array(value: Any) -> bool:
     """Whether the value is an array that is not a shape. A vector of whole numbers is a shape, and
     an array of rank 0 that is a whole number may be a size.
     """
-    if not (hasattr(value, "shape") and hasattr(value, "dtype")):
+    if isinstance(value, type) or not (hasattr(value, "shape") and hasattr(value, "dtype")):
         return False
     try:
         as_shape(value)

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from types import FrameType, TracebackType
 
 #: A fork waits at most this long: a first call may itself wait for the thread that forks.
@@ -20,6 +21,8 @@ SECONDS = 30.0
 #: Seconds between two looks at importing threads; no event reports the end of an import.
 _BEAT = 0.001
 _IMPORT = "<frozen importlib._bootstrap>"
+#: A weak reference to the lock of each module that is imported now; `owner` is the thread.
+_MODULE_LOCKS: dict[str, Callable[[], object]] = sys.modules["_frozen_importlib"]._module_locks
 _PACKAGE = __name__.partition(".")[0]
 
 
@@ -87,9 +90,17 @@ class _Gate:
 
 
 def _imports(but: set[int]) -> bool:
-    """Whether a thread outside `but` imports a module, in this package or for it."""
+    """Whether a thread outside `but` imports a module, in this package or for it.
+
+    Only the frames of threads that hold a module's lock are read: before Python 3.12, to read the
+    frames of a thread that runs on can give objects that it has already freed.
+    """
+    owners = [getattr(lock(), "owner", None) for lock in list(_MODULE_LOCKS.values())]
+    threads = {owner for owner in owners if isinstance(owner, int)} - but
+    if not threads:
+        return False
     frames = sys._current_frames()
-    return any(_importing(frame) for thread, frame in frames.items() if thread not in but)
+    return any(_importing(frames.get(thread)) for thread in threads)
 
 
 def _importing(frame: FrameType | None) -> bool:

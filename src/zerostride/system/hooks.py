@@ -1,6 +1,6 @@
 """Functions that a higher module attaches and a lower module calls.
 
-A module imports only from modules below it. Where it has to call upwards, it calls a hook.
+A room imports only from rooms below it. Where it has to call one above, it calls a hook.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ imports this module first. It changes nothing where zerostride is imported as a 
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -40,8 +41,24 @@ def raise_again() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def be_handled() -> None:
+    """Tells Python that an interrupt was handled.
+
+    Python notes an interrupt that leaves code which was given as text, as that of dataclasses is,
+    even if it is caught further up. `python -m` would end by the signal. New text removes the note.
+    """
+    exec("")
+
+
+def _ignore() -> None:
+    """Ignores interrupts once all is done: at its end Python gives signals their default again."""
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
 def _leave(*_: object) -> None:
     os._exit(INTERRUPTED)
 
 
 end_silently()
+atexit.register(_ignore)  # the first that is registered runs last

@@ -27,6 +27,7 @@ def unbroadcast(plan: Plan, grad: Any, k: int) -> NDArray[Any]:
            [100.]])
     """
     plan.need_numbers("a gradient")
+    k = plan.operand_number(k)
     if is_foreign(grad):
         return dispatch().unbroadcast(plan, grad, k)  # type: ignore[no-any-return]
     return reference.unbroadcast(plan, grad, k, _summed)

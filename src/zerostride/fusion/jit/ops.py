@@ -14,7 +14,6 @@ Emitter = Callable[..., Value]
 
 INTEGERS = tuple(f"{sign}int{bits}" for bits in (8, 16, 32, 64) for sign in ("", "u"))
 FLOATS = ("float32", "float64")
-_SIGNED = tuple(dtype for dtype in INTEGERS if is_signed(dtype))
 _INFINITY = float("inf")
 
 

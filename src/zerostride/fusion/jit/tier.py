@@ -215,11 +215,6 @@ class Tier:
         if native.install(*body, code.address, function.scratch, function.past, code):
             self._made.append(code)
 
-    @property
-    def compiled(self) -> bool:
-        """Whether any body is compiled."""
-        return bool(self._made)
-
     def describe(self) -> str:
         """One line for `explain`."""
         if self._error:
@@ -241,12 +236,6 @@ def attach(program: Program, native: Native) -> None:
     """Watches a program, so that it is compiled when it is hot."""
     if mode() != "0":
         native.watch(0.0 if mode() == "eager" else HOT, Tier(program))
-
-
-def is_compiled(native: Native) -> bool:
-    """Whether phases of a program have been compiled."""
-    tier = native.watcher()
-    return isinstance(tier, Tier) and tier.compiled
 
 
 def describe(native: Native) -> str:
