@@ -15,7 +15,7 @@ from .commands import COMMANDS
 from .forks import forks
 from .hostile.command import hostile
 from .leaks import leaks
-from .real_models.command import real_models
+from .real_models.command import chains, real_models
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -23,7 +23,7 @@ def campaigns() -> None:
     """Long measurements of zerostride, each a command."""
 
 
-for command in (*COMMANDS, real_models, forks, hostile, leaks):
+for command in (*COMMANDS, real_models, chains, forks, hostile, leaks):
     campaigns.add_command(command)
 
 

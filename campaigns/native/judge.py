@@ -67,8 +67,8 @@ _WIDER = MappingProxyType(
 
 #: Refusals of Python integers beyond 64 bits: objects to NumPy, no numbers to ml_dtypes.
 _BEYOND_INT64 = ("expected number, got int", "has no callable", "not of object", "from dtype('O')")
-#: What the reference refuses in words like these is no difference. A limit that no value is beyond
-#: is left out of clip, and with it its dtype: the other two may have a dtype in common.
+#: Refusals of the reference that do not count as differences. The engine leaves out a limit of clip
+#: that no value of x can exceed, and so its dtype: the other two may have a dtype in common.
 _TOLERATED = (*_BEYOND_INT64, "clip of uint32 and int and bfloat16")
 
 

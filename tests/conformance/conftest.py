@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import openvino_runs
 import pytest
 from child import Child
 from ncnn_net import Net
@@ -40,9 +41,7 @@ def ncnn_ops() -> Iterator[Child]:
 @pytest.fixture(scope="module")
 def core() -> Any:
     """OpenVINO's."""
-    import openvino
-
-    return openvino.Core()
+    return openvino_runs.cpu()
 
 
 @pytest.fixture

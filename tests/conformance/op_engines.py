@@ -11,6 +11,7 @@ import os
 import warnings
 
 import numpy as np
+import openvino_runs
 
 COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 #: Ops whose results are truth values.
@@ -137,7 +138,7 @@ def _openvino():
     ov = importlib.import_module("openvino")
     factory = importlib.import_module("openvino.opset15.ops").__dict__["_get_node_factory_opset15"]
     ops = importlib.import_module("openvino.opset15")
-    core = ov.Core()
+    core = openvino_runs.cpu()
 
     attributes = {
         "gelu": lambda _: {"approximation_mode": "ERF"},

@@ -158,7 +158,9 @@ _OPENVINO = """
 def run(source, names, operands):
     space = {}
     exec(source, space)
-    answer = space["ov"].compile_model(space["model"], "CPU")(operands)
+    core = space["ov"].Core()
+    core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    answer = core.compile_model(space["model"], "CPU")(operands)
     return [answer[k] for k in range(len(operands))]
 """
 
@@ -167,6 +169,7 @@ import re
 import openvino as ov
 
 core = ov.Core()
+core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f32"})
 
 def run(source, names, operands):
     said = re.search("hexadecimal: ([0-9a-f]+)", source)

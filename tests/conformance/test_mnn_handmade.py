@@ -21,8 +21,11 @@ from mnn_evaluation import assert_close, both, onnx, random_inputs, worker
 from mnn_files import Model, Numbers, i8, i32, ints
 from test_mnn_format import single
 
+from zerostride.errors import ModelError
 from zerostride.models.audit.run import audit
+from zerostride.models.execute import execute
 from zerostride.models.formats import lowered, read_model
+from zerostride.models.formats.mnn.schema import BINARY
 
 X = (1, 4, 3, 5)
 FOUR = Numbers("<f4", [1.0, -2.0, 3.0, 0.5])
@@ -113,3 +116,37 @@ def test_eltwise_of_three_operands_stacks_them(
     assert results is None or not np.allclose(results, expected)
     reasons = {finding.op: finding.reason for finding in audit(file, "numpy").findings}
     assert reasons["Pack"] == "invalid_source"
+
+
+@pytest.mark.parametrize("operation", ["ADD", "SUB", "MAXIMUM", "SquaredDifference", "GREATER"])
+@pytest.mark.parametrize("activation", [0, 1, 2])
+def test_activation_of_a_binary_op_is_computed(
+    operation: str, activation: int, tmp_path: Path
+) -> None:
+    """The converter joins a Relu with the op before it; MNN knows no other activation there."""
+    number = next(key for key, name in BINARY.items() if name == operation)
+    model = Model()
+    model.input("x", 2, 3)
+    model.input("z", 3)
+    fields = {0: i32(number), 1: i32(1), 2: i32(activation)}
+    model.op("BinaryOp", "x z", "y", "BinaryOp", fields)
+    file = tmp_path / "model.mnn"
+    file.write_bytes(model.data("y"))
+    feeds = {
+        "x": np.array([[1, -2, 3], [-4, 5, -6]], np.float32),
+        "z": np.array([2, -3, -5], np.float32),
+    }
+    np.testing.assert_array_equal(execute(read_model(file), feeds)["y"], run(file, feeds, tmp_path))
+
+
+def test_coefficients_of_an_eltwise_are_not_left_out(tmp_path: Path) -> None:
+    """MNN itself ends on them."""
+    model = Model()
+    model.input("x", 2, 4)
+    model.op("Eltwise", "x x", "y", "Eltwise", {0: i8(1), 1: Numbers("<f4", [0.5, 2.0])})
+    file = tmp_path / "model.mnn"
+    file.write_bytes(model.data("y"))
+    feeds = {"x": np.ones((2, 4), np.float32)}
+    assert run(file, feeds, tmp_path) is None
+    with pytest.raises(ModelError, match="Eltwise"):
+        execute(read_model(file), feeds)

@@ -39,7 +39,7 @@ def test_library_has_every_reduction_and_no_other(library):
 
 
 def test_namespace_has_every_op_by_name_or_composed():
-    """The standard has these; erf is NumPy's neighbours' alone, and asked for by its name."""
+    """The array API standard has these names, except erf, which other libraries have."""
     strict = pytest.importorskip("array_api_strict", reason="it has the standard's names alone")
     composed = {*standard.compositions(np)}
     named = {name for name in APPLIED - composed if hasattr(strict, name)}

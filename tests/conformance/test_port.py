@@ -97,7 +97,7 @@ def close(got: Any, expected: Any) -> bool:
 _OPENVINO = """
 import sys, numpy as np, openvino
 feeds = dict(np.load(sys.argv[2]))
-model = openvino.Core().compile_model(sys.argv[1], "CPU")
+model = openvino.Core().compile_model(sys.argv[1], "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
 np.save(sys.argv[3], model(feeds)[0])
 """
 

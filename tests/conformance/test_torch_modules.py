@@ -198,7 +198,7 @@ def test_bad_calls():
     module = network("Positions")
     with pytest.raises(TypeError, match="example inputs"):
         zs.audit(module, "ncnn")
-    with pytest.raises(TypeError, match="a tuple"):
+    with pytest.raises(TypeError, match=r"^args is .* a tuple"):
         zs.audit(module, "ncnn", args=torch.ones(1, 6, 6))
     with pytest.raises(TypeError, match=r"for a torch\.nn\.Module"):
         zs.audit("model.onnx", "ncnn", args=(1,))
@@ -207,6 +207,14 @@ def test_bad_calls():
     scripted = torch.jit.script(module)
     with pytest.raises(zs.ModelError, match="a TorchScript module"):
         zs.audit(scripted, "ncnn", args=inputs("Positions"))
+
+
+def test_an_error_about_an_input_names_the_module():
+    words = "^Positions: input 'x' is complex128; the model wants float32"
+    with pytest.raises(zs.ZerostrideError, match=words):
+        zs.verify(
+            network("Positions"), "numpy", args=inputs("Positions"), inputs={"x": np.ones(2) * 1j}
+        )
 
 
 def test_bisection_of_a_module_names_the_line_of_the_fault(tmp_path):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openvino_runs
 import pytest
 from campaigns.models.verdicts import VerdictTally, denied
 
@@ -67,7 +68,7 @@ def test_denied_compares_a_verdict_with_an_outcome() -> None:
 
 def both(op: str, arrays: list[Any], opset: int, fixed: bool) -> tuple[Any, Any]:
     """The results of one ONNX node; operands but the first are weights, or inputs."""
-    ov = pytest.importorskip("openvino", reason="runs it")
+    pytest.importorskip("openvino", reason="runs it")
     ort = pytest.importorskip("onnxruntime", reason="runs it")
     helper, names = onnx.helper, [f"x{k}" for k in range(len(arrays))]
     infos, weights, fed = [], [], {}
@@ -83,10 +84,8 @@ def both(op: str, arrays: list[Any], opset: int, fixed: bool) -> tuple[Any, Any]
     graph = helper.make_graph([node], "g", infos, [result], weights)
     ids = [helper.make_opsetid("", opset)]
     model = helper.make_model(graph, opset_imports=ids, ir_version=9).SerializeToString()
-    core = ov.Core()
-    compiled = core.compile_model(
-        core.read_model(model), "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
-    )
+    core = openvino_runs.cpu()
+    compiled = core.compile_model(core.read_model(model), "CPU")
     session = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
     return np.array(compiled(fed)[0]), session.run(None, fed)[0]
 

@@ -34,8 +34,8 @@ def find_site(node):
 
 
 def lower(node):
-    """The node in ONNX's words, where they mean the same: nowhere, for ONNX aligns to the right."""
-    return None  # noqa: RET501 - it is the answer
+    """The node as ONNX ops of the same meaning. ONNX aligns to the right, so no node has any."""
+    return None  # noqa: RET501 - None means that there are no such ops
 
 
 def edit(path):
