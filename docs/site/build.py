@@ -7,11 +7,14 @@ build with status 1. Needs the extra `docs`; the playground needs npm, the rest 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import time
 from pathlib import Path
 
+#: The pages are of the newest rows, whichever releases are installed.
+os.environ["ZEROSTRIDE_RELEASES"] = "newest"
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(HERE.parent)]

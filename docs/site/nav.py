@@ -33,7 +33,13 @@ CHILDREN = {
     "reasons": ("reasons/*",),
     "bugs": ("bugs/*",),
     "api/index": ("api/plans", "api/elementwise", "api/reductions", "api/fuse", "api/*"),
-    "benchmarks/index": ("benchmarks/RESULTS", "benchmarks/SCALING", "benchmarks/*", "accuracy"),
+    "benchmarks/index": (
+        "benchmarks/RESULTS",
+        "benchmarks/results/*",
+        "benchmarks/SCALING",
+        "benchmarks/*",
+        "accuracy",
+    ),
 }
 
 GUIDES = "Guides"

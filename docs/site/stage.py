@@ -26,14 +26,15 @@ SOURCES = (
     "docs/reasons/*.md",
     "docs/bugs/*.md",
     "benchmarks/*.md",
+    "benchmarks/results/*/*.md",
     "native/README.md",
     "examples/README.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
 )
-#: Files that are parts of a page, or that the site has in another form.
-LEFT_OUT = frozenset({"benchmarks/NOTES.md"})
+#: Names of files that are parts of pages.
+LEFT_OUT = frozenset({"NOTES.md", "FUSE_NOTES.md"})
 #: Pages that stand for another file in links.
 INSTEAD = {"README.md": "docs/index.md"}
 
@@ -52,7 +53,7 @@ def sources() -> Iterator[str]:
     for pattern in SOURCES:
         for path in sorted(ROOT.glob(pattern)):
             name = path.relative_to(ROOT).as_posix()
-            if name not in LEFT_OUT:
+            if path.name not in LEFT_OUT:
                 yield name
 
 

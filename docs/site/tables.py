@@ -445,7 +445,7 @@ def _changes(changes: Sequence[Change]) -> Iterable[str]:
 
 
 def _before(change: Change) -> str:
-    ops = f" (of {', '.join(sorted(change.ops))})" if change.ops else ""
+    ops = _escaped(change.concerned)
     return f"it {_escaped(change.text)}{ops}" + ("" if change.run else " *(read)*")
 
 
