@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,3 +43,14 @@ def test_campaigns_start_without_the_packages_of_formats() -> None:
         "import campaigns.__main__\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_no_step_hides_a_program() -> None:
+    """A function of a step's name would answer `command -v` where the program is missing."""
+    text = (ROOT / ".ci" / "run").read_text()
+    functions = re.findall(r"^(\w+)\(\) \{", text, re.MULTILINE)
+    table = re.search(r"^table='\n(.*?)^'$", text, re.MULTILINE | re.DOTALL)
+    assert table is not None
+    steps = [line.split()[0] for line in table[1].splitlines()]
+    assert {f"step_{name}" for name in steps} == {n for n in functions if n.startswith("step_")}
+    assert [name for name in functions if shutil.which(name)] == []
