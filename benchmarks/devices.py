@@ -102,8 +102,8 @@ def _difference(row: FusedRow, result: Any, tensors: Sequence[Any]) -> float:
     from .fused.peers import torch_
 
     wide = replace(torch_.FUNCTIONS, real=torch.float64, bfloat16=torch.float64)
-    given = [x.double() if x.is_floating_point() else x for x in tensors]
-    expected = row.function(wide, *given)
+    wide_tensors = [x.double() if x.is_floating_point() else x for x in tensors]
+    expected = row.function(wide, *wide_tensors)
     assert tuple(result.shape) == row.shape, (tuple(result.shape), row.shape)
     scale = expected.abs() + expected.square().mean().sqrt()
     worst = ((result.double() - expected).abs() / scale).max()

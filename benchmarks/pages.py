@@ -55,11 +55,11 @@ _ABOUT = (
 def pages(root: Path = HERE) -> dict[Path, str]:
     """Every generated page by its file."""
     single, fused = list(single_results(root)), list(fused_results(root))
-    made = {
+    texts = {
         folder / f"{SINGLE}.md": printing.as_markdown(results, _reasons(SINGLE, root, folder))
         for folder, results in single
     }
-    made |= {
+    texts |= {
         folder / f"{FUSED}.md": fused_printing.as_markdown(results, _reasons(FUSED, root, folder))
         for folder, results in fused
     }
@@ -73,12 +73,12 @@ def pages(root: Path = HERE) -> dict[Path, str]:
     lines = list(_ABOUT)
     for title, rows in tables:
         lines += ["", f"## {title}", "", *markdown([_HEAD, *rows])] if rows else []
-    made[root / "RESULTS.md"] = "\n".join(lines) + "\n"
-    return made
+    texts[root / "RESULTS.md"] = "\n".join(lines) + "\n"
+    return texts
 
 
 def _reasons(name: str, *folders: Path) -> str:
-    """What is written by hand about short rows: of every processor, then of this one."""
+    """The hand-written notes on short rows: for every processor, then for this one."""
     files = [folder / _NOTES[name] for folder in folders]
     return "\n".join(file.read_text("utf-8") for file in files if file.exists())
 
@@ -127,7 +127,7 @@ def main(arguments: Sequence[str]) -> int:
         for path in write():
             print(f"wrote {path.relative_to(HERE.parent)}")
         return 0
-    found = stale()
-    for path in found:
+    outdated = stale()
+    for path in outdated:
         print(f"{path.relative_to(HERE.parent)} is not current: run python -m benchmarks pages")
-    return 1 if found else 0
+    return 1 if outdated else 0

@@ -5,11 +5,12 @@
 # clones this checkout's HEAD into it, and runs `bash .ci/run STEP...` there as root. Programs that a step
 # installs are gone at the next run: each run works on a copy-on-write layer over the base.
 #
-# Needs Linux, root and debootstrap (`apt-get install debootstrap`). Takes this machine's settings of pip,
+# Needs Linux, root, debootstrap (`apt-get install debootstrap`), and FOLDER on a file system that can be the
+# upper layer of an overlay (ext4, xfs). Takes this machine's settings of pip,
 # npm and apt, its certificates and its variables for networks; FRESH_BIND names folders that these settings
 # point to, separated by colons. FRESH_SUITE is the release of Debian (bookworm).
 set -euo pipefail
-[ $# -ge 1 ] || { sed -n '2,11s/^# \{0,1\}//p' "$0" && exit 2; }
+[ $# -ge 1 ] || { sed -n '2,12s/^# \{0,1\}//p' "$0" && exit 2; }
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 shift
 cd "$(dirname "$0")/.."
@@ -24,7 +25,7 @@ if [ ! -e "$folder/made" ]; then # the base
     touch "$folder/made"
 fi
 
-# The layer of this run, on its own file system where FOLDER is an overlay itself.
+# The layer of this run: settings, and the checkout.
 rm -rf "$folder/layer" "$folder/work" && mkdir -p "$folder/layer" "$folder/work" "$folder/root"
 for file in /etc/resolv.conf /etc/hosts /etc/pip.conf /etc/xdg/pip /etc/npmrc /etc/ssl/certs/ca-certificates.crt \
     /etc/apt/apt.conf.d /etc/apt/sources.list.d ~/.npmrc ~/.config/pip; do

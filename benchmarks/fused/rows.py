@@ -171,8 +171,8 @@ _ROWS: tuple[FusedRow, ...] = (
 
 
 #: The ten most frequent chains of the models that `python -m campaigns chains` counts, in the order
-#: of that count; the shapes are the most frequent ones, for a batch of 1. What a model multiplies,
-#: adds or cuts at is a constant.
+#: of that count; the shapes are the most frequent ones, for a batch of 1. The factors,
+#: addends and limits of a model are constants.
 _MODEL_ROWS: tuple[FusedRow, ...] = (
     _row(
         "model_silu",

@@ -28,7 +28,7 @@ _LAYERS = {
     "clip": _UNARY.format("Clip", "0={low} 1={high}"),
     "sigmoid": _UNARY.format("Sigmoid", ""),
 }
-#: What it computes in another way.
+#: Ops that ncnn computes in another way.
 _OTHERWISE = {"prelu": "its slopes are constants of the first axis"}
 
 

@@ -84,10 +84,10 @@ class _Case:
         Converters give constants other names and join them with others, so neither the name nor the
         axes that stay count. ncnn's files have no batch axis.
         """
-        said = re.search(r"goes to ax[ie]s ([\d, ]+); the model means ax[ie]s ([\d, ]+)", cause)
-        if said is None:
+        match = re.search(r"goes to ax[ie]s ([\d, ]+); the model means ax[ie]s ([\d, ]+)", cause)
+        if match is None:
             return False
-        read, meant = ({int(axis) for axis in axes.split(",")} for axes in said.groups())
+        read, meant = ({int(axis) for axis in axes.split(",")} for axes in match.groups())
         left, gone = (_axes(_shape(file, self.constant)) for file in self.files)
         return any(
             (meant - read, read - meant)
@@ -174,7 +174,7 @@ def judge(case: _Case, pair: tuple[str, str], folder: Path, counts: Counts) -> N
 def _hidden(case: _Case, tensor: str, pair: tuple[str, str], folder: Path) -> bool:
     """Whether the network that ends in a culprit's tensor is wrong, so that the rest hides it.
 
-    That is either engine's file: the model's own converter may be at fault.
+    Both engines' files are checked: the model's own converter may be at fault, too.
     """
     model = onnx.load(case.files[0])
     if tensor not in {name for node in model.graph.node for name in node.output}:

@@ -29,7 +29,7 @@ from zerostride.models.transport.shape_arithmetic import shape_arithmetic
 
 Shape = tuple[int, ...] | None
 
-#: Ops of which each element of the result depends on one element of each operand.
+#: Ops whose result's elements each depend on one element of each operand.
 ELEMENTWISE = frozenset(
     {
         *UNARY,
@@ -165,7 +165,7 @@ class _Reader:
         return sizes if len(sizes) == len(shape) else None
 
     def form(self, value: Value, node: Node) -> str:
-        """What a value is beside a node's result."""
+        """How a value lies against a node's result: "all" of it, its axes, or "one" number."""
         shape, result = self.shape(value), self.shape(node.outputs[0])
         if shape is None or result is None:
             return "unknown"

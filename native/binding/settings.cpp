@@ -71,8 +71,8 @@ const Kernel* kernel_of(const char* op, int inputs, const Kind* to, const DType*
   if (!matches(stored, as_stored)) stored = nullptr;
   const Kernel* computed = find_kernel(isa(), op, computed_as(to[inputs - 1]));
   if (!matches(computed, computed_as)) computed = nullptr;
-  // What has a kernel for 16-bit floats uses it where operands have 16 bits: others would be rounded to
-  // them before the op. What only moves or looks at such floats has no other.
+  // An op that has a kernel for 16-bit floats uses it for operands of 16 bits; wider operands would be
+  // rounded to 16 bits before the op. An op that only moves or inspects 16-bit floats has no other kernel.
   bool lies_so = true;
   for (int k = 0; k < inputs; ++k) lies_so &= memory[k] == as_stored(to[k]);
   return stored && (lies_so || computed == nullptr) ? stored : computed;

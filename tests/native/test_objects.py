@@ -98,7 +98,7 @@ def test_engines_objects_pass_the_checks(check: ModuleType, tmp_path: Path) -> N
     """Without optimisation nothing is inlined, so every inline function that is called shows."""
     name = "baseline" if platform.machine() not in ("aarch64", "arm64") else "neon"
     if not (GENERATOR or shutil.which("make")):
-        pytest.skip("needs ninja or make")
+        pytest.skip("needs ninja or make: pip install ninja")
     configure = ["cmake", *GENERATOR, "-S", ROOT, "-B", tmp_path, "-DCMAKE_BUILD_TYPE=Debug"]
     configure += [f"-DZEROSTRIDE_SETS={name}", "-DZEROSTRIDE_MODULE=OFF"]
     for command in (configure, ["cmake", "--build", tmp_path, "--target", f"zs_{name}"]):
