@@ -56,7 +56,7 @@ def agreement(op_type: int, *shapes: Shape) -> JudgedCase:
 def applied(text: str, folder: Path) -> ModuleType:
     """The module `changes` with a patch, as `git apply` makes it."""
     if shutil.which("git") is None:
-        pytest.skip("git applies the patch")
+        pytest.skip("git, which applies the patch, is not installed")
     place = folder / "src/zerostride/engines/changes.py"
     place.parent.mkdir(parents=True)
     shutil.copy(str(changes.__file__), place)
