@@ -132,38 +132,56 @@ def _rows(report: EngineReport, until: str, release: str) -> Iterator[str]:
                 and _to_target(finding.case) is to_target
                 and (plan := _plan(finding.case, asked)) is not None
             ]
-            if not wrong:
-                continue
-            asks = {row_of(case).ask for case, _ in wrong}
-            ops = () if None in asks else tuple(sorted(filter(None, asks)))
-            others = [plan for case, plan in agreeing if not ops or row_of(case).ask in ops]
-            where = _where([plan for _, plan in wrong], others, to_target=to_target)
-            source = f"{report.engine} {release}, run: {report.cases:,} generated cases by value"
-            effect = effect.replace("NO_RULE", "RANK_LIMIT") if where and where.rank else effect
-            lines = [f'"{until}",']
-            if where is None:
-                shapes = sorted({plan.operands + _target(case) for case, plan in wrong}, key=str)
-                few = f"{verb} {len(shapes)} combinations of shapes that were run"
-                lines += [
-                    f'"{few}",',
-                    "(),",
-                    "functools.partial(",
-                    "    struck.among,",
-                    "    frozenset({",
-                ]
-                lines += [f"        {one!r}," for one in shapes]
-                lines += ["    }),", "),"]
-                kind = "WRONG_RESULT" if begin == "gave" else "CRASH"
-                effect = f"effect=Reason.{kind},\nmay=True,"
-            else:
-                lines += [f'"{verb} {where.words}",', "(),", f"{where.source},"]
-            lines.append(f'"{source}",')
-            if ops:
-                lines.append(f"ops=frozenset({set(ops)!r}),".replace("'", '"'))
-            lines += effect.splitlines()
-            if to_target:
-                lines.append("to_target=True,")
-            yield "\n".join(["Change(", *(f"    {line}" for line in lines), ")"])
+            if wrong:
+                yield _change(report, until, release, (begin, verb, effect), wrong, agreeing)
+
+
+def _change(
+    report: EngineReport,
+    until: str,
+    release: str,
+    outcome: tuple[str, str, str],
+    wrong: Sequence[tuple[Case, Plan]],
+    agreeing: Sequence[tuple[Case, Plan]],
+) -> str:
+    """The source of a `Change`: what the release does instead, and for which plans."""
+    begin, verb, effect = outcome
+    to_target = _to_target(wrong[0][0])
+    asks = {row_of(case).ask for case, _ in wrong}
+    ops = () if None in asks else tuple(sorted(filter(None, asks)))
+    others = [plan for case, plan in agreeing if not ops or row_of(case).ask in ops]
+    where = _where([plan for _, plan in wrong], others, to_target=to_target)
+    if where is None:
+        kind = "WRONG_RESULT" if begin == "gave" else "CRASH"
+        effect = f"effect=Reason.{kind},\nmay=True,"
+        strikes = _listed(wrong, verb)
+    else:
+        effect = effect.replace("NO_RULE", "RANK_LIMIT") if where.rank else effect
+        strikes = [f'"{verb} {where.words}",', "(),", f"{where.source},"]
+    lines = [
+        f'"{until}",',
+        *strikes,
+        f'"{report.engine} {release}, run: {report.cases:,} generated cases by value",',
+        *([f"ops=frozenset({set(ops)!r}),".replace("'", '"')] if ops else []),
+        *effect.splitlines(),
+        *(["to_target=True,"] if to_target else []),
+    ]
+    return "\n".join(["Change(", *(f"    {line}" for line in lines), ")"])
+
+
+def _listed(wrong: Sequence[tuple[Case, Plan]], verb: str) -> list[str]:
+    """The text and the condition of a `Change` that lists combinations of shapes."""
+    shapes = sorted({plan.operands + _target(case) for case, plan in wrong}, key=str)
+    return [
+        f'"{verb} {len(shapes)} combinations of shapes that were run",',
+        "(),",
+        "functools.partial(",
+        "    struck.among,",
+        "    frozenset({",
+        *(f"        {one!r}," for one in shapes),
+        "    }),",
+        "),",
+    ]
 
 
 def _plan(case: Case, asked: str) -> Plan | None:
