@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,32 +19,32 @@ _OF_NEGATIVE = frozenset({"less", "less_equal", "not_equal"})
 Reduction = Callable[[Any, tuple[int, ...], bool], Any]
 
 
-class ByRow:
+class ByRow(ABC):
     """A library with a function for each op, and one for each reduction."""
 
     takes_any_integer = False
 
     @property
+    @abstractmethod
     def ops(self) -> Mapping[str, Callable[..., Any]]:
         """For each op of the table but "cast", a function of arrays of one dtype and one rank."""
-        raise NotImplementedError  # abstract: each library has its own
 
     @property
+    @abstractmethod
     def reductions(self) -> Mapping[str, Reduction]:
         """For each op of `graph.Reduce` a function of an array, its axes, and keepdims."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cast(self, array: Any, dtype: str) -> Any:
         """As `evaluate.Library.cast`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def number(self, value: Any) -> Any:
         """As `evaluate.Library.number`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def laid(self, array: Any, axes: Axes, shape: tuple[int, ...]) -> Any:
         """As `evaluate.Library.laid`."""
-        raise NotImplementedError
 
     def beside(self, op: str, value: Any, shape: tuple[int, ...]) -> Any:
         """A number as an operand: an array of the shape, with strides of 0 where there are any."""

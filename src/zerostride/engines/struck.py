@@ -155,7 +155,7 @@ def beyond_most(full: int, empty: int, plan: Plan, asker: Asker) -> bool:
 
 def sixfold(plan: Plan, asker: Asker) -> None:
     """LiteRT before 2.1: arithmetic of up to 6 axes, or as many as merge into five loops."""
-    if plan.rank > 6 and not limits.merges_fivefold(plan, asker):
+    if not_sixfold(plan, asker):
         detail = f"{plan.rank} axes that do not merge; the loops hold 6"
         raise Misfit(Reason.OVERRUN, detail)
 

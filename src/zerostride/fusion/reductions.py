@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..compute.dtypes import as_dtype
 from ..compute.foreign import dispatch, is_foreign
+from ..core.alignment import number_meant
 from ..errors import BroadcastError, Reason
 from ..sizes import brief, whole_numbers
 from .trace.reducing import TRACED
@@ -148,11 +149,8 @@ def as_axes(axis: Any) -> int | tuple[int, ...] | None:
 
 def _axis_hint(axis: Any) -> str:
     """The axis that text or a float stands for, as a number; else how to write one."""
-    try:
-        number = int(axis)
-    except (TypeError, ValueError, OverflowError):
-        number = None
-    if number is None or isinstance(axis, bool) or number != float(axis):
+    number = number_meant(axis)
+    if number is None:
         return "write axis=0, axis=(0, 1), or axis=None for all"
     return f"write axis={number}"
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, SupportsIndex, cast
+from typing import Any
 
 from ..engines.planning import as_facts
 from ..errors import ModelError
-from ..sizes import Answer
+from ..sizes import Answer, brief, whole_numbers
 from ..sizes.condition import ALWAYS, Condition
 from ..sizes.solve import satisfiable
 from .flow.input_sizes import InputShapes, Sizes, read_sized
@@ -56,8 +55,6 @@ class ModelOptions:
 
 
 def _check_batch_axis(axis: object) -> None:
-    try:
-        operator.index(cast(SupportsIndex, axis))
-    except TypeError:
-        words = f"batch_axis is {axis!r}; it is a number: 0, 1, ... or -1 for no batch axis"
-        raise ModelError(words) from None
+    if whole_numbers((axis,)) is None:
+        words = f"batch_axis is {brief(axis)}; it is a number: 0, 1, ... or -1 for no batch axis"
+        raise ModelError(words)

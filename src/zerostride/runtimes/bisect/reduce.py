@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ...errors import ModelError, ZerostrideError
+from ...errors import ZerostrideError
 from ...models.bisect.part import Part, Parts
 from ...models.bisect.result import Fetch
 from ...models.bisect.sides import Fault
@@ -86,7 +86,7 @@ class Reduction:
                 nodes = ", ".join(node.path for node in fault.part.nodes)
                 return Alone(f"{self._how()} computes {nodes} right")
             differing = self._earliest(self._shrunk(differing))
-        except (ModelError, ZerostrideError):
+        except ZerostrideError:
             return Alone("")  # no converter is installed, or it takes no such part
         nodes = ", ".join(node.path for node in differing.part.nodes)
         least = ", and no smaller part" if len(differing.part.nodes) > 1 else ""
@@ -104,7 +104,7 @@ class Reduction:
             makers = [self._parts.maker_of(value) for value in part.operands]
             nodes = [*part.nodes, *(node for node in makers if node is not None)]
             larger = self._part(part.result, {id(v) for node in nodes for v in node.outputs})
-            if len(larger.nodes) in (len(part.nodes), *range(_MOST_NODES, len(self._tensors))):
+            if len(larger.nodes) == len(part.nodes) or len(larger.nodes) > _MOST_NODES:
                 return
             part = larger
             if (grown := self._fault(fault, part)) is not None:
