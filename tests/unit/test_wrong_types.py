@@ -122,13 +122,18 @@ CALLS = {
 }
 
 
+def fresh(value: Any) -> Any:
+    """The value; a copy of an array, which a call may take for `out` and write."""
+    return value.copy() if isinstance(value, np.ndarray) else value
+
+
 def wrong_calls(right: Call) -> Iterator[tuple[Any, Call]]:
     for k in range(len(right.arguments)):
-        for value in WRONG:
+        for value in map(fresh, WRONG):
             arguments = (*right.arguments[:k], value, *right.arguments[k + 1 :])
             yield (k, value), right._replace(arguments=arguments)
     for name in right.options:
-        for value in WRONG:
+        for value in map(fresh, WRONG):
             if name not in FLAGS or not isinstance(value, np.ndarray):
                 yield (name, value), right._replace(options={**right.options, name: value})
 

@@ -77,7 +77,7 @@ def compute(
             else:
                 result = _call(kernel, values, target)
     except TypeError as error:
-        raise TypeError(f"{row.name} of {_dtypes(values)}: {error}") from error
+        raise refusal(row.name, values, error) from error
     return result if target is not None else _as_result(result, plan)
 
 
@@ -180,10 +180,12 @@ def _as_result(result: Any, plan: Plan) -> Any:
     return result[()] if isinstance(result, np.ndarray) and not result.shape else result
 
 
-def _dtypes(values: Sequence[Any]) -> str:
-    return " and ".join(
+def refusal(op: str, values: Sequence[Any], error: TypeError) -> TypeError:
+    """NumPy's refusal of operands, with the op and their dtypes."""
+    dtypes = " and ".join(
         type(value).__name__ if type(value) in WEAK else str(value.dtype) for value in values
     )
+    return TypeError(f"{op} of {dtypes}: {error}")
 
 
 def unbroadcast(

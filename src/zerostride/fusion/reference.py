@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.kernels import KERNELS
+from ..compute.reference import refusal
 from ..compute.special import cast
 from . import evaluate as evaluation
 from .evaluate import Held
@@ -102,7 +103,10 @@ class _NumPy:
         return _turned(np.asarray(array), axes)
 
     def apply(self, op: str, values: Sequence[Any], dtypes: Sequence[str]) -> Array:
-        return np.asarray(KERNELS[op](*values))
+        try:
+            return np.asarray(KERNELS[op](*values))
+        except TypeError as error:
+            raise refusal(op, values, error) from error
 
     def reduce(self, op: str, value: Array, over: tuple[int, ...], keepdims: bool) -> Array:
         """A reduction; the reduced axes are moved to the end and joined, in C order."""
@@ -112,7 +116,10 @@ class _NumPy:
         flat = value.transpose(*kept, *over).reshape(*rows, count)
         if not math.prod(rows):  # NumPy refuses the minimum of nothing even for an empty result
             flat = np.empty((*rows, 1), value.dtype)
-        result = np.asarray(_REDUCTIONS[op](flat))
+        try:
+            result = np.asarray(_REDUCTIONS[op](flat))
+        except TypeError as error:
+            raise refusal(op, [value], error) from error
         return np.expand_dims(result, over) if keepdims else result
 
 
