@@ -44,11 +44,11 @@ def test_killed_worker_does_not_change_the_result() -> None:
         slowly, meta=np.empty(0, "int64")
     )
     with cluster(2) as addresses, distributed.Client(addresses) as client:
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=300)
         lazy = zs.fuse(lambda x: (x * 2 + 1).sum())(numbers)
         future = client.compute(lazy)
         victim = next(iter(client.run(os.getpid).values()))
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         done = 0
         while done < 8 and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -56,7 +56,7 @@ def test_killed_worker_does_not_change_the_result() -> None:
         assert done >= 8, "nothing was computed before the worker was to be killed"
         assert not future.done()
         os.kill(victim, signal.SIGKILL)
-        assert future.result(timeout=60) == 4800**2
+        assert future.result(timeout=300) == 4800**2
         assert victim not in client.run(os.getpid).values()
 
 
@@ -84,7 +84,7 @@ def test_sum_of_20_gb_takes_less_than_2_gb() -> None:
 @pytest.fixture(scope="module", params=[2, 4])
 def client(request: pytest.FixtureRequest) -> Iterator[Any]:
     with cluster(request.param) as addresses, distributed.Client(addresses) as connected:
-        connected.wait_for_workers(request.param, timeout=60)
+        connected.wait_for_workers(request.param, timeout=300)
         yield connected
 
 

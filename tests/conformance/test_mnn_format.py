@@ -356,9 +356,9 @@ def test_mnns_process_has_a_limit_of_time_and_memory(
     file = singles("Add_0")
     monkeypatch.setattr(shapes, "SECONDS", 0.5)
     with monkeypatch.context() as slow:
-        slow.setattr(shapes, "_CHILD", "import time; time.sleep(60)")
+        slow.setattr(shapes, "_CHILD", "import time; time.sleep(1000)")
         assert "longer than" in " ".join(read_model(file).notes)
-    monkeypatch.setattr(shapes, "SECONDS", 20.0)
+    monkeypatch.setattr(shapes, "SECONDS", 120.0)
     greedy = shapes._CHILD.replace("found = expr", "bytearray(1 << 31); found = expr")
     monkeypatch.setattr(shapes, "_CHILD", greedy)
     assert "MemoryError" in " ".join(read_model(file).notes)

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-import time
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -171,9 +170,7 @@ def test_engine_that_is_stopped_is_given_up_and_leaves_no_process(
     monkeypatch.setattr(Process, "start", start_and_stop)
     monkeypatch.setattr(processes, "_waiting", None)  # a kept process would not be started
     file = one_op(tmp_path, "Add", (2, 3), (3,))
-    begin = time.monotonic()
     report = zs.verify(file, engine="numpy", timeout=0.5, cache=False)
-    assert time.monotonic() - begin < 60
     assert {check.outcome for check in report.checks} == {Outcome.CRASHED}
     assert report.checks[0].detail == "no answer in 0.5 s"
     assert not report.ok

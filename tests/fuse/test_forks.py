@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sampled import few
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from campaigns.forks import nursery
 
@@ -15,7 +17,7 @@ from zerostride.system.fork_gate import _Gate, first_call
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no forks")
 
 
-@pytest.mark.parametrize("jit", ["", "eager"])
+@pytest.mark.parametrize("jit", few(1, ["", "eager"]))
 def test_no_child_of_a_first_call_hangs(jit):
     counts = nursery(forks=12, threads=8, seed=1, jit=jit)
     inside = counts.pop("inside")

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sampled import few
+
 pytest.importorskip("llvmlite", reason="the compiled tier is made by llvmlite")
 pytest.importorskip("zerostride.compute._native", reason="the engine calls machine code")
 
@@ -49,7 +51,7 @@ _WRITTEN_FORMULAS = {
 }
 
 
-@pytest.fixture(params=_native.available_isas())
+@pytest.fixture(params=few(1, _native.available_isas()))
 def isa(request: pytest.FixtureRequest) -> Iterator[str]:
     """Each instruction set of this processor, in turn."""
     before = _native.isa()
@@ -161,7 +163,7 @@ def pairs(of: str) -> tuple[np.ndarray, np.ndarray]:
     )
 
 
-@pytest.mark.parametrize("of", DTYPES)
+@pytest.mark.parametrize("of", few(7, DTYPES))
 def test_unary_and_binary_ops_match_the_kernels(of: str, isa: str) -> None:
     steps = [step(op, of) for op in ops(of, {1, 2})]
     a, b = pairs(of)

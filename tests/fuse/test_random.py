@@ -442,6 +442,7 @@ def test_graph_of_a_case_is_the_tracers(sample):
     assert graphs > 10
 
 
+@pytest.mark.slow
 @needs_native
 def test_command_judges_every_instruction_set(capsys):
     assert main(["fuse", "--isa", "all", "--cases", "200", "--seed", "2", "--json"]) == 0

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import zerostride as zs
+from sampled import few
 
 PROGRAMS, SEEDS = 250, range(4)
 DTYPES = ("float32", "float64", "int32", "int8", "uint8", "int64", "uint16", "bool")
@@ -87,7 +88,7 @@ def wide(value: Any) -> Any:
     return np.asarray(value).astype(np.float64)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", few(2, SEEDS))
 def test_random_functions_match_numpy(seed):
     rng = np.random.default_rng(seed)
     done = 0

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,28 +11,15 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import warm
 import zerostride as zs
 from zerostride.models.formats.onnx.reader import read_onnx
 from zerostride.models.ir.graph import Graph
 from zerostride.report import text
 
-SECONDS = 10
 MEMORY = 1 << 30
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
-
-_CHILD = """
-import json, sys
-try:
-    import resource
-    with open("/proc/self/statm") as file:
-        used = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[2]), used + int(sys.argv[2])))
-except (ImportError, OSError):
-    pass  # a system without such limits still has the clock
-from zerostride.cli import main
-main(json.loads(sys.argv[1]))
-"""
 
 
 class Answer(NamedTuple):
@@ -45,15 +29,9 @@ class Answer(NamedTuple):
 
 
 def audit(path: Path, *options: str, target: str = "ncnn") -> Answer:
-    """What the command line says of a file, under limits of time and memory."""
-    arguments = ["audit", str(path), "--target", target, *options]
-    done = subprocess.run(
-        [sys.executable, "-c", _CHILD, json.dumps(arguments), str(MEMORY)],
-        capture_output=True,
-        timeout=SECONDS,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-    )
-    return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
+    """What the command line says of a file, under a limit of memory."""
+    done = warm.run(["audit", path, "--target", target, *options], memory=MEMORY)
+    return Answer(done.returncode, done.stdout, done.stderr)
 
 
 def value(name: str, shape: Sequence[Any] | None, kind: int = FLOAT) -> onnx.ValueInfoProto:

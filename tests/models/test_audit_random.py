@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 import small
 from random_graphs import SIZES, random_model
-from work import calls_of
 
 import zerostride as zs
+from sampled import few
+from work import calls_of
 from zerostride.models.audit.many import audit_many
 from zerostride.models.findings import Finding, Verdict
 
@@ -47,7 +48,7 @@ def test_equal_rules_are_never_unknown(target: str, first: int) -> None:
 
 
 @pytest.mark.parametrize("target", ["ncnn", "paddle", "litert", "tosa"])
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", few(5, range(10)))
 def test_verdicts_hold_for_small_sizes(target: str, seed: int) -> None:
     content = random_model(1000 + seed)
     options = {"batch_axis": -1} if target == "ncnn" else {}
@@ -121,6 +122,7 @@ def audited(seed: int, models: list[str], targets: list[str], times: int) -> dic
     return answer
 
 
+@pytest.mark.slow
 def test_reports_are_the_same_in_every_process(models: list[str]) -> None:
     once = audited(0, models, TARGETS, 1)
     assert audited(1, models[::-1], TARGETS[::-1], 2) == once
@@ -173,7 +175,7 @@ _GROWING: dict[str, Callable[[int], Any]] = {
 }
 
 
-@pytest.mark.parametrize("target", ["ncnn", "onnxruntime"])
+@pytest.mark.parametrize("target", few(1, ["ncnn", "onnxruntime"]))
 @pytest.mark.parametrize("kind", _GROWING)
 def test_work_grows_with_the_file(kind: str, target: str) -> None:
     """Ten times the operands take at most fifteen times the calls, in words and data, too."""
@@ -188,9 +190,11 @@ def test_work_grows_with_the_file(kind: str, target: str) -> None:
     assert calls_of(lambda: everything(large_one)) < 15 * calls_of(lambda: everything(small_one))
 
 
-@pytest.mark.parametrize("target", ["ncnn", "openvino"])
-@pytest.mark.parametrize(("count", "rank"), [(16, 2), (64, 2), (3, 20)])
-def test_work_for_a_report_of_open_operands_is_bounded(count: int, rank: int, target: str) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["openvino", "ncnn"])
+@pytest.mark.parametrize("size", [(64, 2), (3, 20), (16, 2)])
+def test_work_for_a_report_of_open_operands_is_bounded(size: tuple[int, int], target: str) -> None:
+    count, rank = size
     sizes = {f"x{k}": tuple(f"N{k}_{axis}" for axis in range(rank)) for k in range(count)}
     maximum = small.model([small.node("Max", " ".join(sizes))], sizes)
     chain = small.model(
@@ -208,6 +212,7 @@ def test_work_for_a_report_of_open_operands_is_bounded(count: int, rank: int, ta
     assert calls_of(everything) < 80_000_000
 
 
+@pytest.mark.slow
 def test_findings_beyond_the_budget_are_unknown_with_that_reason() -> None:
     pairs = [(i, j) for i in range(60) for j in range(i)]
     nodes = [small.node("Add", f"x{i} x{j}", f"t{i}_{j}") for i, j in pairs]

@@ -12,6 +12,7 @@ import onnx
 import pytest
 from campaigns.models.bisect_graphs import CUBE, chain, faulty, misread, renamed, saved
 
+import warm
 import zerostride as zs
 from zerostride.models.bisect.judging import Difference, judged
 from zerostride.models.bisect.search import search
@@ -207,9 +208,7 @@ def test_the_command_shows_the_culprit_and_its_inputs_are_given(tmp_path: Path) 
     page = tmp_path / "report.html"
     words += ["--report", str(page), "--report", str(tmp_path / "report.md")]
     words += ["--repro", str(tmp_path / "repro")]
-    done = subprocess.run(
-        [sys.executable, "-m", "zerostride", *words], capture_output=True, text=True, check=False
-    )
+    done = warm.run(words)
     assert done.returncode == 1, done.stderr
     report = json.loads(done.stdout)
     assert [culprit["node"] for culprit in report["bisection"]["culprits"]] == [node]

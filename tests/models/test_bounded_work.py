@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sampled import few
+
 onnx = pytest.importorskip("onnx", reason="the files are ONNX files")
 import small  # noqa: E402
 from campaigns.hostile import other_kinds  # noqa: E402
-from work import calls_of  # noqa: E402
 
 import zerostride as zs  # noqa: E402
+from work import calls_of  # noqa: E402
 from zerostride.core.branching import explore  # noqa: E402
 from zerostride.models.findings import Report, Verdict  # noqa: E402
 from zerostride.models.flow import walk  # noqa: E402
@@ -84,7 +86,7 @@ def audited(content: Any, steps: int = STEPS) -> Report:
         return small.audit(content, "ncnn")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", few(4, KINDS))
 def test_work_is_bounded_by_the_steps_of_the_command(kind: str) -> None:
     content = KINDS[kind]()
     small.audit(own_names(2, 2), "ncnn")  # imports

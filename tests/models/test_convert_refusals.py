@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import warm
 import zerostride as zs
 from zerostride.runtimes.convert import converters
 
@@ -32,10 +31,7 @@ def test_a_refusal_is_one_sentence(model: Path, engine: str, words: str, tmp_pat
     with pytest.raises(zs.ZerostrideError) as raised:
         zs.convert(model, engine, out)
     assert words in str(raised.value)
-    command = ["convert", str(model), "--to", engine, "-o", str(out)]
-    done = subprocess.run(
-        [sys.executable, "-m", "zerostride", *command], capture_output=True, text=True, check=False
-    )
+    done = warm.run(["convert", model, "--to", engine, "-o", out])
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"zerostride: {raised.value}\n"
     assert not out.exists()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 import small
 from onnx import TensorProto, helper
 
+import warm
 import zerostride as zs
 from zerostride.engines import ENGINES
 from zerostride.errors import ZerostrideError
@@ -126,22 +125,17 @@ def test_converter_reads_its_formats_and_writes_for_its_engine(tmp_path: Path) -
     assert chosen(NONE, "mnn", "onnx") is None
 
 
-def run(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "zerostride", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
-
-
 def test_command_line_names_the_converter(tmp_path: Path) -> None:
     file = tmp_path / "m.onnx"
     file.write_bytes(ADD.SerializeToString())
-    usual = run("audit", str(file), "--target", "tensorrt")
+    usual = warm.run(["audit", file, "--target", "tensorrt"])
     assert "via onnx-parser" in usual.stdout
     assert "--via none" in usual.stdout
-    alone = run("audit", str(file), "--target", "tensorrt", "--via", "none")
+    alone = warm.run(["audit", file, "--target", "tensorrt", "--via", "none"])
     assert (usual.returncode, alone.returncode) == (0, 1)
     assert "via" not in alone.stdout.splitlines()[0]
-    assert run("audit", str(file), "--target", "tensorrt", "--via", "pnnx").returncode == 2
-    ported = run("port", str(file), "--target", "tensorrt", "--dry-run")
+    assert warm.run(["audit", file, "--target", "tensorrt", "--via", "pnnx"]).returncode == 2
+    ported = warm.run(["port", file, "--target", "tensorrt", "--dry-run"])
     assert "nothing to change" in ported.stdout
 
 

@@ -12,6 +12,7 @@ import small
 from ir_models import Ir
 from ncnn_models import floats, param, write
 
+from sampled import few
 from zerostride.errors import ModelError, ZerostrideError
 from zerostride.models.execute import execute
 from zerostride.models.execute.random_inputs import random_inputs
@@ -162,11 +163,11 @@ HOSTILE: Any = [
 
 
 @pytest.mark.parametrize(("op", "attributes"), HOSTILE, ids=[f"{o}-{a}"[:40] for o, a in HOSTILE])
-@pytest.mark.parametrize("opset", [1, 11, 21])
+@pytest.mark.parametrize("opset", few(1, [21, 11, 1]))
 def test_hostile_nodes_give_one_line(op: str, attributes: Any, opset: int, tmp_path: Path) -> None:
     """Whatever a file says, there is a result or a ModelError, and no other end."""
     file = tmp_path / "m.onnx"
-    for operands in ("x", "x x", "x x x", "- x"):
+    for operands in ("x", "x x", "x x x", "- x")[: 2 if opset == 21 else 4]:
         content = small.model(
             [small.node(op, operands, **attributes)], {"x": (1, 2, 2, 2)}, opset=opset
         )

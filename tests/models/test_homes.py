@@ -1,8 +1,6 @@
 """Home folders that are read-only, full, missing or unset: every command still works."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -10,11 +8,10 @@ import pytest
 onnx = pytest.importorskip("onnx", reason="the model is an ONNX file")
 import small  # noqa: E402
 
+import warm  # noqa: E402
 from zerostride.models.findings import Outcome  # noqa: E402
 from zerostride.runtimes.verify.cache import Cache, folder  # noqa: E402
 from zerostride.runtimes.verify.compare import Agreement  # noqa: E402
-
-resource = pytest.importorskip("resource", reason="limits of a process are POSIX's")
 
 ANSWER = Agreement(Outcome.AGREES, "", 6, 0.0)
 #: Every command that keeps something for later, and some that write a file that is named.
@@ -40,19 +37,16 @@ def run(model: Path, words, home: str, most: int | None = None):
     environment = {**os.environ, "HOME": home}
     for name in ("XDG_CACHE_HOME", "ZEROSTRIDE_CACHE"):
         environment.pop(name, None)
-    limit = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))) if most else None
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "zerostride", *words],
-        cwd=model.parent,
-        env=environment,
-        capture_output=True,
-        text=True,
-        preexec_fn=limit,
-        timeout=300,
-    )
+    return warm.run(words, cwd=model.parent, env=environment, most=most)
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+#: The commands; a measurement takes seconds.
+EACH = [
+    pytest.param(name, marks=[pytest.mark.slow] if name == "engines" else []) for name in COMMANDS
+]
+
+
+@pytest.mark.parametrize("command", EACH)
 @pytest.mark.parametrize("home", ["/proc", "/dev/null/home", "/proc/nowhere/home"])
 def test_unwritable_home_changes_no_result(model, command, home):
     usual = run(model, COMMANDS[command], str(model.parent / "home"))
@@ -62,7 +56,7 @@ def test_unwritable_home_changes_no_result(model, command, home):
     assert there.stdout.splitlines()[0] == usual.stdout.splitlines()[0]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", EACH)
 def test_full_disk_is_one_line_and_leaves_no_file(model, command):
     """The limit is below every file that is written, and above what a pipe needs."""
     words, before = COMMANDS[command], {"m.onnx"}

@@ -14,6 +14,7 @@ from campaigns.hostile import command
 import zerostride as zs
 
 
+@pytest.mark.slow
 def test_every_file_is_a_model(tmp_path: Path) -> None:
     """A file that its reader refuses would test nothing."""
     for name, write in command.files(tmp_path, 20).items():

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sampled import few
+
 pytest.importorskip("onnx", reason="the models are ONNX files")
 import small
-from work import calls_of
 
 import zerostride as zs
+from work import calls_of
 
 #: Bytes for a node, at the audit's height: a GB for 100,000.
 MOST_BYTES = 10_000
@@ -87,7 +89,7 @@ JOBS = (reports, sizes, ported)
 
 
 @pytest.mark.parametrize("job", JOBS)
-@pytest.mark.parametrize("kind", ["chains", "own_constants"])
+@pytest.mark.parametrize("kind", few(1, ["own_constants", "chains"]))
 def test_memory_is_linear_in_nodes(
     kind: str, job: Callable[[Path], Any], request: pytest.FixtureRequest
 ) -> None:
@@ -97,7 +99,7 @@ def test_memory_is_linear_in_nodes(
 
 
 @pytest.mark.parametrize("job", JOBS)
-@pytest.mark.parametrize("kind", ["chains", "own_constants"])
+@pytest.mark.parametrize("kind", few(1, ["chains", "own_constants"]))
 def test_work_is_linear_in_nodes(
     kind: str, job: Callable[[Path], Any], request: pytest.FixtureRequest
 ) -> None:
@@ -108,6 +110,7 @@ def test_work_is_linear_in_nodes(
     assert calls[1] - calls[0] < MOST_CALLS * (MANY - FEW)
 
 
+@pytest.mark.slow
 def test_work_on_open_sizes_grows_with_the_nodes_and_their_axes(tmp_path: Path) -> None:
     def sums(count: int, rank: int) -> int:
         nodes, inputs = [], {}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import small
 from ported import model_of
 
 import zerostride as zs
+from work import calls_of
 from zerostride.models.audit import audited
 from zerostride.models.audit import symbolic as symbolic_audit
 from zerostride.models.audit import verdict as comparing
@@ -24,22 +23,6 @@ from zerostride.models.port import numbers
 
 #: A port may take so many times the steps of its audit.
 MOST = 5
-
-
-def calls(run: Callable[[], Any]) -> int:
-    """The Python functions that are called."""
-    count = 0
-
-    def told(frame: Any, event: str, arg: Any) -> None:
-        nonlocal count
-        count += event == "call"
-
-    sys.setprofile(told)
-    try:
-        run()
-    finally:
-        sys.setprofile(None)
-    return count
 
 
 def blocks(folder: Path, count: int, size: Any) -> Path:
@@ -63,8 +46,8 @@ def blocks(folder: Path, count: int, size: Any) -> Path:
 def test_port_takes_few_times_the_steps_of_its_audit(tmp_path: Path, size: Any) -> None:
     file, goal = blocks(tmp_path, 40, size), tmp_path / "out.onnx"
     zs.port(file, "ncnn", goal, batch_axis=0)  # what is imported or cached once
-    audit = calls(lambda: zs.audit(file, "ncnn", batch_axis=0))
-    port = calls(lambda: zs.port(file, "ncnn", goal, batch_axis=0))
+    audit = calls_of(lambda: zs.audit(file, "ncnn", batch_axis=0))
+    port = calls_of(lambda: zs.port(file, "ncnn", goal, batch_axis=0))
     assert port < MOST * audit + 20_000
 
 
@@ -73,7 +56,9 @@ def test_steps_are_linear_in_the_model(tmp_path: Path, size: Any) -> None:
     goal = tmp_path / "out.onnx"
     few, many = (blocks(tmp_path, count, size) for count in (20, 80))
     zs.port(many, "ncnn", goal, batch_axis=0)
-    steps = [calls(lambda f=file: zs.port(f, "ncnn", goal, batch_axis=0)) for file in (few, many)]
+    steps = [
+        calls_of(lambda f=file: zs.port(f, "ncnn", goal, batch_axis=0)) for file in (few, many)
+    ]
     assert steps[1] < 6 * steps[0]
 
 

@@ -36,7 +36,7 @@ def start(code: str, **environment: str) -> subprocess.Popen[str]:
     )
 
 
-def run(code: str, timeout: float = 60, **environment: str) -> str:
+def run(code: str, timeout: float = 300, **environment: str) -> str:
     """A script's output; the test fails if it fails, is killed, or takes longer."""
     process = start(code, **environment)
     try:

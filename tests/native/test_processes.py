@@ -8,6 +8,8 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from campaigns.native.judge import FAMILIES, judge
 from native_scripts import needs_native, run, start
 
 import zerostride as zs
+from sampled import few
 from zerostride.compute import native
 
 pytestmark = needs_native
@@ -126,23 +129,24 @@ def test_calls_release_the_lock():
     """Another thread makes progress while one computes."""
     x, y = np.full((600, 1), 1e308), np.linspace(1e-300, 2e-300, 100)
     native.set_num_threads(1)
-    took = []
+    call, enough = 0, threading.Event()
 
     def work() -> None:
-        begun = time.perf_counter()
-        zs.fmod(x, y)
-        took.append(time.perf_counter() - begun)
+        nonlocal call
+        while not enough.is_set() and call < 100:
+            zs.fmod(x, y)
+            call += 1
 
     thread = threading.Thread(target=work)
     thread.start()
-    steps, longest, last = 0, 0.0, time.perf_counter()
-    while thread.is_alive():
-        time.sleep(0.001)  # needs the lock once a step
-        now = time.perf_counter()
-        steps, longest, last = steps + 1, max(longest, now - last), now
-    assert took[0] > 0.1, "too quick to tell"
-    assert steps > 20
-    assert longest < took[0] / 2
+    steps: Counter[int] = Counter()  # of this thread during each call
+    while thread.is_alive() and not enough.is_set():
+        time.sleep(0.001)  # needs the lock afterwards
+        steps[call] += 1
+        if steps[call] > 5:  # a call that keeps the lock leaves one before it and one after it
+            enough.set()
+    thread.join()
+    assert enough.is_set(), steps
 
 
 # Forks
@@ -221,37 +225,33 @@ def test_multiprocessing_fork_works():
 
 
 @POSIX
+@pytest.mark.clock
 def test_ctrl_c_ends_a_call_within_a_second():
-    """Of three tries, since a machine may be busy; computing goes on afterwards."""
-    waits = []
-    for _ in range(3):
-        process = start(
-            SLOW.format(n=40_000)
-            + """if True:
-            zs.add(1, 2)
-            print("begun", flush=True)
-            try:
-                zs.fmod(x, y)
-                print("not interrupted")
-            except KeyboardInterrupt:
-                a = np.arange(300_000.0)
-                print("interrupted", (zs.add(a, a) == 2 * a).all(), flush=True)
-            """
-        )
+    """Computing goes on afterwards."""
+    process = start(
+        SLOW.format(n=40_000)
+        + """if True:
+        zs.add(1, 2)
+        print("begun", flush=True)
         try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "begun\n"
-            time.sleep(0.3)
-            begun = time.perf_counter()
-            process.send_signal(signal.SIGINT)
-            assert process.stdout.readline() == "interrupted True\n"
-            waits.append(time.perf_counter() - begun)
-            process.communicate(timeout=20)
-        finally:
-            process.kill()
-        if waits[-1] < 1:
-            return
-    pytest.fail(f"Ctrl-C took {waits} s")
+            zs.fmod(x, y)
+            print("not interrupted")
+        except KeyboardInterrupt:
+            a = np.arange(300_000.0)
+            print("interrupted", (zs.add(a, a) == 2 * a).all(), flush=True)
+        """
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        time.sleep(0.3)
+        begun = time.perf_counter()
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted True\n"
+        assert time.perf_counter() - begun < 1
+        process.communicate(timeout=300)
+    finally:
+        process.kill()
 
 
 @POSIX
@@ -297,12 +297,10 @@ import time; time.sleep(0.2)""",
 }
 
 
-@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("end", few(4, ENDS))
 def test_process_can_end_during_a_call(end):
-    begun = time.perf_counter()
     head = "zs.set_num_threads(4)\na = np.arange(300_000.0)\nzs.add(a, a)\n" + SLOW.format(n=200)
-    run(head + ENDS[end], timeout=30)
-    assert time.perf_counter() - begun < 15
+    run(head + ENDS[end], timeout=300)
 
 
 # The environment
@@ -332,7 +330,7 @@ def test_reference_backend_gives_the_same_results():
     out = run(
         f"""
         import sys
-        sys.path.insert(0, {str(__file__.rsplit("/", 1)[0])!r})
+        sys.path[:0] = {[str(Path(__file__).parent), str(Path(__file__).parents[1])]!r}
         from test_processes import _digest
         from zerostride.compute import native
         print(native.backend(), _digest())
@@ -344,7 +342,7 @@ def test_reference_backend_gives_the_same_results():
 
 def test_unknown_backend_warns():
     process = start("zs.backend()", ZEROSTRIDE_BACKEND="fortran")
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 0
     assert "ZEROSTRIDE_BACKEND is 'fortran'; it is native, reference or unset" in err
 
@@ -354,7 +352,7 @@ def test_unknown_instruction_set_warns():
         "from zerostride.compute import native; print(native.backend(), zs.add(1, 2))",
         ZEROSTRIDE_ISA="mmx",
     )
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert out == f"native {native._native.available_isas()[0]} 3\n"
     assert "ZEROSTRIDE_ISA='mmx' is not available here; these are: " in err
 
@@ -372,11 +370,11 @@ def test_environment_sets_the_number_of_threads(asked, had):
     assert run(code, ZEROSTRIDE_NUM_THREADS=asked) == f"{had}\n"
 
 
-@pytest.mark.parametrize("asked", ["0", "-2", "many", "2.5", "3x", "5000", "9" * 5000, "٣"])
+@pytest.mark.parametrize("asked", few(3, ["0", "many", "9" * 5000, "-2", "2.5", "3x", "5000", "٣"]))
 def test_non_numeric_number_of_threads_warns(asked):
     code = "from zerostride.compute import native; print(native.get_num_threads() >= 1)"
     process = start(code, ZEROSTRIDE_NUM_THREADS=asked)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=300)
     assert out == "True\n"
     assert f"ZEROSTRIDE_NUM_THREADS={asked!r} is no positive number" in err
 
@@ -411,7 +409,7 @@ assert os.waitpid(child, 0)[1] == 0
 
 
 @POSIX
-@pytest.mark.parametrize("delay", [0, 1, 3, 10, 30])
+@pytest.mark.parametrize("delay", few(2, [0, 3, 1, 10, 30]))
 @pytest.mark.parametrize("jit", ["eager", "0"])
 def test_fork_during_another_threads_first_fused_call_works(delay: int, jit: str) -> None:
     run(FIRST_CALL.format(delay=delay), ZEROSTRIDE_JIT=jit)

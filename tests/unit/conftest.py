@@ -13,7 +13,8 @@ from zerostride.cli import main as command
 
 @pytest.fixture
 def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the command line in this process."""
+    """Runs the command line in this process, several models too: starting others takes longer."""
+    monkeypatch.setattr("zerostride.models.audit.many.cores", lambda: 1)
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "ZEROSTRIDE_DEBUG"):
         monkeypatch.delenv(name, raising=False)
 

@@ -139,6 +139,7 @@ def test_one_row_runs_with_the_light_peers() -> None:
     assert result.best == "numpy"
 
 
+@pytest.mark.slow
 def test_command_measures_all_parts_of_a_small_row(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--rows", "small_chain", "--peers", "numpy", "--rounds", "3", "--threads", "1"]
     parts = "hot,first,peak" if sys.platform.startswith("linux") else "hot,first"

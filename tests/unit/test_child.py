@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import pytest
@@ -66,7 +65,6 @@ def test_output_goes_to_a_file(question: bytes) -> None:
 
 
 def test_late_child_is_killed_and_its_output_kept() -> None:
-    begin = time.monotonic()
     with tempfile.TemporaryFile() as output:
         text = "import os, time; os.write(1, b'first'); time.sleep(100)"
         child = Child(python(text), output=output)
@@ -74,7 +72,6 @@ def test_late_child_is_killed_and_its_output_kept() -> None:
         assert child.end().signal == "SIGKILL"
         output.seek(0)
         assert output.read() == b"first"
-    assert time.monotonic() - begin < 60
 
 
 def test_silent_child_is_too_late_and_ended_by_force() -> None:

@@ -164,7 +164,7 @@ def test_results_do_not_depend_on_processes(models: Path) -> None:
     alone = audit_many(found, "ncnn", jobs=1)
     assert [type(one) for one in alone].count(Unread) == 3
     seen: list[tuple[int, int]] = []
-    for jobs in (2, 50):
+    for jobs in (2, 4):
         seen.clear()
         many = audit_many(found, "ncnn", jobs=jobs, progress=lambda *at: seen.append(at))
         assert json.dumps(documents(many), default=str) == json.dumps(documents(alone), default=str)
@@ -225,7 +225,7 @@ def test_script_needs_no_main_guard(models: Path, tmp_path: Path) -> None:
         "from zerostride.models.audit.many import audit_many\n"
         f"print(len(audit_many([{str(CLEAN)!r}] * 3, 'ncnn', jobs=2)))\n"
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=300)
     assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
 
 
@@ -238,7 +238,7 @@ def test_interrupt_leaves_no_processes(models: Path) -> None:
     process = start(
         ["audit", str(models), "--target", "ncnn", "--jobs", "2"], start_new_session=True
     )
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while len(children(process.pid)) < 2:
         assert time.monotonic() < deadline
         assert process.poll() is None
@@ -246,10 +246,10 @@ def test_interrupt_leaves_no_processes(models: Path) -> None:
     workers = children(process.pid)
     time.sleep(0.3)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 130, out + err
     assert b"Traceback" not in out + err
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 300
     while any(alive(pid) for pid in workers):
         assert time.monotonic() < deadline, "a worker is still there"
         time.sleep(0.05)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import warm
 from zerostride.cli.main import cli
-from zerostride.system import children
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FULL = Path("/dev/full")
@@ -65,15 +64,8 @@ def ended(folder: Path, *words: str, errors: bool = False) -> tuple[int, str]:
     if words[0] in MODELS and find_spec("onnx") is None:
         pytest.skip("the models are ONNX files")
     with FULL.open("wb") as full:
-        done = subprocess.run(
-            children.module("zerostride", *words),
-            cwd=folder,
-            stdout=full,
-            stderr=full if errors else subprocess.PIPE,
-            text=True,
-            timeout=300,
-        )
-    return done.returncode, done.stderr or ""
+        done = warm.run(words, cwd=folder, stdout=full, stderr=full if errors else None)
+    return done.returncode, done.stderr
 
 
 def test_every_command_has_a_call_in_this_test() -> None:

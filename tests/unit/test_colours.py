@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import warm
+
 pty = pytest.importorskip("pty", reason="terminals are POSIX's")
 
 ROOT = Path(__file__).parents[2]
@@ -21,12 +23,14 @@ def shown(environment: dict[str, str], terminal: bool) -> bytes:
     """What `zerostride audit` shows of a model, on a terminal or in a pipe."""
     kept = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")}
     model = ROOT / "examples" / "tiny_vision.onnx"
-    command = [sys.executable, "-m", "zerostride", "audit", model, "--target", "ncnn"]
+    words = ["audit", model, "--target", "ncnn"]
     environment = {**kept, "TERM": "xterm-256color", **environment}
     if not terminal:
-        return subprocess.run(command, env=environment, stdout=subprocess.PIPE).stdout
+        return warm.run(words, env=environment).stdout.encode()
     ours, theirs = pty.openpty()
-    child = subprocess.Popen(command, env=environment, stdout=theirs, stderr=theirs)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "zerostride", *words], env=environment, stdout=theirs, stderr=theirs
+    )
     os.close(theirs)
     parts = []
     while True:

@@ -41,7 +41,7 @@ def shell(name: str, script: str, folder: Path) -> str:
         env={**os.environ, "HOME": str(folder), "PATH": path, "PYTHONPATH": source},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -51,9 +51,11 @@ def shell(name: str, script: str, folder: Path) -> str:
 @pytest.mark.parametrize(
     ("before", "last", "offered"),
     [
-        ("", "co", {"compare", "completion", "compute", "convert"}),
         ("explain --rule", "pd", {"pdpd"}),
-        ("completion", "", {"bash", "zsh", "fish"}),
+        pytest.param(
+            *("", "co", {"compare", "completion", "compute", "convert"}), marks=pytest.mark.slow
+        ),
+        pytest.param("completion", "", {"bash", "zsh", "fish"}, marks=pytest.mark.slow),
     ],
 )
 def test_shell_completes_words(

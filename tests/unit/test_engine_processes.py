@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -14,27 +13,28 @@ import pytest
 from zerostride.runtimes import process as process_module
 from zerostride.runtimes.process import NotStarted, Process
 from zerostride.runtimes.task import Form, ReplyKind, Task
+from zerostride.system import child as child_module
 
 resource = pytest.importorskip("resource", reason="limits of a process are POSIX's")
 
 
 @pytest.mark.parametrize("count", [10, 1_000_000])
-def test_stopped_worker_is_given_up_and_restarted(count: int) -> None:
+def test_stopped_worker_is_given_up_and_restarted(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of many operands it reads none: writing them must end, too. A fresh process answers."""
-    process = Process("numpy", sys.executable, 2.0)
+    monkeypatch.setattr(child_module, "_PATIENCE", 0.1)
+    process = Process("numpy", sys.executable, 1.0)
     process.start()
     try:
         task, operands = Task(Form.OP, "add"), [np.ones(count)] * 2
         assert process._child is not None
         process._child._process.send_signal(signal.SIGSTOP)
-        begin = time.monotonic()
         once = process.ask(task, operands, again=False)
-        assert time.monotonic() - begin < 10
-        assert (str(once.kind), once.message) == ("crashed", "no answer in 2 s")
+        assert (str(once.kind), once.message) == ("crashed", "no answer in 1 s")
         process.seconds = 60
         assert process.ask(task, operands).kind == "result"
-        process._child._process.send_signal(signal.SIGSTOP)
-        process.seconds = 8
+        process._child.kill()
         assert process.ask(task, [np.ones(2)] * 2).kind == "result"
     finally:
         process.stop()
@@ -65,12 +65,10 @@ def test_engine_that_does_not_load_is_given_up(
 ) -> None:
     monkeypatch.setattr(process_module, "LEAST_LOADING", 0.2)
     python = tmp_path / "python"
-    python.write_text("#!/bin/sh\nexec sleep 100\n")
+    python.write_text("#!/bin/sh\nexec sleep 1000\n")
     python.chmod(0o755)
-    begin = time.monotonic()
     with pytest.raises(NotStarted, match=r"does not start \(not loaded after 0\.6 s\)"):
         Process("numpy", str(python), 0.1).start()
-    assert time.monotonic() - begin < 30
 
 
 def test_worker_starts_with_very_many_open_files() -> None:

@@ -255,7 +255,7 @@ def test_importing_and_planning_load_only_numpy() -> None:
         [sys.executable, "-W", "ignore", "-c", script],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     assert done.stdout.split() == []

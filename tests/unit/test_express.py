@@ -15,6 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import zerostride as zs
+from sampled import few
 from zerostride.core.rules import RULES
 from zerostride.core.symbolic import symbols
 from zerostride.engines import ENGINES
@@ -104,10 +105,13 @@ def check_laid_out(plan: zs.Plan, e: Any, engine: str | None) -> None:
     assert zs.plan(*e.shapes, engine=engine).shape == plan.shape
 
 
+@pytest.mark.parametrize("part", few(1, [4, 1]))
 @pytest.mark.parametrize(("rule", "engine"), PLACES)
-def test_expressed_plan_is_equal_and_refusals_are_right(rule: str, engine: str | None) -> None:
+def test_expressed_plan_is_equal_and_refusals_are_right(
+    rule: str, engine: str | None, part: int
+) -> None:
     expressed = refused = 0
-    for k, plan in enumerate(sample()):
+    for k, plan in enumerate(sample()[::part]):
         try:
             e = plan.express(rule, engine=engine)
         except zs.NotExpressible:
@@ -127,8 +131,8 @@ def test_expressed_plan_is_equal_and_refusals_are_right(rule: str, engine: str |
         assert means(plan, e.shapes, e.swapped, rule=rule, engine=engine, **e.attributes), plan
         for new, old in zip(e.shapes, plan.operands[:: -1 if e.swapped else 1], strict=True):
             assert np.prod(new) == np.prod(old)
-    assert expressed > 20
-    assert refused or expressed == len(sample())
+    assert expressed > 20 // part
+    assert refused or expressed == len(sample()[::part])
 
 
 def test_smallest_change_comes_first() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from commandline import start
 
+import warm
 from zerostride.system import interrupts
 
 VISION = str(Path(__file__).parents[2] / "examples" / "tiny_vision.onnx")
@@ -57,10 +58,9 @@ def test_closed_reader_gives_141_and_no_word(words: list[str]) -> None:
         pytest.importorskip("onnx", reason="audits read ONNX files")
     ours, theirs = os.pipe()
     os.close(ours)
-    child = start(words, stdout=theirs)
-    os.close(theirs)
-    _, err = child.communicate(timeout=120)
-    assert (child.returncode, err) == (141, b"")
+    with os.fdopen(theirs, "wb") as closed:
+        done = warm.run(words, stdout=closed)
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,8 @@ def test_ladder_reaches_the_highest_rank() -> None:
 def test_numpy_in_a_worker_agrees() -> None:
     with Process("numpy") as process:
         assert process.version == np.__version__
-        report = run_engine(process, [*ladder("numpy"), *generate("numpy", 500, 1)])
+        low = [case for case in ladder("numpy") if len(case.a) < 12]  # then results are large
+        report = run_engine(process, [*low, *generate("numpy", 500, 1)])
     assert not report.findings
     assert report.count(Judged.EQUAL) > 500
     assert report.count(Judged.REFUSE) > 50

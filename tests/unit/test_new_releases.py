@@ -53,6 +53,7 @@ def test_newest_release_without_a_row_is_new(
     assert capsys.readouterr().out.startswith("ncnn 1.0.20991231: new; the newest row is 1.0.")
 
 
+@pytest.mark.slow
 def test_release_that_cannot_be_measured_is_status_2(
     tool: ModuleType, tmp_path: Path, capsys: Lines
 ) -> None:
@@ -70,6 +71,7 @@ def test_engine_without_a_wheel_is_status_2(tool: ModuleType, capsys: Lines) -> 
     assert len(lines) == 2
 
 
+@pytest.mark.slow
 def test_patch_of_a_measurement_is_written(tool: ModuleType, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "zerostride", "engines", "numpy", "--measure", "--cases", "50"]
     answer = subprocess.run([*words, "--json"], capture_output=True, text=True, check=True).stdout

@@ -171,6 +171,7 @@ def test_import_modes_and_unittest_work(run_watched):
     run_watched(files, "--import-mode=append").assert_outcomes(failed=1)
 
 
+@pytest.mark.slow
 def test_disabled_plugin_imports_no_lint_module(pytester):
     lint = "[m for m in sys.modules if 'zerostride.lint' in m]"
     test = f"import sys\ndef test_a(): assert not {lint}\n"

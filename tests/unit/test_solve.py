@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import time
 from collections import Counter
 
 import pytest
@@ -24,6 +23,7 @@ from random_sizes import (
 )
 
 import zerostride as zs
+from work import calls_of
 from zerostride.sizes import Answer, budget
 from zerostride.sizes.budget import allowance
 from zerostride.sizes.condition import (
@@ -360,12 +360,13 @@ def test_copies_are_independent() -> None:
     ],
     ids=lambda condition: str(condition)[:30],
 )
-def test_every_question_is_answered_in_time(condition: Condition) -> None:
-    began = time.process_time()
-    satisfiable(condition)
-    satisfiable(complement(condition))
-    bounds_under(N, condition)
-    assert time.process_time() - began < 5.0
+def test_every_question_takes_bounded_work(condition: Condition) -> None:
+    def ask() -> None:
+        satisfiable(condition)
+        satisfiable(complement(condition))
+        bounds_under(N, condition)
+
+    assert calls_of(ask) < 8_000_000
 
 
 @pytest.mark.parametrize(
@@ -417,6 +418,7 @@ def test_bounds_of_quotients_and_products_exclude_no_solution(seed: int) -> None
         assert satisfiable(condition) is not Answer.NO
 
 
+@pytest.mark.slow
 def test_a_thousand_clauses_need_no_recursion() -> None:
     clauses = [
         any_of([eq(a, 1), eq(a, 2)]) for a in (of_atom(Symbol(f"s{k}")) for k in range(1100))
