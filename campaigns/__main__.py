@@ -11,6 +11,7 @@ import click
 
 from zerostride.runtimes.probe.command import run_command
 
+from .all import every
 from .commands import COMMANDS
 from .forks import forks
 from .hostile.command import hostile
@@ -23,7 +24,7 @@ def campaigns() -> None:
     """Long measurements of zerostride, each a command."""
 
 
-for command in (*COMMANDS, real_models, chains, forks, hostile, leaks):
+for command in (*COMMANDS, real_models, chains, forks, hostile, leaks, every):
     campaigns.add_command(command)
 
 

@@ -247,6 +247,11 @@ def _print(table: dict[tuple[str, str], Counts]) -> None:
     for counts in table.values():
         for words in counts.failures:
             console.print(words, markup=False, soft_wrap=True)
+    cases, culprits, false = (
+        sum(getattr(counts, name) for counts in table.values())
+        for name in ("cases", "culprits", "false")
+    )
+    print(f"{culprits} of {cases} faults found; {false} found where there is none")
 
 
 __all__ = ["PAIRS", "Counts", "draw", "judge", "run"]

@@ -263,6 +263,10 @@ def _print(tallies: Sequence[PortTally]) -> None:
     for tally in tallies:
         for told in tally.wrong[:_MOST_TOLD]:
             console.print(f"wrong: {told}", soft_wrap=True, markup=False)
+    wrong = sum(len(tally.wrong) for tally in tallies)
+    rewrites = sum(tally.rewrites.total() for tally in tallies)
+    graphs = sum(tally.graphs for tally in tallies)
+    console.print(f"{graphs:,} ports, {rewrites:,} rewrites: {wrong:,} wrong", highlight=False)
 
 
 __all__ = ["PortTally", "run"]

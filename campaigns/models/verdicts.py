@@ -179,3 +179,6 @@ def _print(tallies: Any) -> None:
         )
         for words in tally.contradictions:
             print(f"  CONTRADICTION {words}")
+    contradictions = sum(len(tally.contradictions) for tally in tallies)
+    judged = sum(tally.counts.total() for tally in tallies)
+    print(f"{judged:,} verdicts: {contradictions} contradictions")
