@@ -418,6 +418,14 @@ def test_bounds_of_quotients_and_products_exclude_no_solution(seed: int) -> None
         assert satisfiable(condition) is not Answer.NO
 
 
+def test_box_without_solutions_is_decided() -> None:
+    """No bound and no remainder alone shows it: B is even, so 2, and then C is above its end."""
+    a, b, c = (of_atom(Symbol(*row)) for row in (("A", 0, 1), ("B", 1, 3), ("C", 2, 5)))
+    assert satisfiable(eq(2 * a + 3 * b + 6 - 2 * c, 0)) is Answer.NO
+    assert satisfiable(eq(2 * a + 3 * b + 4 - 2 * c, 0)) is Answer.YES
+    assert implies(ALWAYS, ne(2 * a + 3 * b + 6 - 2 * c, 0))
+
+
 @pytest.mark.slow
 def test_a_thousand_clauses_need_no_recursion() -> None:
     clauses = [

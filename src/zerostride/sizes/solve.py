@@ -6,6 +6,8 @@ comes with checked values and *no* with a proof; every other answer is *unknown*
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .atoms import Atom, Interval, Symbol, bounds
@@ -93,6 +95,8 @@ def _answer(condition: Condition, system: System) -> bool | None:
     return condition.kind == "==" if low == 0 == high else None
 
 
+#: Points of a box that are all tried.
+_MOST_POINTS = 1000
 #: Steps of a part of a condition before a value is tried: 30 to 40 microseconds.
 _STEPS_A_PART = 3
 
@@ -189,8 +193,8 @@ def _find(
 
 def _solve_part(part: Condition, budget: Budget, quick: bool) -> dict[Symbol, int] | Answer:
     """The same for a connected part, by the cheapest way first."""
-    ways = [_tried, _solved, _by_remainder] if quick else [_solved, _tried, _by_remainder]
-    for way in ways:
+    ways = [_tried, _solved] if quick else [_solved, _tried]
+    for way in (*ways, _by_remainder, _in_a_box):
         # Half of the rest, so that later ways keep some.
         own = Budget((budget.limit - budget.spent + 1) // 2)
         try:
@@ -231,6 +235,20 @@ def _by_remainder(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer
         if model is Answer.UNKNOWN:
             return model
     return model
+
+
+def _in_a_box(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
+    """All values of bounded symbols, if they are few; NO if none of them is a solution."""
+    sides = [range(s.low, s.high + 1) for s in part.symbols if s.high is not None]
+    if len(sides) < len(part.symbols) or math.prod(map(len, sides)) > _MOST_POINTS:
+        return Answer.UNKNOWN
+    cost = 1 + part.weight // 8
+    for numbers in itertools.product(*sides):
+        budget.spend(cost)
+        values = dict(zip(part.symbols, numbers, strict=True))
+        if part.evaluate(values):
+            return values
+    return Answer.NO
 
 
 def _solved(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
