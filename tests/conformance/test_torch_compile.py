@@ -63,6 +63,20 @@ def gradients(function):
     return result, torch.autograd.grad(torch.tanh(result).sum(), given)
 
 
+def test_functions_made_before_the_compiler_are_found_after_a_freeze():
+    """Of objects that are frozen, Python's garbage collector lists none."""
+    code = """
+import gc
+import torch
+import zerostride as zs
+scaled = zs.fuse(lambda x: x * 2 + 1)
+gc.freeze()
+compiled = torch.compile(lambda x: scaled(x) - 1, fullgraph=True, backend="aot_eager")
+assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 2.0))
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_compiled_function_gives_the_same_results_and_gradients(function, backend):

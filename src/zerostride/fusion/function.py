@@ -10,6 +10,7 @@ import functools
 import inspect
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -61,6 +62,10 @@ else:
     _Calls = native._native.Fused
 
 
+#: Every fused function that there is, for a compiler that is imported later.
+EXISTING: weakref.WeakSet[Fused] = weakref.WeakSet()
+
+
 class Fused(_Calls):
     """A function whose calls are one pass over memory; made by :func:`zerostride.fuse`.
 
@@ -100,6 +105,7 @@ class Fused(_Calls):
         self._settled: dict[Hashable, Settled] = {}
         self._beside_none: dict[Hashable, Fused] = {}
         self._lock = threading.Lock()
+        EXISTING.add(self)
         compiler = sys.modules.get(_COMPILER)
         if compiler is not None:  # PyTorch's does not read the bytecode of registered functions
             compiler.allow(self)

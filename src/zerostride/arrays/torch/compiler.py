@@ -7,7 +7,6 @@ when that graph is traced.
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from torch._dynamo import trace_rules
 
 from ...compute import functions, unary
 from ...fusion import reductions
-from ...fusion.function import Fused
+from ...fusion.function import EXISTING
 from ...fusion.trace.reducing import TRACED
 from ...lint import checks
 from ...ops import OPS
@@ -41,7 +40,7 @@ def register() -> None:
         torch._dynamo.substitute_in_graph(original)(handed_on)
     callables = [getattr(functions, name, None) or getattr(unary, name) for name in OPS]
     callables += [getattr(reductions, name) for name in TRACED if hasattr(reductions, name)]
-    callables += [function for function in gc.get_objects() if type(function) is Fused]
+    callables += EXISTING
     for function in (*callables, functions.broadcast):
         allow(function)
 
