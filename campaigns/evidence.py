@@ -67,7 +67,7 @@ def _git(*words: str) -> str:
 
 
 def digest(paths: Sequence[str]) -> str:
-    """A digest of the tracked files under paths, as they are now.
+    """A digest of the tracked files under paths, as they are now, without the page itself.
 
     Raises:
         ValueError: a path has no tracked file.
@@ -79,6 +79,8 @@ def digest(paths: Sequence[str]) -> str:
             raise ValueError(f"{path} has no file that git tracks")
         for name in names:
             file = ROOT / name
+            if file in (ROWS, PAGE):
+                continue
             content = file.read_bytes() if file.is_file() else b"deleted"
             whole.update(f"{name}\0{hashlib.sha256(content).hexdigest()}\n".encode())
     return whole.hexdigest()[:16]
@@ -124,7 +126,7 @@ def record(
         kind,
         name,
         command,
-        result,
+        " ".join(result.split()),
         tuple(paths),
         digest(paths),
         commit,

@@ -73,6 +73,12 @@ def test_page_marks_what_is_stale(root: Path, capsys: pytest.CaptureFixture[str]
     assert commit.endswith(" and changes")
 
 
+def test_page_is_not_among_its_files(root: Path) -> None:
+    measure("docs")
+    subprocess.run(["git", "-C", str(root), "add", "-A"], check=True)
+    assert evidence.main(["current", "fused", "docs"]) == 0
+
+
 def test_path_without_files_is_refused(root: Path) -> None:
     with pytest.raises(ValueError, match="sources has no file that git tracks"):
         measure("sources")
