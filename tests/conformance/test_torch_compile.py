@@ -69,7 +69,9 @@ def test_functions_made_before_the_compiler_are_found_after_a_freeze():
 import gc
 import torch
 import zerostride as zs
-scaled = zs.fuse(lambda x: x * 2 + 1)
+@zs.fuse
+def scaled(x):
+    return x * 2 + 1
 gc.freeze()
 compiled = torch.compile(lambda x: scaled(x) - 1, fullgraph=True, backend="aot_eager")
 assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 2.0))
