@@ -46,9 +46,8 @@ def campaigns() -> Iterator[Campaign]:
     runners = "src/zerostride/runtimes"
     yield Campaign("leaks", "leaks", ("src/zerostride", "native", "campaigns/leaks.py"))
     yield Campaign("hostile files", "hostile", (*_MODELS, "campaigns/hostile"), r"\d uses, ")
-    yield Campaign(
-        *("inference", "inference --cases 5000", (*_CORE, "campaigns/shapes"), "^zerostride: ")
-    )
+    shapes = (*_CORE, "campaigns/shapes")
+    yield Campaign("inference", "inference --cases 5000", shapes, "^zerostride: ")
     yield Campaign("LiteRT graphs", "litert-graphs", _MODELS)
     yield Campaign("networks bisected", "bisect --cases 200", (*_MODELS, runners))
     yield Campaign("arrays", "arrays", ("src/zerostride/arrays", *_COMPUTE, "campaigns/arrays"))
@@ -64,8 +63,9 @@ def campaigns() -> Iterator[Campaign]:
             rf"^{engine} \S+ \(",
             engines=True,
         )
-    yield Campaign("sizes of rank 2", "exhaustion", (*_CORE, "campaigns/shapes"), "^all ")
-    yield Campaign(*("verdicts", "verdicts --nodes 2000", (*_MODELS, runners)), engines=True)
+    yield Campaign("sizes of rank 2", "exhaustion", shapes, "^all ")
+    judged = (*_MODELS, runners)
+    yield Campaign("verdicts", "verdicts --nodes 2000", judged, engines=True)
     yield Campaign("ports", "port --graphs 10000", _MODELS)
     native = (*_COMPUTE, "campaigns/native")
     yield Campaign("native engine", "native --cases 1000000 --isa all", native)

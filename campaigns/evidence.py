@@ -1,4 +1,4 @@
-"""What was measured, and whether the code has changed since: the rows of docs/evidence.md.
+"""The rows of docs/evidence.md: results, and whether the code that they prove has changed.
 
 A row is a campaign or a step of continuous integration. It keeps the paths that it proves and a
 digest of their files. A row whose digest differs today is stale; the page marks it.
@@ -178,13 +178,13 @@ def main(words: Sequence[str] | None = None) -> int:
     recorded.add_argument("--seconds", type=float, required=True)
     commands.add_parser("write")
     commands.add_parser("check")
-    given = parser.parse_args(words)
-    if given.command == "current":
-        return 0 if holds(given.name, given.paths) else 1
-    if given.command == "record":
-        run = f"bash .ci/run {given.name}"
-        record("step", given.name, run, given.result, given.paths, given.seconds)
-    if given.command == "check":
+    arguments = parser.parse_args(words)
+    if arguments.command == "current":
+        return 0 if holds(arguments.name, arguments.paths) else 1
+    if arguments.command == "record":
+        run = f"bash .ci/run {arguments.name}"
+        record("step", arguments.name, run, arguments.result, arguments.paths, arguments.seconds)
+    if arguments.command == "check":
         if PAGE.exists() and PAGE.read_text("utf-8") == page(read()):
             return 0
         print("docs/evidence.md is not up to date: python3 -m campaigns.evidence write")

@@ -1,4 +1,4 @@
-"""Parameters of which the light suite takes the first ones, and `pytest -m slow` the others."""
+"""Test parameters: the first ones are for the light suite, the others for `pytest -m slow`."""
 
 from __future__ import annotations
 

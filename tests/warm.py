@@ -23,6 +23,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import FrameType
 from typing import IO, Any
 
 _MOST = 1 << 20  # bytes of a call
@@ -48,6 +49,7 @@ def run(
     merged: bool = False,
     most: int | None = None,
     memory: int | None = None,
+    calls: int | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Runs `zerostride` with words, and waits for its end.
 
@@ -60,12 +62,14 @@ def run(
         merged: its error output goes to its output.
         most: the bytes of the longest file that it may write.
         memory: the bytes of address space that it may take beside what it has at its start.
+        calls: how many calls of functions it may make; one more ends it with status 99.
     """
     call = {
         "words": [str(word) for word in words],
         "folder": str(cwd or Path.cwd()),
         "environment": dict(os.environ if env is None else env),
         "limits": {"RLIMIT_FSIZE": most, "RLIMIT_AS": memory},
+        "calls": calls,
     }
     out, err = _Kept(stdout), _Kept(stderr)
     server = _server()
@@ -96,7 +100,7 @@ class _Kept:
             self._read.append(stream.read())
 
     def text(self) -> str:
-        """What was written, once every writer has closed the pipe; nothing of a given file."""
+        """All that was written to the pipe, after its last writer has closed it; "" for a file."""
         if self._reader is None:
             return ""
         os.close(self.file)
@@ -150,6 +154,20 @@ def _limit(**limits: int | None) -> None:
         resource.setrlimit(getattr(resource, name), (most, most))
 
 
+def _count(most: int) -> None:
+    """Ends this process after so many calls of functions, Python's and built-in ones."""
+    left = most
+
+    def counted(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal left
+        left -= event in ("call", "c_call")
+        if left < 0:
+            os.write(2, b"more calls of functions than the test allows\n")
+            os._exit(99)
+
+    sys.setprofile(counted)
+
+
 def _open_streams() -> None:
     """The streams of Python, as it opens them when it starts."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
@@ -177,6 +195,8 @@ def _serve(descriptor: int) -> None:
     signal.alarm(_SECONDS)
     _limit(**call["limits"])
     _open_streams()
+    if call["calls"] is not None:
+        _count(call["calls"])
     sys.argv = ["zerostride", *call["words"]]
     runpy.run_module("zerostride", run_name="__main__", alter_sys=True)
 

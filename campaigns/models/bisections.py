@@ -251,7 +251,7 @@ def _print(table: dict[tuple[str, str], Counts]) -> None:
         sum(getattr(counts, name) for counts in table.values())
         for name in ("cases", "culprits", "false")
     )
-    print(f"{culprits} of {cases} faults found; {false} found where there is none")
+    print(f"{culprits} of {cases} faults found; {false} false culprits in networks without a fault")
 
 
 __all__ = ["PAIRS", "Counts", "draw", "judge", "run"]

@@ -18,6 +18,8 @@ from zerostride.models.ir.graph import Graph
 from zerostride.report import text
 
 MEMORY = 1 << 30
+#: Calls of functions; these files take fewer than 50,000.
+CALLS = 200_000
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
@@ -29,8 +31,9 @@ class Answer(NamedTuple):
 
 
 def audit(path: Path, *options: str, target: str = "ncnn") -> Answer:
-    """What the command line says of a file, under a limit of memory."""
-    done = warm.run(["audit", path, "--target", target, *options], memory=MEMORY)
+    """The command line's audit of a file, under limits of memory and of calls."""
+    words = ["audit", path, "--target", target, *options]
+    done = warm.run(words, memory=MEMORY, calls=CALLS)
     return Answer(done.returncode, done.stdout, done.stderr)
 
 

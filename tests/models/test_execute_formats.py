@@ -164,13 +164,15 @@ HOSTILE: Any = [
 
 @pytest.mark.parametrize(("op", "attributes"), HOSTILE, ids=[f"{o}-{a}"[:40] for o, a in HOSTILE])
 @pytest.mark.parametrize("opset", few(1, [21, 11, 1]))
-def test_hostile_nodes_give_one_line(op: str, attributes: Any, opset: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("operands", few(2, ["x", "x x", "x x x", "- x"]))
+def test_hostile_nodes_give_one_line(
+    op: str, attributes: Any, opset: int, operands: str, tmp_path: Path
+) -> None:
     """Whatever a file says, there is a result or a ModelError, and no other end."""
     file = tmp_path / "m.onnx"
-    for operands in ("x", "x x", "x x x", "- x")[: 2 if opset == 21 else 4]:
-        content = small.model(
-            [small.node(op, operands, **attributes)], {"x": (1, 2, 2, 2)}, opset=opset
-        )
-        file.write_bytes(content.SerializeToString())
-        with suppress(ModelError):
-            execute(read_model(file), {"x": np.full((1, 2, 2, 2), 3, np.float32)})
+    content = small.model(
+        [small.node(op, operands, **attributes)], {"x": (1, 2, 2, 2)}, opset=opset
+    )
+    file.write_bytes(content.SerializeToString())
+    with suppress(ModelError):
+        execute(read_model(file), {"x": np.full((1, 2, 2, 2), 3, np.float32)})

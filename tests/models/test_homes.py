@@ -9,6 +9,7 @@ onnx = pytest.importorskip("onnx", reason="the model is an ONNX file")
 import small  # noqa: E402
 
 import warm  # noqa: E402
+from sampled import few  # noqa: E402
 from zerostride.models.findings import Outcome  # noqa: E402
 from zerostride.runtimes.verify.cache import Cache, folder  # noqa: E402
 from zerostride.runtimes.verify.compare import Agreement  # noqa: E402
@@ -40,10 +41,8 @@ def run(model: Path, words, home: str, most: int | None = None):
     return warm.run(words, cwd=model.parent, env=environment, most=most)
 
 
-#: The commands; a measurement takes seconds.
-EACH = [
-    pytest.param(name, marks=[pytest.mark.slow] if name == "engines" else []) for name in COMMANDS
-]
+#: The commands; the last one, a measurement, takes seconds.
+EACH = few(len(COMMANDS) - 1, COMMANDS)
 
 
 @pytest.mark.parametrize("command", EACH)

@@ -52,7 +52,7 @@ def of_many_axes(path: Path, count: int) -> Path:
 def test_shape_of_very_many_axes_is_unknown(tmp_path: Path) -> None:
     path = of_many_axes(tmp_path / "many.onnx", 300_000)
     reports = []
-    assert calls_of(lambda: reports.append(zs.audit(path, "ncnn"))) < 20_000_000
+    assert calls_of(lambda: reports.append(zs.audit(path, "ncnn"))) < 10_000
     (report,) = reports
     assert [str(finding.verdict) for finding in report.findings] == ["unknown", "unknown"]
     assert any("x (300000 axes) and 2 more" in note for note in report.notes)

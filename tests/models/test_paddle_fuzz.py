@@ -21,8 +21,7 @@ def test_hostile_files_through_every_function(cases: int) -> None:
     assert tally.bad == []
     assert tally.cases == cases
     # A fuzzer whose files are all refused at the door tests the door.
-    assert sum(n for word, n in tally.words.items() if word.startswith("Report")) > cases // 3
+    assert sum(n for word, n in tally.words.items() if word.startswith("Report")) > cases * 3 // 8
     for function in ("audit", "shapes", "run", "verify"):
-        assert (
-            sum(n for word, n in tally.words.items() if function in word.split()) >= cases // 133
-        ), function
+        used = sum(n for word, n in tally.words.items() if function in word.split())
+        assert used > cases // 200, function

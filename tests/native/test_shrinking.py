@@ -35,7 +35,7 @@ EXTENTS = st.one_of(st.integers(0, 5), st.sampled_from([7, 8, 9, 15, 16, 17, 31,
 MOST = 20_000
 
 EXAMPLES = settings(
-    max_examples=200,
+    max_examples=400,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],

@@ -72,11 +72,11 @@ def test_closed_reader_is_not_an_error() -> None:
     assert child.stderr is not None
     child.stdout.read(1)
     child.stdout.close()
-    said = child.stderr.read()
+    errors = child.stderr.read()
     child.stderr.close()
     # All of it may have fitted into the pipe before it was closed.
     assert child.wait(60) in (1, 141)
-    assert said == b""
+    assert errors == b""
 
 
 def test_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
@@ -99,9 +99,9 @@ def test_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
 def test_full_disk_is_one_line() -> None:
     with open("/dev/full", "wb") as full:
         child = start(["explain", "2,3", "3"], stdout=full)
-        _, said = child.communicate(timeout=300)
+        _, errors = child.communicate(timeout=300)
     assert child.returncode == 2
-    assert said.decode().splitlines() == ["zerostride: No space left on device"]
+    assert errors.decode().splitlines() == ["zerostride: No space left on device"]
 
 
 @pytest.mark.parametrize("closed", [1, 2])
@@ -119,8 +119,8 @@ def test_closed_output_is_not_an_internal_error(closed: int) -> None:
 
 def test_output_without_the_arrow_character_shows_its_escape() -> None:
     child = start(["explain", "2,3", "3"], env={"PYTHONIOENCODING": "latin-1", "NO_COLOR": "1"})
-    out, said = child.communicate(timeout=300)
-    assert (child.returncode, said) == (0, b"")
+    out, errors = child.communicate(timeout=300)
+    assert (child.returncode, errors) == (0, b"")
     assert rb"\u2192" in out
 
 
@@ -131,11 +131,11 @@ def test_undecodable_arguments_are_shown_escaped() -> None:
         [os.fsencode(sys.executable), b"-m", b"zerostride", b"explain", b"\xff\xfe\x1b[31m"],
         stderr=subprocess.PIPE,
     )
-    _, said = child.communicate(timeout=300)
+    _, errors = child.communicate(timeout=300)
     assert child.returncode == 2
-    assert b"\x1b" not in said
-    assert b"Traceback" not in said
-    assert re.search(rb"is not a shape", said)
+    assert b"\x1b" not in errors
+    assert b"Traceback" not in errors
+    assert re.search(rb"is not a shape", errors)
 
 
 def test_huge_size_is_a_wrong_call(run: Run) -> None:

@@ -54,7 +54,7 @@ def run_symbolic(
     return [np.asarray(space[name]) for name in names]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(plan=open_plan(), numbers=st.lists(st.integers(0, 4), min_size=8, max_size=8))
 def test_source_for_symbols_matches_the_bound_plan(plan: zs.Plan, numbers: list[int]) -> None:
     check_symbolic(plan, numbers, "numpy")

@@ -60,7 +60,7 @@ def run(command: str, folder: Path, environment: dict[str, str], status: int) ->
 
     A call of zerostride, alone or first of a pipe, needs no bash and starts fast.
     """
-    command, given = f"(exit {status}); {command}", ""
+    command, piped = f"(exit {status}); {command}", ""
     if call := CALL.fullmatch(command.partition("; ")[2]):
         words, then, file = call.groups()
         answer = warm.run(
@@ -70,13 +70,13 @@ def run(command: str, folder: Path, environment: dict[str, str], status: int) ->
             (folder / file).write_text(answer.stdout, "utf-8")
         if not then:
             return answer.stderr if file else answer.stdout, answer.returncode
-        command, given = then, answer.stdout
+        command, piped = then, answer.stdout
         assert not answer.stderr, answer.stderr
     done = subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
         env=environment,
-        input=given.encode(),
+        input=piped.encode(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         timeout=SECONDS,

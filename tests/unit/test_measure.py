@@ -18,6 +18,7 @@ from campaigns.__main__ import main
 from campaigns.recorded import read_cases
 
 import zerostride as zs
+from sampled import few
 from zerostride.core.plan import Plan
 from zerostride.errors import BadInput, Reason
 from zerostride.runtimes.probe.__main__ import probe
@@ -166,10 +167,11 @@ def test_ladder_reaches_the_highest_rank() -> None:
     assert max(len(case.a) for case in ladder("numpy")) == 64
 
 
-def test_numpy_in_a_worker_agrees() -> None:
+@pytest.mark.parametrize("ranks", few(1, [12, 65]))
+def test_numpy_in_a_worker_agrees(ranks: int) -> None:
     with Process("numpy") as process:
         assert process.version == np.__version__
-        low = [case for case in ladder("numpy") if len(case.a) < 12]  # then results are large
+        low = [case for case in ladder("numpy") if len(case.a) < ranks]  # then results are large
         report = run_engine(process, [*low, *generate("numpy", 500, 1)])
     assert not report.findings
     assert report.count(Judged.EQUAL) > 500

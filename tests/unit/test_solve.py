@@ -366,7 +366,7 @@ def test_every_question_takes_bounded_work(condition: Condition) -> None:
         satisfiable(complement(condition))
         bounds_under(N, condition)
 
-    assert calls_of(ask) < 8_000_000
+    assert calls_of(ask) < 2_000_000
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_shapes_may_have_open_sizes(written: str, shape: tuple[Any, ...]) -> Non
 
 
 #: Calls of functions that refusing a text takes at most.
-MOST_CALLS = 1_000_000
+MOST_CALLS = 400_000
 HOSTILE = [
     "N,,3",
     "N+",

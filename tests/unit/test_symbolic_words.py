@@ -52,7 +52,7 @@ def open_plan(draw: st.DrawFn) -> zs.Plan:
     return plan
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(plan=open_plan(), names=st.lists(st.text(max_size=4), max_size=4))
 def test_every_plan_can_be_drawn(plan: zs.Plan, names: list[str]) -> None:
     text = explain(plan, names)
@@ -66,7 +66,7 @@ def test_every_plan_can_be_drawn(plan: zs.Plan, names: list[str]) -> None:
     assert "Dim(" not in text + json.dumps(data)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(plan=open_plan(), numbers=st.lists(st.lists(st.integers(0, 3), min_size=9), min_size=6))
 def test_described_stretches_hold_for_numbers(plan: zs.Plan, numbers: list[list[int]]) -> None:
     """Every stretch, and every warning, of the plan bound is one that was told."""
