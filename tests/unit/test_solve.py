@@ -392,6 +392,12 @@ def test_products_and_sums_are_decided(text: str, answer: Answer) -> None:
         assert as_condition(text).evaluate(values)
 
 
+def test_values_are_from_the_least_of_their_size_on() -> None:
+    n, k = of_atom(Symbol("N")), of_atom(Symbol("K", 1))
+    condition = all_of([ne(k + n, 1), eq(n, n // 2 + (n // 4) * 4), ne(n, 0)])
+    assert check_values(condition, (Symbol("N"), Symbol("K", 1))) is Answer.YES
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_bounds_of_quotients_and_products_exclude_no_solution(seed: int) -> None:
     """Beside every point of a small box: what has a solution there is never denied."""

@@ -227,11 +227,12 @@ def _by_remainder(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer
         model = Answer.NO if case.never else _solved(case, budget)
         if not isinstance(model, Answer):
             names = {symbol.name: value for symbol, value in model.items()}
-            values = {s: names.get(s.name, 0) for s in part.symbols}
+            values = {s: names.get(s.name, s.low) for s in part.symbols}
             for symbol, (step, rest) in remainders.items():
                 quotient = names.get(symbol.name, -((rest - symbol.low) // step))
                 values[symbol] = step * quotient + rest
-            return values if part.evaluate(values) else Answer.UNKNOWN
+            inside = all(_in_range(*pair) for pair in values.items())
+            return values if inside and part.evaluate(values) else Answer.UNKNOWN
         if model is Answer.UNKNOWN:
             return model
     return model
@@ -285,11 +286,13 @@ def _symbol_values(
                         return None
                     chosen[atom] = options[0]
         values[symbol] = value_at(value, chosen)
-        if values[symbol] < symbol.low or (
-            symbol.high is not None and values[symbol] > symbol.high
-        ):
+        if not _in_range(symbol, values[symbol]):
             return None
     return values
+
+
+def _in_range(symbol: Symbol, value: int) -> bool:
+    return symbol.low <= value and (symbol.high is None or value <= symbol.high)
 
 
 def implies(facts: Condition, condition: Condition) -> bool:
