@@ -66,6 +66,10 @@ def campaigns() -> Iterator[Campaign]:
     yield Campaign("sizes of rank 2", "exhaustion", shapes, "^all ")
     judged = (*_MODELS, runners)
     yield Campaign("verdicts", "verdicts --nodes 2000", judged, engines=True)
+    doors = (*judged, "campaigns/front_doors")
+    for engine in ("openvino", "mnn"):
+        words = f"front-doors --engine {engine} --cases 5000"
+        yield Campaign(f"front door of {engine}", words, doors, f"^{engine}: ")
     yield Campaign("ports", "port --graphs 10000", _MODELS)
     native = (*_COMPUTE, "campaigns/native")
     yield Campaign("native engine", "native --cases 1000000 --isa all", native)

@@ -265,10 +265,27 @@ def arrays(**options: Any) -> int:
     return run(SimpleNamespace(**options))
 
 
+@click.command("front-doors")
+@click.option("--engine", multiple=True, metavar="NAME", help="Default: openvino, mnn, ncnn.")
+@click.option("--op", metavar="NAME", help="Models of one node of this op.")
+@cases(5000, "Of an engine.")
+@first
+@seed
+@as_json
+def front_doors(
+    engine: tuple[str, ...], op: str | None, cases: int, first: int, seed: int, as_json: bool
+) -> int:
+    """Compare verdicts on small ONNX models with what users' own converters make of them."""
+    from .front_doors.judge import run
+
+    return run(engine or ("openvino", "mnn", "ncnn"), first, cases, seed, op, as_json)
+
+
 #: The commands, in the order in which help lists them.
 COMMANDS = (
     conformance,
     verdicts,
+    front_doors,
     models,
     port,
     litert_graphs,

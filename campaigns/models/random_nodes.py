@@ -8,7 +8,7 @@ not read each other's results.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -209,10 +209,53 @@ _ONNX_TYPES = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class OnnxNode:
+    """A node of ONNX: drawn, with the element types of its operands."""
+
+    drawn: Drawn
+    dtypes: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+
+def onnx_node(rng: Rng, opset: int, op: str | None = None) -> OnnxNode | None:
+    """A node of an op set; None where the op that was drawn is not in it."""
+    from onnx import defs
+
+    op = str(_pick(rng, tuple(_ONNX))) if op is None else op
+    try:
+        schema = defs.get_schema(op, opset)
+    except defs.SchemaError:
+        return None
+    drawn = _ONNX[op](rng, op)
+    allowed = {
+        row.type_param_str: [_ONNX_TYPES[t] for t in row.allowed_type_strs if t in _ONNX_TYPES]
+        for row in schema.type_constraints
+    }
+    if opset < 11 and op == "Clip":
+        return None  # its bounds are attributes
+    chosen = {name: _pick(rng, kinds) for name, kinds in allowed.items() if kinds}
+    attributes = {k: v for k, v in drawn.attributes.items() if k in schema.attributes}
+    if opset < 7 and "broadcast" in schema.attributes and rng.random() < 0.8:
+        attributes["broadcast"] = 1
+        if rng.random() < 0.6:
+            data = drawn.shapes[0]
+            axis = int(rng.integers(0, max(1, len(data))))
+            attributes["axis"] = axis
+            if op != "Gemm" and rng.random() < 0.8:  # a part of the data, from that axis on
+                part = data[axis : int(rng.integers(axis, len(data) + 1))]
+                drawn = replace(drawn, shapes=(data, part, *drawn.shapes[2:]))
+    if op == "Mod" and any(chosen[t].startswith("float") for t in chosen):
+        attributes["fmod"] = 1
+    formal = [schema.inputs[min(k, len(schema.inputs) - 1)] for k in range(len(drawn.shapes))]
+    dtypes = [chosen.get(one.type_str) or _ONNX_TYPES[one.type_str] for one in formal]
+    return OnnxNode(drawn, tuple(dtypes), attributes)
+
+
 def onnx_file(folder: Path, rng: Rng, nodes: int, name: str = "model") -> Path:
     """A file of ONNX with that many nodes of one op set."""
     import onnx
-    from onnx import defs, helper, numpy_helper
+    from onnx import helper, numpy_helper
 
     opset = int(_pick(rng, _ONNX_SETS))
     entries: list[Any] = []
@@ -220,31 +263,11 @@ def onnx_file(folder: Path, rng: Rng, nodes: int, name: str = "model") -> Path:
     weights: list[Any] = []
     outputs: list[Any] = []
     while len(entries) < nodes:
-        op = str(_pick(rng, tuple(_ONNX)))
-        try:
-            schema = defs.get_schema(op, opset)
-        except defs.SchemaError:
-            continue  # not in this op set
-        drawn = _ONNX[op](rng, op)
-        allowed = {
-            row.type_param_str: [_ONNX_TYPES[t] for t in row.allowed_type_strs if t in _ONNX_TYPES]
-            for row in schema.type_constraints
-        }
-        if opset < 11 and op == "Clip":
-            continue  # its bounds are attributes
-        chosen = {name: _pick(rng, kinds) for name, kinds in allowed.items() if kinds}
-        attributes = {k: v for k, v in drawn.attributes.items() if k in schema.attributes}
-        if opset < 7 and "broadcast" in schema.attributes and rng.random() < 0.8:
-            attributes["broadcast"] = 1
-            if rng.random() < 0.6:
-                attributes["axis"] = int(rng.integers(0, max(1, len(drawn.shapes[0]))))
-        if op == "Mod" and any(chosen[t].startswith("float") for t in chosen):
-            attributes["fmod"] = 1
-        where = len(entries)
-        names = []
-        for k, shape in enumerate(drawn.shapes):
-            formal = schema.inputs[min(k, len(schema.inputs) - 1)]
-            dtype = chosen.get(formal.type_str) or _ONNX_TYPES[formal.type_str]
+        node = onnx_node(rng, opset)
+        if node is None:
+            continue
+        drawn, where, names = node.drawn, len(entries), []
+        for k, (shape, dtype) in enumerate(zip(drawn.shapes, node.dtypes, strict=True)):
             names.append(f"n{where}.x{k}")
             numbers = drawn.constant[k] if k < len(drawn.constant) else None
             if numbers is None:
@@ -253,8 +276,11 @@ def onnx_file(folder: Path, rng: Rng, nodes: int, name: str = "model") -> Path:
             else:
                 array = np.ones(shape, dtype) if numbers is True else numbers
                 weights.append(numpy_helper.from_array(array, names[-1]))
-        entries.append(helper.make_node(op, names, [f"n{where}.y"], name=f"n{where}", **attributes))
-        outputs.append(helper.make_empty_tensor_value_info(f"n{where}.y"))
+        called = f"n{where}"
+        entries.append(
+            helper.make_node(drawn.op, names, [f"{called}.y"], name=called, **node.attributes)
+        )
+        outputs.append(helper.make_empty_tensor_value_info(f"{called}.y"))
     graph = helper.make_graph(entries, "verdicts", inputs, outputs, weights)
     ids = [helper.make_opsetid("", opset)]
     model = helper.make_model(graph, opset_imports=ids, ir_version=_IR_VERSION)

@@ -76,6 +76,8 @@ def _checked(model: Any, fed: Arrays, file: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         (finding,) = zs.audit(file, target="openvino").findings
+    if finding.verdict == "same_here":
+        return  # numbers beyond a narrower type: tests/conformance/test_whole_numbers.py
     assert (finding.verdict == "same") is equal, (finding.message, theirs, meant)
 
 

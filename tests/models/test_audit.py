@@ -191,7 +191,7 @@ ROWS: list[tuple[str, str, tuple[int, ...], list[tuple[int, ...]], str, str, dic
         {"num_groups": 2},
     ),
     ("QuantizeLinear", "tensorflow", (2, 3, 4), [(3,)], "same", "same_plan", {}),
-    ("QuantizeLinear", "paddle", (2, 3, 4), [(4,)], "refused", "rank", {"axis": 2}),
+    ("QuantizeLinear", "paddle", (2, 3, 4), [(4,)], "refused", "axis_range", {"axis": 2}),
     ("QuantizeLinear", "litert", (2, 3, 4), [(3,)], "refused", "rank", {}),
     ("QuantizeLinear", "onnxruntime", (2, 3), [(2,)], "refused", "invalid_source", {}),
     (

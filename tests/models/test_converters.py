@@ -97,9 +97,9 @@ def typed(op: str, dtype: str, constant: bool = False, out: str | None = None) -
     [
         ("Add", "float64", False, "same"),  # the expressions of MNN read it back as zeros
         ("And", "bool", False, "same"),  # and have no logical_and
-        ("Add", "uint8", False, "same"),
+        ("Add", "uint8", False, "same_here"),
         ("Add", "uint8", True, "refused"),
-        ("Add", "int8", False, "same"),
+        ("Add", "int8", False, "same_here"),
         ("Add", "int8", True, "different"),
         ("Sub", "uint16", False, "same_here"),
         ("Add", "int64", False, "same_here"),

@@ -16,12 +16,14 @@ from zerostride.models.formats import read_model  # noqa: E402
 PIXELS = (200.0, 255.0)
 #: The first ops with their constants, and between which numbers the largest input is.
 FIRST = [
-    ([("Relu",)], (0.5, 1.0)),
-    ([("Sub", 0.485), ("Div", 0.229)], (0.5, 1.0)),
+    ([("Relu",)], (1.0, 1.5)),
+    ([("Sub", 0.485), ("Div", 0.229)], (1.0, 1.5)),
     ([("Sub", 123.7), ("Mul", 0.017)], PIXELS),
     ([("Sub", 0.0), ("Div", 255.0)], PIXELS),
     ([("Transpose",), ("Mul", 1 / 255)], PIXELS),
-    ([("Clip", -3.0, 7.0)], (5.0, 7.0)),
+    ([("Clip", -3.0, 7.0)], (7.5, 9.5)),
+    ([("Sqrt",)], (0.5, 1.0)),
+    ([("Mul", -10000.0)], (1.0, 1.0)),
     ([("QuantizeLinear", 0.5, np.int8(0))], (50.0, 63.5)),
 ]
 

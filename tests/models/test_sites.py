@@ -95,7 +95,9 @@ def test_einsum_is_a_site_if_it_may_stretch(equation: str, shapes: list[Any], si
 def test_ops_have_their_kind() -> None:
     assert made("GroupNormalization", (1, 4), (2,), (2,), version=18).kind is Kind.NOT_MODELLED
     assert made("GroupNormalization", (1, 4), (4,), (4,), version=21).kind is Kind.CHANNEL
-    assert made("QuantizeLinear", (2, 3), (2, 1), block_size=3).kind is Kind.NOT_MODELLED
+    blocked = made("QuantizeLinear", (2, 6), (2, 2), block_size=3)
+    assert [part.shape for part in blocked.operands] == [(2, 2, 3), (2, 2, 1)]
+    assert made("QuantizeLinear", (2, 5), (2, 2), block_size=3).kind is Kind.NOT_MODELLED
     assert find_site(Node("n", "Add", "x.y", 1, (), ())).kind is Kind.CUSTOM  # type: ignore[union-attr]
 
 

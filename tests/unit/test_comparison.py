@@ -187,3 +187,12 @@ def test_engine_of_samples_is_asked_without_the_batch() -> None:
 )
 def test_one_sample_removes_the_batch_axis(shapes: Any, axis: int, left: Any) -> None:
     assert one_sample(shapes, axis) == left
+
+
+def test_a_sample_is_not_stretched_along_the_batch() -> None:
+    shapes = (1, 64, 8, 8), (64, 1, 1, 1)
+    with pytest.raises(zs.BroadcastError, match="operand 0 has one sample along axis 0"):
+        one_sample(shapes, 0)
+    rows = {row.name: row for row in zs.compare(*shapes, batch_axis=0).rows}
+    assert (rows["ncnn"].verdict, rows["ncnn"].silent) == ("refused", True)
+    assert rows["torch"].verdict == "same"

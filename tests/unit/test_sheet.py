@@ -14,6 +14,8 @@ from zerostride.models.reasons import REASONS, Cause, code_of
 from zerostride.report import finding_text, html, markdown
 from zerostride.report.sheet import WHERE, Sheet
 
+#: Codes that were added since.
+LATER = frozenset({"ZS116"})
 #: Codes and names as they were given out. A row is added, and none is changed.
 GIVEN_OUT = {101: "same_plan", 103: "size_trap", 107: "silent", 115: "layout", 226: "plugin"}
 
@@ -28,7 +30,8 @@ def test_every_reason_has_one_code() -> None:
         assert "\n" not in row.meaning
     for number, name in GIVEN_OUT.items():
         assert code_of(name) == f"ZS{number}"
-    given = "".join(f"{row.code}{row.name}" for row in REASONS[:41])
+    first = [row for row in REASONS if row.code not in LATER]
+    given = "".join(f"{row.code}{row.name}" for row in first)
     assert hashlib.sha256(given.encode()).hexdigest()[:16] == "da03ce1a35cd1c57", (
         "a code has changed"
     )

@@ -253,7 +253,18 @@ def compare(
         table = replace(table, rows=with_changes(table.rows))
     if batch_axis is None:
         return table
-    sample = one_sample(sizes, batch_axis)
+    try:
+        sample = one_sample(sizes, batch_axis)
+    except BroadcastError as error:
+        if error.reason is not Reason.WRONG_RESULT:
+            raise
+        rows_left = [
+            replace(row, answer=error, verdict="refused", traps=(), notes=(), parts=())
+            if row.kind == "engine" and ENGINES[row.name].samples
+            else row
+            for row in table.rows
+        ]
+        return replace(table, rows=tuple(rows_left))
     inner = axis if axis is None or axis <= batch_axis else axis - 1
     without = _compared(sample, _reference(reference, inner), inner, facts, rows)
     words = f"without axis {batch_axis}, the batch: {' and '.join(map(_text, sample))}"

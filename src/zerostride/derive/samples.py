@@ -12,7 +12,8 @@ def one_sample(shapes: Sequence[Shape], batch_axis: int) -> tuple[Shape, ...]:
     """Right-aligned operands without one axis of their result, the one that counts samples.
 
     Raises:
-        BroadcastError: no operand has that axis.
+        BroadcastError: no operand has that axis, or one stretches along it: samples of such an
+            engine do not see each other.
 
     >>> one_sample([(1, 16, 8, 8), (16, 1, 1)], 0)
     ((16, 8, 8), (16, 1, 1))
@@ -32,6 +33,18 @@ def one_sample(shapes: Sequence[Shape], batch_axis: int) -> tuple[Shape, ...]:
             shapes=shapes,
         )
     inside = rank - 1 - batch_axis
+    counts = [shape[len(shape) - 1 - inside] if len(shape) > inside else 1 for shape in shapes]
+    # The data are what has the most axes of an extent above 1.
+    data = max(range(len(shapes)), key=lambda k: sum(size != 1 for size in shapes[k]))
+    if counts[data] == 1 and any(count != 1 for count in counts):
+        raise BroadcastError(
+            f"operand {data} has one sample along axis {batch_axis}, the batch, and another one "
+            "stretches it; the engine has no such axis",
+            reason=Reason.WRONG_RESULT,
+            shapes=shapes,
+            hint="if the batch is another axis, name it",
+            silent=True,
+        )
     return tuple(
         shape[: len(shape) - 1 - inside] + shape[len(shape) - inside :]
         if len(shape) > inside

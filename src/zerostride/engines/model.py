@@ -12,6 +12,8 @@ from ..errors import Reason
 from ..sizes import Asker
 
 Rules = Mapping[str, Rule]
+#: Up to this size a float type has every whole number.
+_WHOLE_IN_FLOATS: Mapping[str | None, int] = {"float32": 2**24, "float16": 2**11}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,9 @@ class Divergence:
         dtypes: the dtypes that it concerns; empty: all.
         narrows: the dtype in which it computes those instead; the result is right if every number
             fits.
+        most: the largest whole number for which the result is right, where that is not the largest
+            that `narrows` holds.
+        constants: the numbers of constants alone must fit.
     """
 
     text: str
@@ -43,6 +48,24 @@ class Divergence:
     ops: frozenset[str] = frozenset()
     dtypes: frozenset[str] = frozenset()
     narrows: str | None = None
+    most: int | None = None
+    constants: bool = False
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """The least and the largest whole number that it computes right, if it narrows.
+
+        >>> Divergence("", Reason.WRONG_RESULT, "", narrows="float32").held
+        (-16777216, 16777216)
+        """
+        if self.most is not None:
+            return -self.most, self.most
+        if self.narrows in _WHOLE_IN_FLOATS:
+            return -_WHOLE_IN_FLOATS[self.narrows], _WHOLE_IN_FLOATS[self.narrows]
+        kind, _, bits = (self.narrows or "int64").partition("int")
+        if kind == "u":
+            return 0, 2 ** int(bits) - 1
+        return -(2 ** (int(bits) - 1)), 2 ** (int(bits) - 1) - 1
 
     def may_strike(self, rule: str, most: int | None) -> bool:
         """Whether it may affect a plan of a rule, up to a rank (None: any rank)."""

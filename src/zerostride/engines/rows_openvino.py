@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 from ..core.alignment import Attribute
 from ..core.plan import Plan
@@ -29,6 +30,7 @@ _OPENVINO_PROCESSORS = (
     "OpenVINO 2026.4.1, run on x86 processors with and without AVX-512: "
     "tests/conformance/test_op_semantics.py"
 )
+_OPENVINO_WHOLE = "OpenVINO 2026.4.1, run: tests/conformance/test_whole_numbers.py"
 _OPENVINO_ONNX = "OpenVINO 2026.4.1, run: tests/conformance/test_verdicts.py"
 _OPENVINO_DYNAMIC = "OpenVINO 2026.4.1, run: tests/conformance/test_audit_symbolic.py"
 #: Rank 33 is refused at compile: bitset::test: __position (which is 32) >= _Nb (which is 32).
@@ -97,6 +99,12 @@ _OPENVINO_TYPED = {
     **_typed(_openvino_rules(limits.openvino_uncompiled), "fmod", _FLOATS),
     **_typed(_openvino_rules(limits.openvino_uncompiled), "squared_difference", (*_BYTES, *_LONG)),
 }
+_IN_INT32 = (
+    *("add", "subtract", "multiply", "maximum", "minimum", "squared_difference", "where"),
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift"),
+)
+#: A quotient of float32 is floored: right while the dividend has one bit less than float32.
+_MOD: dict[str, Any] = {"most": 2**23}
 _OPENVINO_EXPLICIT = replace(
     RULES["explicit"],
     align=aligns.openvino_explicit,
@@ -121,6 +129,29 @@ _PRELU_DYNAMIC = replace(
     summary="Compiled before sizes are known: a vector slope goes to axis 1, and both may stretch.",
 )
 
+#: Whole numbers that the CPU plugin computes in a narrower type, by op and element type.
+_NARROWED: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str, dict[str, Any]], ...] = (
+    (
+        "comparisons of integers go through float32: beyond 2^24 neighbours are equal",
+        _OPENVINO_COMPARED[:6],
+        _LONG[2:],
+        "float32",
+        {},
+    ),
+    (
+        "quotients, powers and slopes of integers are computed in float32",
+        ("divide", "floor_divide", "pow", "fmod", "prelu"),
+        _LONG[2:],
+        "float32",
+        {},
+    ),
+    ("remainders of integers are computed in float32", ("remainder",), _LONG[2:], "float32", _MOD),
+    ("powers of 16 bits are computed in float32", ("pow",), ("int16",), "int16", {}),
+    ("powers of 16 bits are computed in float32", ("pow",), ("uint16",), "uint16", {}),
+    ("64 bits become int32", _IN_INT32, ("int64", "uint64"), "int32", {}),
+    ("compared as int32", ("maximum", "minimum"), ("uint32",), "int32", {}),
+    ("constants of uint32 stop at 2^31 - 1", _IN_INT32, ("uint32",), "int32", {"constants": True}),
+)
 OPENVINO = Engine(
     "openvino",
     "2026.4",
@@ -195,11 +226,13 @@ OPENVINO = Engine(
                 ops=frozenset({"add", "subtract", "multiply", "pow"}),
                 dtypes=frozenset({dtype}),
                 narrows=dtype,
+                most=most,
             )
-            for dtype, more in (
-                ("int8", "-128 is subtracted as -127"),
+            for dtype, most, more in (
+                ("int8", 127, "-128 is subtracted as -127"),
                 (
                     "uint8",
+                    None,
                     "on x86 processors without AVX-512 a product or power of 32,768 or more is 0",
                 ),
             )
@@ -212,12 +245,17 @@ OPENVINO = Engine(
             ops=frozenset({"greater", "greater_equal"}),
             dtypes=frozenset(_FLOATS),
         ),
-        Divergence(
-            "comparisons of integers go through float32: beyond 2^24 neighbours are equal",
-            Reason.WRONG_RESULT,
-            _OPENVINO_PROCESSORS,
-            ops=frozenset(_OPENVINO_COMPARED[:6]),
-            dtypes=frozenset(_LONG[2:]),
+        *(
+            Divergence(
+                text,
+                Reason.WRONG_RESULT,
+                _OPENVINO_WHOLE,
+                ops=frozenset(ops),
+                dtypes=frozenset(dtypes),
+                narrows=narrows,
+                **more,
+            )
+            for text, ops, dtypes, narrows, more in _NARROWED
         ),
         Divergence(
             "PRelu of floats on x86 processors without AVX-512 multiplies zeros by the slope, too: "
@@ -226,11 +264,6 @@ OPENVINO = Engine(
             _OPENVINO_PROCESSORS,
             ops=frozenset({"prelu"}),
             dtypes=frozenset(_FLOATS),
-        ),
-        Divergence(
-            "sums and differences of int64 are wrong beyond int32",
-            Reason.WRONG_RESULT,
-            _OPENVINO,
         ),
         Divergence(
             "Mod of floats, SquaredDifference of integers, and products, quotients, powers and "

@@ -30,6 +30,7 @@ class Cause(StrEnum):
     NOT_MEASURED = "not_measured"
     CUSTOM_OP = "custom_op"
     LAYOUT = "layout"
+    MIXED_TYPES = "mixed_types"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ REASONS: tuple[ReasonRow, ...] = tuple(
         (113, Cause.NOT_MEASURED, "The op was not measured on the target."),
         (114, Cause.CUSTOM_OP, "Nothing is known about the op, which is of another domain."),
         (115, Cause.LAYOUT, "The layout channels-last, and what an operand becomes there."),
+        (116, Cause.MIXED_TYPES, "The model itself mixes element types that the op does not take."),
         (201, Reason.BAD_EXTENT, "A size is negative or no whole number."),
         (202, Reason.TOO_LARGE, "The result has more than 2^63 - 1 elements."),
         (203, Reason.OPERAND_COUNT, "The number of operands does not fit."),

@@ -52,6 +52,9 @@ _PREDICATES = {
     Verdict.UNKNOWN: ("cannot be judged", "cannot be judged"),
     Verdict.SAME: ("mean the same", "means the same"),
 }
+#: Reasons that lie in the model, and its predicate: some engines compute something all the same.
+_INVALID = frozenset({Cause.INVALID, Cause.MIXED_TYPES})
+_NOT_VALID = ("are not valid in the model itself", "is not valid in the model itself")
 #: Reasons that lie in the op, whatever its shapes.
 _OF_OPS = frozenset(
     {Reason.NO_OP, Cause.NOT_MODELLED, Cause.NOT_MEASURED, Cause.CUSTOM_OP, Cause.FOLDED}
@@ -232,15 +235,14 @@ def _warnings(sheet: Sheet) -> Iterator[str]:
 
 def meaning(report: Report, causes: Sequence[CauseGroup]) -> str:
     """What the findings mean, in a sentence."""
-    tally = Counter[Verdict]()
-    for cause in causes:
-        tally[cause.first.verdict] += cause.count
-    parts = []
-    for verdict in WORST:
-        if tally[verdict]:
-            many, one = _PREDICATES[verdict]
-            count = tally[verdict]
-            parts.append(f"{counted_noun(count, 'node')} {one if count == 1 else many}")
+    tally = Counter[tuple[str, str]]()
+    for cause in sorted(causes, key=lambda cause: WORST.index(cause.first.verdict)):
+        invalid = cause.first.reason in _INVALID
+        tally[_NOT_VALID if invalid else _PREDICATES[cause.first.verdict]] += cause.count
+    parts = [
+        f"{counted_noun(count, 'node')} {one if count == 1 else many}"
+        for (many, one), count in tally.items()
+    ]
     kinds = [kind for cause in causes for kind in cause.kinds]
     fixed = sum(finding.fix is not None for kind in kinds for finding in kind.findings)
     return f"on {report.target} {', '.join(parts)}{_fixes(fixed, tally.total())}"

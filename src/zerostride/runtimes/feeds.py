@@ -7,6 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from ..errors import ZerostrideError
+from ..models.execute import execute
 from ..models.execute.inputs import check_inputs
 from ..models.execute.random_inputs import random_inputs
 from ..models.ir.graph import Array, Graph
@@ -43,5 +47,21 @@ def fed(
         given = options.input_shapes
         named = dict(given) if isinstance(given, Mapping) else {}
         graph = replace(options, input_shapes={**named, **shapes}).read(file)
-    arrays = {**arrays, **random_inputs(graph, seed, arrays)}
+    arrays = {**arrays, **_drawn(graph, seed, arrays)}
     return graph, {v.name: arrays[v.name] for v in graph.inputs}
+
+
+#: The most work of a look at what a model makes of its inputs: some seconds.
+_LOOK = 20_000
+
+
+def _drawn(graph: Graph, seed: int, given: Mapping[str, Array]) -> dict[str, Array]:
+    """Random inputs of both signs; of none below 0 where the model makes no numbers of those."""
+    arrays = random_inputs(graph, seed, given)
+    try:
+        results = execute(graph, {**given, **arrays}, limit=_LOOK).values()
+    except ZerostrideError:  # ops that are not executed here, or a long computation
+        return arrays
+    if all(np.isfinite(array).all() for array in results if array.dtype.kind in "fc"):
+        return arrays
+    return random_inputs(graph, seed, given, signed=False)

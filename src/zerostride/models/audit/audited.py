@@ -98,7 +98,7 @@ class Audited:
         notes = [*self.graph.notes, *more]
         needs: tuple[Need, ...] = ()
         if self.flow is not None:
-            notes += [f"no sizes make {failure} work" for failure in self.flow.failures]
+            notes += [f"the model works for no sizes: {failure}" for failure in self.flow.failures]
             notes += self.flow.notes
             needs = self.flow.conditions
         reasons = [finding.reason for finding in findings]

@@ -21,13 +21,14 @@ from ..ir.site import Kind, Operand, Site
 from ..reasons import Cause
 from ..transport.batch import BatchAxes, Sample, contracted_batch, follow, whole, without_batch
 from ..transport.converters import carried_by
+from ..transport.element_types import mixed_types, narrowed_types
 from ..transport.mnn_packing import Packing
 from ..transport.node_limits import has_offset
 from ..transport.pnnx import carried
 from ..transport.ways import NotJudged, canonical, transport
 from .judged_site import Carried, JudgedSite, Judgement, Message, sizes_of
 from .symbolic import carried_as_is, compare_open, is_open, related
-from .verdict import compare_case, mixed_layouts, narrowed, other_values, struck
+from .verdict import beside_a_positive, compare_case, mixed_layouts, narrowed, other_values, struck
 from .witness import find_batch_witness
 
 #: Engines whose tensors hold one sample, without the batch axis.
@@ -52,9 +53,7 @@ class Judge:
         self.packing = packing
         self._carry = carried_by(via)
         self._sample_needs = batch.needs_of_one(needs)
-        self._narrowed = frozenset(
-            dtype for row in engine.divergences if row.narrows for dtype in row.dtypes
-        )
+        self._narrowed = narrowed_types(engine)
         self._bare = False
         self._judgements: MutableMapping[Hashable, Judgement] = {}
         self._aside: dict[Hashable, Judgement] = {}
@@ -146,6 +145,8 @@ class Judge:
         """
         if site.kind is Kind.PER_AXIS:
             return has_offset(site.node)
+        if self.engine.name == "mnn" and canonical(site) == "less":
+            return beside_a_positive(site)
         values = [part.tensor for part in site.operands]
         if not any(value is not None and value.dtype in self._narrowed for value in values):
             return None
@@ -160,6 +161,10 @@ class Judge:
         unknown = _not_judged(site)
         if unknown is not None:
             return self._of_any_shape(site, unknown)
+        mixed = mixed_types(site)
+        if mixed is not None:
+            message = f"the model itself is not valid here: {mixed}"
+            return Judgement(None, None, Verdict.REFUSED, Cause.MIXED_TYPES, message)
         shapes = tuple(sizes_of(part) for part in site.operands)
         premises = related(self.needs, shapes)
         try:

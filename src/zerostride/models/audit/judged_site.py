@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from ...core.alignment import apply
 from ...core.plan import Plan
 from ...derive.counterexample import Witness
@@ -23,7 +21,7 @@ from ...sizes.condition import Condition
 from ..findings import Finding, Verdict
 from ..ir.site import Kind, Operand, Site
 from ..transport.batch import Sample
-from ..transport.element_types import KERNELS, OWN_KERNELS, QUANTISED, UNFIT
+from ..transport.element_types import KERNELS, OWN_KERNELS, QUANTISED, UNFIT, narrowing
 from ..transport.pnnx import RULE as PNNX
 from ..transport.pnnx import reshaped
 from ..transport.ways import canonical
@@ -103,7 +101,8 @@ class Carried:
         if canonical(self.site) == "pow":
             part = self.site.operands[0]
         else:
-            part = self.site.operands[1 if self.site.kind is Kind.PER_AXIS else -1]
+            places = {Kind.PER_AXIS: 1, Kind.EXPAND: 0}
+            part = self.site.operands[places.get(self.site.kind, -1)]
         return part.tensor.computed_type if part.tensor is not None else None
 
     @property
@@ -134,19 +133,25 @@ class Carried:
     @property
     def narrowed(self) -> Divergence | None:
         """The engine computes the op in a narrower dtype, and a number may not fit in it."""
-        every = self.engine.divergences_of(self.target.op or str(self.site.kind), self.dtype)
+        every = (
+            *self.engine.divergences_of(self.target.op or str(self.site.kind), self._element),
+            *narrowing(self.site, self.engine.name, self._element),
+        )
         for row in every:
-            if row.narrows is not None and not self._fits(row.narrows):
+            if row.narrows is not None and not self._fits(row):
                 return row
         return None
 
-    def _fits(self, dtype: str) -> bool:
-        """Whether all numbers of operands and results are known, and fit in an integer dtype."""
-        values = [part.tensor for part in self.site.operands]
+    def _fits(self, row: Divergence) -> bool:
+        """Whether the numbers of operands and results are known, and fit."""
+        least, most = row.held
         numbers = [
-            None if value is None else value.content for value in (*values, *self.site.node.outputs)
+            None if value is None else value.content
+            for value in (
+                *(part.tensor for part in self.site.operands if part.constant or not row.constants),
+                *(() if row.constants else self.site.node.outputs),
+            )
         ]
-        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
         return all(
             content is not None
             and all(isinstance(number, int) and least <= number <= most for number in content)

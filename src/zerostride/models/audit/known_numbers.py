@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from ...errors import ZerostrideError
 from ..execute import execute
 from ..execute.program import readable
@@ -19,26 +17,61 @@ from ..reasons import Cause
 _MOST = 1 << 22
 
 
+_SMALL = 2**24
+#: Ops that make numbers of sizes, and those whose numbers are none although they read only sizes.
+_SIZES = frozenset({"Shape", "Size"})
+_DRAWN = frozenset({"Bernoulli", "If", "Loop", "Multinomial", "Scan"})
+
+
 def fitting(graph: Graph, engine: str, judged: Sequence[tuple[Node, Finding]]) -> list[Finding]:
-    """The findings; a narrowed node is `same` if its numbers are constants that fit."""
-    message = f"means the same on {engine}: its numbers are constants, and fit"
-    return [
-        replace(
-            finding,
-            verdict=Verdict.SAME,
-            reason=Cause.SAME_PLAN,
-            message=message,
-            divergences=(),
+    """The findings; a narrowed node is `same` if its numbers are fitting constants or positions."""
+    narrowed = [pair for pair in judged if pair[1].reason == Cause.NARROWED]
+    of_sizes = _made_of_sizes(graph) if narrowed else frozenset()
+
+    def fitted(node: Node, finding: Finding) -> Finding:
+        if finding.reason != Cause.NARROWED:
+            return finding
+        if _fits(graph, node, finding):
+            why = "its numbers are constants, and fit"
+        elif all(id(v) in of_sizes or _small_numbers(v) for v in node.inputs if v is not None):
+            most = min(row.held[1] for row in finding.divergences)
+            why = f"its numbers are sizes and positions, and fit up to {most:,}"
+        else:
+            return finding
+        message = f"means the same on {engine}: {why}"
+        return replace(
+            finding, verdict=Verdict.SAME, reason=Cause.SAME_PLAN, message=message, divergences=()
         )
-        if finding.reason == Cause.NARROWED and _fits(graph, node, finding)
-        else finding
-        for node, finding in judged
-    ]
+
+    return [fitted(node, finding) for node, finding in judged]
+
+
+def _made_of_sizes(graph: Graph) -> frozenset[int]:
+    """Values, by identity, that are computed from sizes and constants alone, such as positions."""
+    made: set[int] = set()
+    for node in graph.nodes:
+        values = [value for value in node.inputs if value is not None]
+        inside = all(id(value) in made or _small_numbers(value) for value in values)
+        sized = any(id(value) in made for value in values)
+        if node.word in _SIZES or (inside and sized and node.word not in _DRAWN):
+            made.update(map(id, node.outputs))
+    return frozenset(made)
+
+
+def _small_numbers(value: Value) -> bool:
+    """Whether a value is a constant of few whole numbers, each below 2^24."""
+    content = value.content if value.constant else None
+    return content is not None and all(
+        isinstance(number, int) and abs(number) < _SMALL for number in content
+    )
 
 
 def _fits(graph: Graph, node: Node, finding: Finding) -> bool:
     """Whether all numbers of a node are constants that its narrower element type has."""
+    rows = [row for row in finding.divergences if row.narrows is not None]
     values = [value for value in (*node.inputs, *node.outputs) if value is not None]
+    if all(row.constants for row in rows):
+        values = [value for value in values if value.constant]
     if node.scope or not all(map(_small_constant, values)):
         return False
     names = [value.name for value in values if not readable(value)]
@@ -47,10 +80,9 @@ def _fits(graph: Graph, node: Node, finding: Finding) -> bool:
         arrays += [value.data() for value in values if readable(value)]
     except ZerostrideError:  # an op on the way is not executed here
         return False
-    limits = [np.iinfo(row.narrows) for row in finding.divergences if row.narrows is not None]
     return all(
-        limit.min <= array.min() and array.max() <= limit.max
-        for limit in limits
+        least <= array.min() and array.max() <= most
+        for least, most in (row.held for row in rows)
         for array in arrays
         if array.size
     )

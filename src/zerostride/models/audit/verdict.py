@@ -15,8 +15,9 @@ from ...derive.express import Expression
 from ...derive.size_traps import Trap, size_traps
 from ...engines.model import Divergence
 from ...engines.rows_runtimes import MNN_MIXED
-from ...errors import BroadcastError, Reason
+from ...errors import BroadcastError, ModelError, Reason
 from ...sizes import Asker, Shape
+from ..execute.program import readable
 from ..findings import Verdict
 from ..ir.site import Site
 from ..reasons import Cause
@@ -83,9 +84,12 @@ def narrowed(case: Carried, judged: Judgement) -> Judgement:
     row = case.narrowed if judged.verdict is Verdict.SAME else None
     if row is None:
         return judged
-    message = (
-        f"the same as long as every number fits in {row.narrows}; {case.engine.name}: {row.text}"
-    )
+    which = "number of its constants" if row.constants else "number"
+    least, most = row.held
+    fits = f"fits in {row.narrows}"
+    if row.most is not None or str(row.narrows).startswith("float"):
+        fits = f"is from {least:,} to {most:,}"
+    message = f"the same as long as every {which} {fits}; {case.engine.name}: {row.text}"
     return replace(
         judged,
         verdict=Verdict.SAME_HERE,
@@ -100,6 +104,9 @@ _OTHER_VALUES: Mapping[tuple[str, str], str] = {
     ("ncnn", "remainder"): "rounds the quotient to the nearest whole number, as IEEE's remainder; "
     "elsewhere it is rounded down, or towards 0",
     ("ncnn", "fmod"): "comes from a rounded quotient: of a multiple of b it may leave b, and not 0",
+    ("mnn", "fmod"): "has the sign of the divisor; elsewhere it has the dividend's",
+    ("mnn", "remainder"): "has the sign of the dividend; elsewhere it has the divisor's",
+    ("mnn", "less"): "compares the bits of floats: of two numbers below 0 it says the opposite",
 }
 
 
@@ -113,6 +120,8 @@ def other_values(case: Carried, judged: Judgement) -> Judgement:
         (case.site.node.domain, case.engine.name),
     ):
         words = _OTHER_VALUES.get((side, op))
+        if side == "mnn" and not _strikes_on_mnn(case, op):
+            continue
         if words is not None and other != side:
             message = f"{side}'s {op} {words}"
             return replace(
@@ -123,6 +132,34 @@ def other_values(case: Carried, judged: Judgement) -> Judgement:
                 divergences=(),
             )
     return judged
+
+
+def beside_a_positive(site: Site) -> bool:
+    """Whether an operand is a constant without numbers below 0."""
+    for part in site.operands:
+        value = part.tensor
+        if value is None or not value.constant or not readable(value):
+            continue
+        try:
+            numbers = value.data() if value.reals is None else np.array(value.reals)
+        except ModelError:  # its data is missing
+            continue
+        if not (numbers < 0).any():
+            return True
+    return False
+
+
+def _strikes_on_mnn(case: Carried, op: str) -> bool:
+    """Whether MNN's op computes other numbers of this element type.
+
+    Its two remainders of integers are exchanged (MNN 3.6.1, run on numbers of both signs). Its
+    converter writes those that are right for integers.
+    """
+    floats = str(case.dtype or "float").startswith("float")
+    if op == "less":
+        return floats and not beside_a_positive(case.site)
+    converted = case.engine.reads == "onnx"
+    return floats if converted and op == "fmod" else not floats and not converted
 
 
 def _refused(case: JudgedSite, error: BroadcastError) -> Judgement:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,17 +14,34 @@ from ..ir.graph import Node, Value
 _PASSING = frozenset(
     {"Cast", "Flatten", "Identity", "Pad", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 )
+#: Ops that take no number below 0.
+_POSITIVE = frozenset({"Acosh", "Log", "Pow", "Sqrt"})
+#: Bounds that are further apart are none.
+_WIDEST = 1e6
 #: Nodes that are followed from an input.
 _MOST_NODES = 8
 #: Pixels are from 0 to 255. A model that subtracts more than 2, or divides by more than 32, has
 #: pixels as input: images from 0 to 1 have means and deviations below 1.
-_PIXELS, _LEAST_MEAN, _LEAST_DEVIATION = (0.0, 255.0), 2.0, 32.0
+_LEAST_MEAN, _LEAST_DEVIATION = 2.0, 32.0
+#: A product with a larger number takes what is masked out of a softmax.
+_LEAST_MASKED = 1000.0
 
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """The numbers that an input is meant to have: from `least` to `most`, `whole` or any."""
+
+    least: float
+    most: float
+    whole: bool = False
+
+
+_PIXELS, _MASK, _UNIT = Meant(0, 255), Meant(0, 1, whole=True), Meant(0, 1)
 Uses = Mapping[int, tuple[tuple[Node, int], ...]]
 
 
-def input_range(value: Value, uses: Uses) -> tuple[float, float] | None:
-    """The least and the largest number that an input is meant to have; None if no op tells.
+def input_range(value: Value, uses: Uses) -> Meant | None:
+    """The numbers that an input is meant to have; None if no op tells.
 
     Args:
         value: the input.
@@ -33,16 +50,20 @@ def input_range(value: Value, uses: Uses) -> tuple[float, float] | None:
     for node, position in _first(value, uses):
         if node.word == "Gather" and position == 1:
             rows = _rows(node)
-            return None if rows is None else (0.0, float(rows - 1))
+            return None if rows is None else Meant(0, rows - 1, whole=True)
         if node.word == "Clip":
             return _bounds(node)
         if node.word == "QuantizeLinear":
             return _quantised(node)
+        if node.word in _POSITIVE and not position:
+            return _UNIT
         if node.word in ("Sub", "Add", "Div", "Mul"):
             number = _size(node, 1 - position)
             if number is None:
                 return None
             divisor = 1 / number if node.word == "Mul" and number else number
+            if node.word == "Mul" and number >= _LEAST_MASKED:
+                return _MASK
             offset = node.word in ("Sub", "Add") and number >= _LEAST_MEAN
             if offset or (node.word in ("Div", "Mul") and divisor >= _LEAST_DEVIATION):
                 return _PIXELS
@@ -58,7 +79,7 @@ def _first(value: Value, uses: Uses) -> Iterator[tuple[Node, int]]:
         node, position = users[0]
         if node.word not in _PASSING or position:
             yield node, position
-            if node.word not in ("Sub", "Add"):  # a division may follow
+            if node.word not in ("Sub", "Add"):  # a division or a product may follow
                 return
         value = node.outputs[0]
 
@@ -90,7 +111,7 @@ def _rows(node: Node) -> int | None:
     return size if isinstance(size, int) and size > 0 else None
 
 
-def _bounds(node: Node) -> tuple[float, float] | None:
+def _bounds(node: Node) -> Meant | None:
     bounds: list[float | None] = []
     for k, name in ((1, "min"), (2, "max")):
         numbers = _numbers(node, k)
@@ -99,12 +120,13 @@ def _bounds(node: Node) -> tuple[float, float] | None:
             numbers[0] if numbers else attribute if isinstance(attribute, float) else None
         )
     low, high = bounds
-    if low is None or high is None or not math.isfinite(high - low) or low >= high:
+    if low is None or high is None or not 0 < high - low < _WIDEST:
         return None
-    return float(low), float(high)
+    beyond = (high - low) / 4  # so that both bounds show
+    return Meant(low - beyond, high + beyond)
 
 
-def _quantised(node: Node) -> tuple[float, float] | None:
+def _quantised(node: Node) -> Meant | None:
     scale = _size(node, 1)
     zero = node.inputs[2] if len(node.inputs) > 2 else None
     kind = np.dtype(zero.dtype) if zero is not None and zero.dtype else np.dtype(np.uint8)
@@ -112,7 +134,7 @@ def _quantised(node: Node) -> tuple[float, float] | None:
         return None
     point = (_numbers(node, 2) or [0.0])[0]
     least, most = np.iinfo(kind).min, np.iinfo(kind).max
-    return (least - point) * scale, (most - point) * scale
+    return Meant((least - point) * scale, (most - point) * scale)
 
 
-__all__ = ["input_range"]
+__all__ = ["Meant", "input_range"]

@@ -12,37 +12,43 @@ from ..formats import lowered
 from ..ir.element_types import numpy_type
 from ..ir.graph import Array, Graph, Value
 from ..onnx_ops.kernels.call import room
-from .input_ranges import input_range
+from .input_ranges import Meant, input_range
 from .inputs import shown
+
+#: Numbers of both signs, of the size of normalised images and of embeddings.
+_SIGNED = (-1.5, 1.5)
 
 
 def random_array(
     rng: np.random.Generator,
     shape: tuple[int, ...],
     dtype: str,
-    meant: tuple[float, float] | None = None,
+    meant: Meant | None = None,
+    *,
+    signed: bool = True,
 ) -> Array:
-    """Typical model inputs: floats of 0 to 1 (images, masks), integers of 0 to 3, truth values.
+    """Typical model inputs: floats of both signs, integers of 0 to 3, truth values.
 
-    Models multiply masks by the largest float. A mask below 0 would overflow, and engines differ
-    then.
+    A slope, an Abs, a HardSigmoid shows in no positive number.
 
     Args:
         rng: the generator.
         shape, dtype: of the input.
-        meant: the range of the numbers, if the model tells it.
+        meant: what numbers the model's first ops want, if they tell it.
+        signed: floats of -1.5 to 1.5; otherwise of 0 to 1.
     """
     kind = numpy_type(dtype)
-    if meant is not None and _holds(kind, *meant):
-        numbers = rng.uniform(*meant, shape)
-        return (numbers if kind.kind == "f" else np.rint(numbers)).astype(kind)
+    if meant is not None and _holds(kind, meant.least, meant.most):
+        numbers = rng.uniform(meant.least, meant.most, shape)
+        return (np.rint(numbers) if meant.whole or kind.kind != "f" else numbers).astype(kind)
+    low, high = _SIGNED if signed else (0.0, 1.0)
     if kind.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
     if kind.kind in "iu":
         return rng.integers(0, 4, shape).astype(kind)
     if kind.kind == "c":
-        return (rng.uniform(0, 1, shape) + 1j * rng.uniform(0, 1, shape)).astype(kind)
-    return rng.uniform(0, 1, shape).astype(kind)
+        return (rng.uniform(low, high, shape) + 1j * rng.uniform(low, high, shape)).astype(kind)
+    return rng.uniform(low, high, shape).astype(kind)
 
 
 def _holds(kind: np.dtype, low: float, high: float) -> bool:
@@ -57,6 +63,8 @@ def random_inputs(
     graph: Graph,
     seed: int,
     given: Collection[str] = (),
+    *,
+    signed: bool = True,
 ) -> dict[str, Array]:
     """An array for every input of a model that is not given.
 
@@ -65,20 +73,21 @@ def random_inputs(
         seed: equal seeds give equal arrays, whatever inputs are given. Their numbers are in the
             range that the model's first ops suggest.
         given: names of inputs that the caller has.
+        signed: floats of both signs, where the first ops do not suggest others.
 
     Raises:
         ZerostrideError: a size is not known.
     """
     uses = lowered(graph).uses()
     return {
-        value.name: _one(graph, position, value, seed, input_range(value, uses))
+        value.name: _one(graph, position, value, seed, input_range(value, uses), signed=signed)
         for position, value in enumerate(graph.inputs)
         if value.name not in given
     }
 
 
 def _one(
-    graph: Graph, position: int, value: Value, seed: int, meant: tuple[float, float] | None
+    graph: Graph, position: int, value: Value, seed: int, meant: Meant | None, *, signed: bool
 ) -> Array:
     where = f"{graph.path}: input {value.name!r}, {shown(value)}"
     # A file without element types (a single layer of a document) means floats.
@@ -95,6 +104,7 @@ def _one(
     except (ValueError, TypeError) as error:  # TypeError: NumPy has no such type
         raise ZerostrideError(f"{where}: {error}") from None
     try:
-        return random_array(np.random.default_rng([seed, position]), tuple(shape), dtype, meant)
+        rng = np.random.default_rng([seed, position])
+        return random_array(rng, tuple(shape), dtype, meant, signed=signed)
     except MemoryError as error:
         raise ZerostrideError(f"{where}: {error}") from None

@@ -217,9 +217,10 @@ def _carry(
     last: bool,
 ) -> tuple[Tracked, Done]:
     if step.op == "number":
-        value = Value(name, (), True, dtype=step.attributes["dtype"])
+        number = float(step.attributes["value"])
+        value = Value(name, (), True, dtype=step.attributes["dtype"], reals=(number,))
         node = Node(name, "Constant", "", _OPSET, (), (value,))
-        return Tracked(value, (), float(step.attributes["value"])), Done(step, node)
+        return Tracked(value, (), number), Done(step, node)
     if step.op in _MOVES:
         if len(operands) != 1 or operands[0] is None:
             raise Wrong(f"{step.op} takes one operand")

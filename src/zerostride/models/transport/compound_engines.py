@@ -35,7 +35,7 @@ from .compound_rules import (
     NCNN_PRODUCT,
     OUTERMOST,
     PRODUCT,
-    SAME_RANK,
+    RESHAPED,
     SLOPE,
     SLOPES,
     TOSA_PRODUCT,
@@ -50,6 +50,7 @@ from .node_limits import (
     FLOAT_EIGHT,
     LITERT_FEW,
     LITERT_NONE,
+    MNN_SLOPES,
     TENSORFLOW_EIGHT,
     double_alone,
     first_axes,
@@ -59,9 +60,12 @@ from .node_limits import (
     gpu_weights,
     half_beside,
     matrices,
+    mnn_axis_zero,
     mnn_dequantised,
     mnn_epsilon,
     mnn_quantised,
+    mnn_slopes,
+    mnn_transposed,
     no_double,
     offset_of_zero,
     one_batch,
@@ -90,6 +94,7 @@ class Carrier:
         weights: True: this row holds where every operand but the first is a constant; False: where
             one is not; None: either way.
         needs: gives the reason why the engine refuses a node, whatever is broadcast, or None.
+        because: the kind of that reason.
         wrong: says what the engine silently gets wrong in a node, whatever is broadcast, or None.
         types: gives the reason why the engine refuses the operands' element types, or None.
     """
@@ -99,6 +104,7 @@ class Carrier:
     run: bool = True
     weights: bool | None = None
     needs: Callable[[Node], str | None] | None = None
+    because: Reason = Reason.RANK
     wrong: Callable[[Node], str | None] | None = None
     types: Callable[[tuple[str, ...]], str | None] | None = None
 
@@ -161,6 +167,10 @@ _NORMALISED: _Rows = {
 _SLOPES: _Rows = {
     "ncnn": (_row(LIST, "PReLU", weights=True),),
     "mnn": (_row(SLOPE, _MNN, weights=True),),
+    "mnnconvert": (
+        _row(SLOPE, _MNN, weights=True, wrong=mnn_slopes),
+        _row(ONE_WAY, _MNN, weights=False, types=MNN_SLOPES),
+    ),
     **_parsed(ONE_WAY),
     "tensorrt": (
         Carrier(
@@ -220,6 +230,7 @@ _AFFINE: _Rows = {
         AS_WRITTEN,
         "PaddlePaddle/Paddle 3.3, phi/infermeta/unary.cc, quant_axis is 0 or 1: read",
         needs=first_axes,
+        because=Reason.AXIS_RANGE,
     ),
     **_read(
         "coreml",
@@ -235,7 +246,7 @@ _AFFINE: _Rows = {
 _ATTENDED = "OpenVINO 2026.4.1, ScaledDotProductAttention, run: tests/conformance/test_ir.py"
 _MANY_WAYS = replace(BOTH_WAYS, operands=(1, 16))
 _MNN_QUANTISED = "MNN 3.6.1, mnnconvert, run: tests/conformance/test_mnnconvert.py"
-_PARSED_OFFSET = Carrier(AS_WRITTEN, _PARSER, run=False, needs=offset_of_zero)
+_PARSED_OFFSET = Carrier(AS_WRITTEN, _PARSER, run=False, needs=offset_of_zero, because=Reason.NO_OP)
 #: ONNX op, then engine. A missing pair was not examined; its findings are `unknown`.
 CARRIERS: Mapping[str, _Rows] = MappingProxyType(
     {
@@ -246,7 +257,9 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_read(
                 "litert", ONE_NUMBER, f"{_LITERT}quantize.cc, {_SCALE_OF_TENSOR}", weights=True
             ),
-            **_each("onnxruntime", _row(AS_WRITTEN, _ORT, needs=quantised_data)),
+            **_each(
+                "onnxruntime", _row(AS_WRITTEN, _ORT, needs=quantised_data, because=Reason.DTYPE)
+            ),
             "onnx-parser": (_PARSED_OFFSET,),
             "mnn": (Carrier(AS_WRITTEN, _MNN_QUANTISED, wrong=mnn_quantised),),
         },
@@ -284,8 +297,17 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_read("coreml", replace(BOTH_WAYS, max_rank=5), _COREML + "matmul and add"),
             **_each("litert", _row(BOTH_WAYS, "BATCH_MATMUL and ADD", types=LITERT_FEW)),
             "litert-gpu": (
-                Carrier(BHWC_CONSTANT, _GPU_LINEAR, False, weights=True, needs=gpu_filter),
-                Carrier(BHWC, _GPU_LINEAR, False, weights=False, needs=gpu_filter),
+                Carrier(
+                    BHWC_CONSTANT,
+                    _GPU_LINEAR,
+                    False,
+                    weights=True,
+                    needs=gpu_filter,
+                    because=Reason.NO_OP,
+                ),
+                Carrier(
+                    BHWC, _GPU_LINEAR, False, weights=False, needs=gpu_filter, because=Reason.NO_OP
+                ),
             ),
             **_read("tosa", EQUAL_RANKS, _TOSA + "MATMUL and ADD"),
             **_read("stablehlo", RULES["none"], _STABLEHLO + "dot_general and add"),
@@ -305,8 +327,8 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             ),
             **_each(
                 "mnn",
-                _row(BIAS, f"{_MNN}, C constant", weights=True),
-                _row(BOTH_WAYS, f"{_MNN}, C at run time", weights=False),
+                _row(BIAS, f"{_MNN}, C constant", weights=True, wrong=mnn_transposed),
+                _row(BOTH_WAYS, f"{_MNN}, C at run time", weights=False, wrong=mnn_transposed),
             ),
         },
         "MatMul": {
@@ -447,13 +469,19 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             ),
             **_parsed(ONE_WAY),
             **_each("onnxruntime", _row(ONE_WAY, _ORT)),
-            **_each("openvino", _row(SAME_RANK, _OPENVINO)),
+            **_each("openvino", _row(RESHAPED, _OPENVINO)),
             **_each("torch", _row(EXACT, "torch.nn.functional.layer_norm")),
             **_each("paddle", _row(FLAT, "paddle.nn.functional.layer_norm")),
             **_each("ncnn", _row(COUNTED, "LayerNorm", weights=True)),
             **_each(
                 "mnn",
-                _row(replace(EXACT, silent=UNCHECKED), f"{_MNN}: LayerNorm", weights=True),
+                _row(
+                    replace(EXACT, silent=UNCHECKED),
+                    f"{_MNN}: LayerNorm",
+                    weights=True,
+                    wrong=mnn_axis_zero,
+                ),
+                _row(ONE_WAY, f"{_MNN}, at run time", weights=False, wrong=mnn_axis_zero),
             ),
         },
         "ScaledDotProductAttention": {

@@ -65,16 +65,32 @@ def _align_counted(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribut
     return _align_exact(asker, shapes, attributes)
 
 
-def _align_same_rank(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """OpenVINO's ONNX frontend: one way, and no fewer axes than are normalised."""
+def _align_reshaped(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """OpenVINO's ONNX frontend: an operand of another rank is reshaped to what is normalised."""
     rank, kept = len(shapes[0]), -attributes["axis"]
+    normalised = shapes[0][rank - kept :]
+    places: list[tuple[int | None, ...]] = [tuple(range(rank))]
     for k, shape in enumerate(shapes[1:], start=1):
-        outer = shape[: max(0, len(shape) - kept)]
-        if len(shape) < kept or not all(map(asker.is_one, outer)):
-            raise Misfit(Reason.RANK, f"operand {k} is {shape}; {kept} axes are normalised")
+        if len(shape) == kept:
+            places.append(tuple(range(rank - kept, rank)))
+            continue
+        if not asker.equal(math.prod(shape), math.prod(normalised)):
+            detail = f"operand {k} is {shape}, and is reshaped to {normalised}"
+            raise Misfit(Reason.RANK, detail)
+        long = [axis for axis, size in enumerate(normalised) if not asker.is_one(size)]
+        own = [axis for axis, size in enumerate(shape) if not asker.is_one(size)]
+        if len(own) != len(long) or not all(
+            asker.equal(shape[a], normalised[b]) for a, b in zip(own, long, strict=True)
+        ):
+            detail = f"operand {k} is {shape}, and becomes {normalised} in the order of its numbers"
+            raise Misfit(Reason.WRONG_RESULT, detail)
+        landed = dict(zip(own, long, strict=True))
+        outer = rank - kept
+        places.append(
+            tuple(landed[axis] + outer if axis in landed else None for axis in range(len(shape)))
+        )
     every = range(rank)
-    _, places = right_aligned(shapes)
-    return Alignment(rank, places, ((), *[every] * (len(shapes) - 1)))
+    return Alignment(rank, tuple(places), ((), *[every] * (len(shapes) - 1)))
 
 
 def align_addend(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
@@ -239,12 +255,13 @@ COUNTED = own_rule(
     max_rank=NCNN_RANK,
 )
 FLAT = own_rule("flat", EXACT, "Scale and bias are vectors.", align=_align_flat)
-SAME_RANK = own_rule(
-    "one_way_same_rank",
+RESHAPED = own_rule(
+    "reshaped",
     ONE_WAY,
-    "One way to the data, with no fewer axes than are normalised.",
-    align=_align_same_rank,
+    "One way to the axes that are normalised; an operand of another rank is reshaped to them.",
+    align=_align_reshaped,
     attributes=_AXIS,
+    silent=frozenset({Reason.WRONG_RESULT}),
 )
 BIAS = own_rule(
     "bias",

@@ -118,7 +118,8 @@ _DIES_OF_ONE = frozenset({"Max", "Mean", "Min", "Sum"})
 _OF_EXPRESSIONS = frozenset({"uint8", "float64"})
 
 
-def _narrowed(text: str, ops: str, dtypes: str) -> Divergence:
+def _written(text: str, ops: str, dtypes: str, narrows: str) -> Divergence:
+    """A narrower type in a file that the converter wrote."""
     return Divergence(
         text,
         Reason.WRONG_RESULT,
@@ -126,21 +127,29 @@ def _narrowed(text: str, ops: str, dtypes: str) -> Divergence:
         strikes=always,
         ops=frozen(ops),
         dtypes=frozen(dtypes),
-        narrows="int32",
+        narrows=narrows,
     )
 
 
+_NO_WRAP = "small integers become int32, which does not go round at their ends"
 _WRITTEN = replace(
     MNN,
     reads="onnx",
     has=frozenset(name for name, op in OPS.items() if "mnn" in op.names) - _NOT_CONVERTED
     | {"logical_and", "where", "prelu"},
     divergences=(
-        *(row for row in MNN.divergences if not row.dtypes & _OF_EXPRESSIONS),
-        _narrowed("uint32 and uint64 become int32", "", "uint32 uint64"),
-        _narrowed(
-            "unsigned numbers become int32, which does not wrap below 0", "subtract", "uint8 uint16"
+        _written(
+            "products, maxima and minima of integers are computed in float32",
+            "multiply maximum minimum",
+            "int32 uint32 int64 uint64",
+            "float32",
         ),
+        *(
+            _written(_NO_WRAP, "add subtract multiply pow bitwise_left_shift", kind, kind)
+            for kind in ("int8", "uint8", "int16", "uint16")
+        ),
+        *(row for row in MNN.divergences if not row.dtypes & _OF_EXPRESSIONS),
+        _written("uint32 and uint64 become int32", "", "uint32 uint64", "int32"),
     ),
 )
 
@@ -153,6 +162,9 @@ def _converted(site: Site, engine: Engine) -> Side:
         )
         hint = "leave the node out: it hands on its operand"
         raise refusal(site, detail, Reason.CRASH, silent=True, hint=hint)
+    side = transport(site, engine, "mnnconvert")
+    if site.node.op == "Pow" and (mixed := _mixed_power(site)):
+        raise refusal(site, mixed, Reason.DTYPE)
     if site.kind is Kind.ELEMENTWISE:
         dtypes = {part.tensor.dtype for part in site.operands if part.constant and part.tensor}
         if "uint8" in dtypes:
@@ -161,7 +173,18 @@ def _converted(site: Site, engine: Engine) -> Side:
         if "int8" in dtypes:
             detail = "MNN reads other numbers from a constant of int8"
             raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
-    return transport(site, engine, "mnnconvert")
+    return side
+
+
+def _mixed_power(site: Site) -> str | None:
+    """A power of a float and an integer; the constant 2 of rank 0 is a square."""
+    base, exponent = (part.tensor for part in site.operands[:2])
+    kinds = [str(value.computed_type or "") for value in (base, exponent) if value is not None]
+    floats = {"float" in kind for kind in kinds if kind}
+    square = exponent is not None and exponent.content == (2,) and exponent.shape == ()
+    if len(floats) < 2 or (square and "float" in kinds[0]):
+        return None
+    return f"MNN gives no result of a power of {kinds[0]} and {kinds[1]}"
 
 
 #: Every converter by its name.

@@ -5,13 +5,15 @@ The engine table has no row for a compound op (a product, a clamp), so its eleme
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
-from ...engines.model import Divergence, always
+from ...engines.model import Divergence, Engine, always
 from ...engines.rows_litert import beyond_eight
 from ...errors import Reason
+from ..ir.site import Site
 
 _OWN = "tests/conformance/test_compounds.py, run: "
 _ORT, _MNN = "ONNX Runtime's kernel", "MNN's ONNX converter"
@@ -53,7 +55,6 @@ UNFIT: Mapping[tuple[str, str], Divergence] = MappingProxyType(
                 ("Gemm", "int8 uint8 int16 uint16 uint32 uint64"),
             )
         },
-        ("mnn", "PRelu"): _unfit("slopes of whole numbers", Reason.DTYPE, _MNN, f"int8 {_WHOLE}"),
         **{
             ("torch", op): _unfit(_NO_KERNEL, Reason.DTYPE, op_source, dtypes)
             for op, op_source, dtypes in (
@@ -64,6 +65,114 @@ UNFIT: Mapping[tuple[str, str], Divergence] = MappingProxyType(
         },
     }
 )
+
+
+def _narrow(text: str, by: str, dtypes: str, narrows: str, **more: Any) -> Divergence:
+    names = frozenset(dtypes.split())
+    source = f"python -m campaigns front-doors, run: {by}"
+    return Divergence(text, Reason.WRONG_RESULT, source, dtypes=names, narrows=narrows, **more)
+
+
+_FRONTEND = "OpenVINO 2026.4.1's ONNX frontend"
+_IN_FLOAT = "computed in float32"
+#: Element types that ops without a row in the engine table, or nodes of ONNX, compute in a narrower
+#: one: by engine, and op in ONNX's words; a shift with its direction.
+NARROWED: Mapping[tuple[str, str], tuple[Divergence, ...]] = MappingProxyType(
+    {
+        **{
+            ("openvino", op): (_narrow(_IN_FLOAT, _FRONTEND, _WHOLE, "float32"),)
+            for op in ("MatMul", "Gemm")
+        },
+        ("mnn", "Clip"): (
+            _narrow("clipped in float32", "mnnconvert and MNN 3.6.1", _WHOLE, "float32"),
+        ),
+        ("openvino", "Clip"): (
+            _narrow("64 bits become int32", _FRONTEND, "uint32 int64 uint64", "int32"),
+        ),
+        ("openvino", "Expand"): (
+            _narrow("64 bits become int32", _FRONTEND, "int64 uint64", "int32"),
+        ),
+        ("openvino", "BitShift LEFT"): (
+            _narrow("multiplies by a power of 2, up to 255", _FRONTEND, "uint8", "uint8"),
+            _narrow(
+                "multiplies by a power of 2, which a constant has up to 2^30",
+                *(_FRONTEND, "uint32", "int32"),
+                most=30,
+                constants=True,
+            ),
+            _narrow("multiplies by a power of 2", _FRONTEND, "uint64", "int32"),
+        ),
+        ("openvino", "BitShift RIGHT"): (
+            _narrow("divides by a power of 2", _FRONTEND, "uint32 uint64", "float32"),
+        ),
+    }
+)
+
+
+#: Inputs of ONNX ops that have types of their own: a condition, an exponent, a shape.
+_FREE: Mapping[str, frozenset[int]] = MappingProxyType(
+    {
+        "Where": frozenset({0}),
+        "Pow": frozenset({1}),
+        "Expand": frozenset({1}),
+        "BatchNormalization": frozenset({1, 2, 3, 4}),
+    }
+)
+#: ONNX ops whose operands have one element type, but for those of `_FREE`.
+_ONE_TYPE = frozenset(
+    [
+        *("Add", "Sub", "Mul", "Div", "Mod", "Pow", "Max", "Min", "Sum", "Mean"),
+        *("And", "Or", "Xor", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor"),
+        *("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Where", "PRelu", "Clip"),
+        *("Gemm", "MatMul", "BatchNormalization", "InstanceNormalization"),
+    ]
+)
+
+
+def mixed_types(site: Site) -> str | None:
+    """The element types of an ONNX node that its document does not allow together, in words.
+
+    Every engine and ONNX's own checker refuse such a model.
+    """
+    node = site.node
+    if node.domain != "" or node.version < 1 or node.op not in _ONE_TYPE:
+        return None
+    free = _FREE.get(node.op, frozenset())
+    if node.op == "Pow" and node.version < 12:
+        free = frozenset()
+    if node.op == "BatchNormalization" and node.version < 14:
+        free = frozenset()
+    kinds = [
+        value.computed_type
+        for k, value in enumerate(node.inputs)
+        if value is not None and k not in free and value.computed_type is not None
+    ]
+    different = sorted(set(kinds))
+    if len(different) < 2:
+        return None
+    return f"operands of {' and '.join(different)}, of which {node.op} takes one type"
+
+
+def narrowed_types(engine: Engine) -> frozenset[str]:
+    """The element types of which a verdict may depend on the numbers."""
+    compounds = (row for (name, _), rows in NARROWED.items() if name == engine.name for row in rows)
+    rows = (*(row for row in engine.divergences if row.narrows), *compounds)
+    return frozenset(dtype for row in rows for dtype in row.dtypes)
+
+
+def narrowing(site: Site, engine: str, element: str | None) -> Iterator[Divergence]:
+    """Yield the rows of `NARROWED` for a site's element type."""
+    if element is None:
+        return
+    node = site.node
+    word = site.stands_for
+    if node.domain == "" and node.op == "BitShift":
+        word = f"BitShift {node.attributes.get('direction')}"
+    for row in NARROWED.get((engine, word), ()):
+        if element in row.dtypes:
+            yield row
+
+
 _BY_QUANTISED = "tests/conformance/test_tflite.py, run: LiteRT 2.3.0"
 
 

@@ -6,54 +6,66 @@ OpenVINO 2026.4.1, run: tests/conformance/test_frontend.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
+from ...errors import Reason
 from ..ir.site import Site
 
 
-def frontend_fault(site: Site) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What the frontend makes of a node.
+
+    Attributes:
+        text: the behaviour, after "openvino's ONNX frontend".
+        reason: WRONG_RESULT, or why it refuses.
+    """
+
+    text: str
+    reason: Reason = Reason.WRONG_RESULT
+
+
+def frontend_fault(site: Site) -> Fault | None:
     """The fault of an ONNX node on OpenVINO, or None."""
     fault = FAULTS.get(site.node.op) if site.node.domain == "" else None
     return None if fault is None else fault(site)
 
 
-def _rank_added(site: Site) -> str | None:
+def _rank_added(site: Site) -> Fault | None:
     """An Expand whose target is a constant without numbers, of data of rank 0."""
     target = site.node.inputs[1]
     scalar = all(part.shape == () for part in site.operands)
     fixed = scalar and target is not None and target.constant
-    return "expands to (1,) where the constant target has no numbers" if fixed else None
+    text = "expands to (1,) where the constant target has no numbers"
+    return Fault(text) if fixed else None
 
 
-#: Element types whose shifts are wrong for some numbers, by direction.
-_LOST: Mapping[tuple[str, str], str] = MappingProxyType(
-    {
-        ("LEFT", "uint8"): "multiplies by a power of 2: where bits of uint8 are lost, 255",
-        (
-            "LEFT",
-            "uint32",
-        ): "multiplies by a power of 2: where bits of a constant are lost, 2^32 - 2",
-        ("LEFT", "uint64"): "multiplies by a power of 2, and cuts uint64 off at 32 bits",
-        ("RIGHT", "uint32"): "divides by a power of 2, and rounds uint32 beyond 2^24",
-        ("RIGHT", "uint64"): "divides by a power of 2, and cuts uint64 off at 32 bits",
-    }
-)
-
-
-def _shifted(site: Site) -> str | None:
+def _shifted(site: Site) -> Fault | None:
     """A BitShift: a product with powers of a constant 2 of shape (1,)."""
-    if all(part.shape == () for part in site.operands):
-        return "makes the result of two numbers of rank 0 a vector of one"
-    data = site.operands[0]
-    dtype = "" if data.tensor is None else str(data.tensor.dtype)
-    key = str(site.node.attributes.get("direction")), dtype
-    return None if key == ("LEFT", "uint32") and not data.constant else _LOST.get(key)
+    scalar = all(part.shape == () for part in site.operands)
+    return Fault("makes the result of two numbers of rank 0 a vector of one") if scalar else None
+
+
+def _unlike(site: Site) -> Fault | None:
+    """Op sets before 8 want identical shapes, and a constant of one number gets another one."""
+    ones = ((), *((1,) * rank for rank in range(2, 9)))
+    single = any(part.constant and part.shape in ones for part in site.operands)
+    text = "gives a constant of one number another shape, and then wants identical ones"
+    return Fault(text, Reason.NOT_IDENTICAL) if single and site.node.version < 8 else None
 
 
 #: The faults, by ONNX op.
-FAULTS: Mapping[str, Callable[[Site], str | None]] = MappingProxyType(
-    {"Expand": _rank_added, "BitShift": _shifted}
+FAULTS: Mapping[str, Callable[[Site], Fault | None]] = MappingProxyType(
+    {
+        "Expand": _rank_added,
+        "BitShift": _shifted,
+        **dict.fromkeys(("Max", "Mean", "Min", "Sum"), _unlike),
+    }
 )
+
+#: Ops whose `axis` of op sets before 7 it carries out; of others it is left out.
+LEGACY_OPENVINO = frozenset({"Add", "And", "Div", "Mul", "Or", "Sub", "Xor"})
 
 #: Ops of com.microsoft that OpenVINO's ONNX frontend carries as they are written.
 CONTRIB_OPENVINO = frozenset(

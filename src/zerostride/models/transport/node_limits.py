@@ -150,6 +150,9 @@ def one_batch(second: int, *numbers: int) -> Callable[[Node], str | None]:
 LITERT_NONE = without_kernels("float64 uint16 uint32 uint64")
 LITERT_FEW = without_kernels("bool float64 uint8 uint16 int32 uint32 int64 uint64")
 
+#: Whole slopes that MNN computes, and gives no result for.
+MNN_SLOPES = without_kernels("int8 uint8 int16 uint16 int32 uint32 int64 uint64")
+
 #: Element types that quantising ops do not take: data and scales are float32, the rest 8 bits wide.
 _WIDER = "float16 bfloat16 float64 int16 uint16 int4 uint4 int2 uint2 float8e4m3fn float8e5m2"
 FLOAT_EIGHT = without_kernels(_WIDER)
@@ -192,11 +195,15 @@ def mnn_dequantised(node: Node) -> str | None:
         NotJudged: constants of more axes, which are right only as weights of a convolution.
     """
     data, scale = node.inputs[:2]
-    if data is None or scale is None or not data.constant:
+    if data is None or scale is None or not (data.constant or data.dtype == "int32"):
         return "its converter exchanges axes 0 and 1, or writes a file that does not load"
     rank, axis = len(data.shape or ()), int(node.attributes.get("axis", 1))
     if scale.shape in ((), (1,)) or axis in (-1, rank - 1):
         return None
+    if not data.constant:
+        return (
+            "its converter lays the scale along the last axis, or writes a file that does not load"
+        )
     if rank > 2:
         raise NotJudged("right on mnn as the weights of a convolution, and wrong elsewhere")
     return "its converter lays the scale along the last axis"
@@ -208,3 +215,28 @@ def mnn_epsilon(node: Node) -> str | None:
     return (
         None if explicit else "its converter takes 1e-10 for an epsilon that is left out, not 1e-5"
     )
+
+
+def mnn_transposed(node: Node) -> str | None:
+    """MNN's converter makes a fully connected layer of a constant second factor."""
+    data, weights = node.inputs[:2]
+    rows = data.shape[1] if data is not None and data.shape and len(data.shape) == 2 else None
+    if not node.attributes.get("transA") or weights is None or not weights.constant or rows == 1:
+        return None
+    return "beside a constant second factor its converter leaves transA out"
+
+
+def mnn_axis_zero(node: Node) -> str | None:
+    """MNN's converter takes an axis of 0 for one that is left out."""
+    axis = node.attributes.get("axis", -1)
+    data = node.inputs[0].shape if node.inputs and node.inputs[0] is not None else None
+    if axis != 0:
+        return None
+    return f"its converter normalises other axes than {len(data or ())} where `axis` is 0"
+
+
+def mnn_slopes(node: Node) -> str | None:
+    """MNN takes a list of whole slopes for floats; unsigned data have nothing below 0."""
+    slopes = node.inputs[1]
+    kind = str(slopes.dtype) if slopes is not None else ""
+    return "slopes of whole numbers are read as floats" if kind.startswith("int") else None

@@ -21,7 +21,7 @@ from ..ir.graph import FileShape
 from ..ir.site import Kind, Site
 from .absent_ops import ABSENT, LISTED
 from .compound_engines import AS_WRITTEN, CARRIERS, MANY
-from .frontend import CONTRIB_OPENVINO, UNREAD_OPENVINO, frontend_fault
+from .frontend import CONTRIB_OPENVINO, LEGACY_OPENVINO, UNREAD_OPENVINO, frontend_fault
 from .node_limits import NotJudged as NotJudged
 
 #: Kinds whose rule is a row of the engine table, where `compound_engines` has none.
@@ -42,9 +42,13 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
     """
     if site.node.domain == "com.microsoft":
         return _contributed(site, engine)
-    if engine.name == "openvino" and (detail := frontend_fault(site)):
-        detail = f"openvino's ONNX frontend {detail}"
-        raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
+    if engine.name == "openvino" and (fault := frontend_fault(site)):
+        detail = f"openvino's ONNX frontend {fault.text}"
+        silent = fault.reason is Reason.WRONG_RESULT
+        raise refusal(site, detail, fault.reason, silent=silent)
+    legacy = site.node.domain == "" and site.node.version < 7 and site.kind is Kind.ELEMENTWISE
+    if legacy and engine.name == "openvino" and site.node.op in LEGACY_OPENVINO:
+        return Side(site.rule, site.attributes, engine.title, canonical(site))
     own_rule = _own_rule(site, engine)
     if own_rule is not None:
         op = None if site.kind is Kind.EXPAND else canonical(site)
@@ -187,9 +191,18 @@ def _compiled_open(site: Site) -> bool:
     )
 
 
+#: Engines that were run with a scale for each block of an axis.
+_BLOCKED = frozenset({"onnxruntime", "openvino"})
+
+
 def _compound(site: Site, engine: Engine, via: str) -> Side:
     _check_opset(engine, site)
     name = site.stands_for
+    if site.node.attributes.get("block_size") and engine.name not in _BLOCKED:
+        if engine.name == "mnn":
+            blocked = "mnn: its converter lays scales of blocks out as scales of one axis"
+            raise refusal(site, blocked, Reason.WRONG_RESULT, silent=True)
+        raise NotJudged(f"scales of blocks on {engine.name} have not been looked at")
     carriers = CARRIERS.get(name, {})
     rows = carriers.get(via) or carriers.get(engine.name, ())
     weights = all(part.constant for part in site.operands[1:])
@@ -197,7 +210,7 @@ def _compound(site: Site, engine: Engine, via: str) -> Side:
         if row.weights in (None, weights):
             detail = row.needs(site.node) if row.needs is not None else None
             if detail is not None:
-                raise refusal(site, f"{engine.name} refuses: {detail}", Reason.RANK)
+                raise refusal(site, f"{engine.name} refuses: {detail}", row.because)
             detail = row.wrong(site.node) if row.wrong is not None else None
             if detail is not None:
                 raise refusal(site, f"{engine.name}: {detail}", Reason.WRONG_RESULT, silent=True)

@@ -42,9 +42,9 @@ _RUNS: Mapping[str, str] = {
     return np.array(extractor.extract("out0")[1])
 """,
     "mnn": """\
-    import MNN.expr as expr, MNN.nn as nn
+    import _tools, MNN.expr as expr, MNN.nn as nn  # the program mnnconvert installs packages
     words = ["-f", "ONNX", "--modelFile", "repro.onnx", "--MNNModel", "repro.mnn", "--bizCode", "z"]
-    subprocess.run(["mnnconvert", *words], stdout=subprocess.DEVNULL, check=True)
+    _tools.mnnconvert(["mnnconvert", *words])
     net = nn.load_module_from_file("repro.mnn", list(feeds), ["y"])
     variables = [expr.const(x, list(x.shape), expr.NCHW) for x in feeds.values()]
     (y,) = net.forward(variables)

@@ -29,6 +29,15 @@ _FUNCTIONS = {
 }
 
 
+#: The type in which MNN gets an input of a model, by the model's: small integers as int8 end the
+#: process in most ops.
+_HELD = {
+    **dict.fromkeys(("bool", "int8", "uint8", "int16", "uint16", "int32"), "int32"),
+    **dict.fromkeys(("uint32", "int64", "uint64"), "int32"),
+    **dict.fromkeys(("float16", "float32", "float64"), "float32"),
+}
+
+
 def load() -> Runner:
     """Imports MNN."""
     expr: Any = importlib.import_module("MNN.expr")
@@ -42,6 +51,17 @@ def load() -> Runner:
             raise Refused(f"an expression of {array.dtype}")
         kind = kinds[str(array.dtype)]
         return expr.const(array.ravel().tolist(), list(array.shape), expr.NCHW, kind)
+
+    def fed_as(array: Array) -> Any:
+        """An input of a model, in the type in which MNN holds it."""
+        kind = _HELD.get(str(array.dtype))
+        if kind is None:
+            raise Absent(f"MNN has no tensors of {array.dtype}")
+        if array.dtype.kind in "iu" and array.size:
+            limits = np.iinfo(kind)
+            if array.min() < limits.min or array.max() > limits.max:
+                raise Absent(f"an input has numbers that {kind} does not hold, in which MNN has it")
+        return variable(array.astype(kind))
 
     def numbers(tensor: Any) -> Array:
         shape = tensor.shape if tensor.valid else None
@@ -74,7 +94,10 @@ def load() -> Runner:
         path: str, feeds: Mapping[str, Array], wanted: Sequence[int | str]
     ) -> Sequence[Array]:
         net = nn.load_module_from_file(path, list(feeds), list(wanted))
-        return [numbers(tensor) for tensor in net.forward([variable(a) for a in feeds.values()])]
+        results = net.forward([fed_as(array) for array in feeds.values()])
+        if len(results) != len(wanted):
+            raise Refused("the model gives no result")
+        return [numbers(tensor) for tensor in results]
 
     def node(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         converter: Any = importlib.import_module("_tools")

@@ -1,7 +1,8 @@
-"""Random operands, on which engines differ by alignment and not by rounding.
+"""Random operands, on which engines differ by alignment, by sign, and not by rounding.
 
 Division by zero, overflow and negative bases are no questions of broadcasting; the numbers here
-avoid them.
+avoid them. Where the op takes them, they have both signs: the sign of a remainder and the slope of
+a PRelu show in no positive number.
 """
 
 from __future__ import annotations
@@ -20,6 +21,16 @@ def _reals(low: float, high: float) -> Draw:
     return lambda rng, shape, _: np.asarray(rng.uniform(low, high, shape))
 
 
+def _signs(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    return np.asarray(rng.spawn(1)[0].choice((-1, 1), shape))
+
+
+def _away_from_zero(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
+    """Dividends of both signs; stored in 8 bits a negative divisor may become 0."""
+    numbers = rng.uniform(0.5, 2, shape)
+    return np.asarray(numbers if position else numbers * _signs(rng, shape))
+
+
 def _whole(first: tuple[int, int], rest: tuple[int, int], times: int = 1) -> Draw:
     """Whole numbers, of different ranges in the first operand and in the others."""
 
@@ -30,8 +41,19 @@ def _whole(first: tuple[int, int], rest: tuple[int, int], times: int = 1) -> Dra
     return draw
 
 
+def _signed(draw: Draw, last: int = 1) -> Draw:
+    """The same numbers, with both signs up to the operand at `last`."""
+
+    def signed(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
+        numbers = draw(rng, shape, position)
+        return numbers if position > last else numbers * _signs(rng, shape)
+
+    return signed
+
+
 def _slopes(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
-    return np.asarray(rng.uniform(0.1, 0.9, shape) if position else rng.uniform(-2, -0.5, shape))
+    numbers = rng.uniform(0.1, 0.9, shape) if position else rng.uniform(0.5, 2, shape)
+    return np.asarray(numbers * (_signs(rng, shape) if position else -1))
 
 
 def _clamp(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
@@ -53,8 +75,14 @@ def _bases(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> A
 def _thirds(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
     """Quotients that are no whole numbers and no halves, which engines round differently."""
     if position:
-        return np.asarray(2.0 ** rng.integers(0, 4, shape))
-    return np.asarray(rng.integers(1, 64, shape) + 1 / 3)
+        return np.asarray(2.0 ** rng.integers(0, 4, shape) * _signs(rng, shape))
+    return np.asarray((rng.integers(1, 64, shape) + 1 / 3) * _signs(rng, shape))
+
+
+def _normalised(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
+    """Data, scale, bias and mean of both signs; the fifth operand is a variance."""
+    numbers = rng.uniform(0.5, 2, shape)
+    return np.asarray(numbers if position == 4 else numbers * _signs(rng, shape))
 
 
 def _quantised(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
@@ -75,10 +103,10 @@ _REALS: Mapping[str, Draw] = MappingProxyType(
     {
         **dict.fromkeys(
             ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
-            _whole((0, 2), (0, 2)),
+            _whole((-2, 2), (-2, 2)),
         ),
         **dict.fromkeys(("remainder", "fmod", "floor_divide"), _thirds),
-        "divide": _reals(0.5, 2),
+        "divide": _away_from_zero,
         "pow": _bases,
         "prelu": _slopes,
         "PRelu": _slopes,
@@ -93,18 +121,18 @@ _REALS: Mapping[str, Draw] = MappingProxyType(
                 "LayerNormalization",
                 "RMSNormalization",
             ),
-            _reals(0.5, 2),
+            _normalised,
         ),
     }
 )
 _INTEGERS: Mapping[str, Draw] = MappingProxyType(
     {
         # Divides without remainder, so that rounding has no effect.
-        **dict.fromkeys(("divide", "floor_divide"), _whole((1, 5), (1, 4), times=12)),
-        **dict.fromkeys(("remainder", "fmod"), _whole((1, 63), (1, 8))),
+        **dict.fromkeys(("divide", "floor_divide"), _signed(_whole((1, 5), (1, 4), times=12), 0)),
+        **dict.fromkeys(("remainder", "fmod"), _signed(_whole((1, 63), (1, 8)))),
         **dict.fromkeys(
             ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
-            _whole((0, 2), (0, 2)),
+            _whole((-2, 2), (-2, 2)),
         ),
         **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), _whole((1, 15), (0, 3))),
         "pow": _whole((1, 3), (0, 2)),

@@ -24,7 +24,6 @@ from ...models.ir.site import Kind, Site
 from ...models.onnx_ops.kernels.call import NodeCall, Unfit
 from ...models.onnx_ops.table import op_row, run_op
 from ...models.transport.batch import BatchAxes, Sample, contracted_batch, whole, without_batch
-from ...models.transport.frontend import FAULTS
 from ...models.transport.ways import NotJudged, canonical, transport
 from ...ops import OPS, column_of
 from ..runners import RUNNERS
@@ -212,7 +211,10 @@ def _planned(
     node = site.node
     if _as_node(site, engine):
         attributes = {k: v for k, v in node.attributes.items() if k != "consumed_inputs"}
-        task = Task(Form.NODE, node.op, attributes, opset=node.version)
+        constant = tuple(part.constant for part in site.operands)
+        if all(constant):  # something is fed
+            constant = (False, *constant[1:])
+        task = Task(Form.NODE, node.op, attributes, constant=constant, opset=node.version)
         return Plain(site, task, shapes, engine_shapes, kinds, result, note=note)
     if side.op not in OPS:
         form = Form.NODE if RUNNERS[engine.name].onnx_nodes else Form.COMPOUND
@@ -235,8 +237,7 @@ def _planned(
 
 def _as_node(site: Site, engine: Engine) -> bool:
     """Whether an ONNX node is run as it is, by the engine's own reader of ONNX."""
-    reads = engine.name == "onnxruntime" or (engine.name == "openvino" and site.node.op in FAULTS)
-    return reads and _is_onnx(site)
+    return "onnx" in RUNNERS[engine.name].files and _is_onnx(site)
 
 
 def _is_onnx(site: Site) -> bool:

@@ -152,11 +152,13 @@ def _trailing(node: Node) -> Site:
 
 
 def _per_axis(node: Node) -> Site:
-    """One scale, or one per index of `axis`; blocks are not a broadcast of axes."""
+    """One scale, or one per index of `axis`, or one per block of it."""
     operands = present_operands(node)
     scale = operands[1].shape if len(operands) > 1 else None
     data = operands[0].shape if operands else None
-    if node.attributes.get("block_size") or (scale is not None and len(scale) > 1):
+    if node.attributes.get("block_size"):
+        return _blocked(node, operands, int(node.attributes["block_size"]))
+    if scale is not None and len(scale) > 1:
         return not_modelled(node)
     if scale is not None and scale in ((), (1,)):
         return Site(node, Kind.PER_AXIS, operands, ONE_WAY, {})
@@ -164,6 +166,25 @@ def _per_axis(node: Node) -> Site:
     if axis < 0 and data is not None:
         axis += len(data)
     return Site(node, Kind.PER_AXIS, operands, AT_AXIS, {"axis": axis})
+
+
+def _blocked(node: Node, operands: tuple[Operand, ...], block: int) -> Site:
+    """One scale per block along `axis`: that axis of the data as two, the second one a block."""
+    shapes = [part.shape for part in operands]
+    axis = int(node.attributes.get("axis", 1))
+    if len(shapes) < 2 or None in shapes or len({len(shape or ()) for shape in shapes}) != 1:
+        return not_modelled(node)
+    data = shapes[0] or ()
+    axis += len(data) if axis < 0 else 0
+    size = data[axis] if 0 <= axis < len(data) else None
+    if not isinstance(size, int) or size % block:
+        return not_modelled(node)  # a block that is cut off is no axis
+    inner = [(size // block, block), *(((shape or ())[axis], 1) for shape in shapes[1:])]
+    parts = [
+        replace(part, shape=(*(shape or ())[:axis], *two, *(shape or ())[axis + 1 :]))
+        for part, shape, two in zip(operands, shapes, inner, strict=True)
+    ]
+    return Site(node, Kind.PER_AXIS, tuple(parts), ONE_WAY, {})
 
 
 def _if_present(*positions: int) -> Builder:

@@ -1,0 +1,1 @@
+"""Small ONNX models through the readers and converters that users call."""

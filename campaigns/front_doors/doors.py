@@ -1,0 +1,162 @@
+"""What the specification says of a model, and what a front door makes of it."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zerostride.errors import ZerostrideError
+from zerostride.models.execute import execute
+from zerostride.models.findings import Outcome
+from zerostride.models.formats import read_model
+from zerostride.runtimes.convert.converters import converter_to, run_converter
+from zerostride.runtimes.files import tensors
+from zerostride.runtimes.process import Process
+from zerostride.runtimes.runners import RUNNERS
+from zerostride.runtimes.task import Reply, ReplyKind
+from zerostride.runtimes.verify.compare import compare, tolerance
+from zerostride.runtimes.verify.whole_model import feed_of, like
+
+from ..models.random_nodes import Array
+from .draw import Model
+
+#: Ops that add many numbers, in any order.
+_COMPOUND = frozenset({"MatMul", "Gemm", "Conv", "Sum", "Mean", "DequantizeLinear"})
+
+
+#: The first op set whose broadcasts the reference computes: before, it knows no `axis`.
+_REFERENCE = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Meant:
+    """What a model means: the results of whoever computes it, ONNX Runtime and the reference.
+
+    Attributes:
+        results: by their names.
+        refused: why one does not compute it.
+    """
+
+    results: Mapping[str, Array]
+    refused: Mapping[str, str]
+
+
+def meant(path: Path, inputs: Mapping[str, Array]) -> Meant:
+    """The results of ONNX Runtime, unoptimised, and of the specification's reference."""
+    import onnx
+    import onnxruntime as ort
+    from onnx.reference import ReferenceEvaluator
+
+    ort.set_default_logger_severity(4)
+    results: dict[str, Array] = {}
+    refused: dict[str, str] = {}
+    try:
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.intra_op_num_threads = 1
+        options.log_severity_level = 4
+        session = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        results["ONNX Runtime"] = np.asarray(session.run(None, dict(inputs))[0])
+    except Exception as error:  # noqa: BLE001 - whatever it raises is an answer
+        refused["ONNX Runtime"] = str(error).splitlines()[0][:160]
+    graph = read_model(path)
+    if min(node.version for node in graph.nodes) < _REFERENCE and not results:
+        try:
+            results["zerostride, by the document"] = next(iter(execute(graph, inputs).values()))
+        except ZerostrideError as error:
+            refused["zerostride"] = str(error)[:160]
+        return Meant(results, refused)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            every: Any = ReferenceEvaluator(onnx.load(path)).run(None, dict(inputs))
+            results["the reference"] = np.asarray(every[0])
+    except Exception as error:  # noqa: BLE001
+        refused["the reference"] = f"{type(error).__name__}: {error}"[:160]
+    return Meant(results, refused)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a door made of a model."""
+
+    outcome: Outcome
+    detail: str = ""
+
+
+class Door:
+    """An engine, and the way by which users bring a model of ONNX to it."""
+
+    def __init__(self, engine: str, process: Process) -> None:
+        self.engine = engine
+        self.process = process
+        self._converter = None if "onnx" in RUNNERS[engine].files else converter_to(engine)
+
+    def __call__(self, model: Model, path: Path, inputs: Mapping[str, Array], say: Meant) -> Answer:
+        """The outcome, compared with whoever computes the model."""
+        expected = next(iter(say.results.values()))
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                reply, kept = self._reply(path, Path(folder), inputs, expected)
+            except _NotConverted as answer:
+                return answer.answer
+            except ZerostrideError as error:
+                return Answer(Outcome.REFUSED, str(error))
+        if reply.kind is not ReplyKind.RESULT:
+            outcome = {
+                ReplyKind.CRASHED: Outcome.CRASHED,
+                ReplyKind.REFUSED: Outcome.REFUSED,
+            }.get(reply.kind, Outcome.NOT_RUN)
+            return Answer(outcome, reply.message)
+        return self._compared(model, reply.arrays[0], say.results.values(), kept)
+
+    def _reply(
+        self, path: Path, folder: Path, inputs: Mapping[str, Array], expected: Array
+    ) -> tuple[Reply, bool]:
+        if self._converter is None:
+            return tensors(self.process, path, inputs, ["y"], outputs=True), True
+        goal = folder / f"m{self._converter.suffix}"
+        failed = run_converter(self._converter, path, goal, inputs, 60.0)
+        if failed is not None:
+            raise _NotConverted(Answer(*failed))
+        if self.engine != "ncnn":
+            return tensors(self.process, goal, inputs, ["y"], outputs=True), True
+        feed, reply = feed_of(read_model(path), goal, self.process, inputs, None, {"y": expected})
+        return reply, feed is inputs
+
+    def _compared(
+        self, model: Model, actual: Array, expected: Sequence[Array] | Any, kept: bool
+    ) -> Answer:
+        op = model.steps[-1].op
+        compound = len(model.steps) > 1 or op in _COMPOUND or "Normal" in op
+        answers = []
+        for array in expected:
+            one = array if kept and self.engine != "ncnn" else like(array, actual.shape)
+            # Doubles are single on most engines.
+            kind = np.dtype(np.float32) if one.dtype == np.float64 else one.dtype
+            most = tolerance(self.engine, op, kind, compound=compound)
+            if one.dtype.kind == "f" and one.shape == actual.shape:
+                # Infinities are apart: an engine may keep halves in a wider type.
+                finite = np.isfinite(one)
+                one, actual = np.where(finite, one, 0), np.where(finite, actual, 0)
+            if one.dtype.kind == "b":
+                actual_ = actual.astype(bool) if actual.dtype != bool else actual
+            else:
+                actual_ = actual
+            steps = int(op == "QuantizeLinear")
+            answer = compare(one, actual_, most, any_rank=self.engine == "ncnn", steps=steps)
+            if answer.outcome is Outcome.AGREES:
+                return Answer(Outcome.AGREES)
+            answers.append(answer)
+        return Answer(Outcome.DIFFERS, answers[0].detail)
+
+
+class _NotConverted(Exception):  # noqa: N818 - an answer
+    def __init__(self, answer: Answer) -> None:
+        self.answer = answer
