@@ -240,3 +240,11 @@ def mnn_slopes(node: Node) -> str | None:
     slopes = node.inputs[1]
     kind = str(slopes.dtype) if slopes is not None else ""
     return "slopes of whole numbers are read as floats" if kind.startswith("int") else None
+
+
+def openvino_whole(node: Node) -> str | None:
+    """OpenVINO's ONNX frontend makes a FakeQuantize of a QuantizeLinear."""
+    data = node.inputs[0]
+    if data is None or not str(data.dtype).startswith("int"):
+        return None
+    return "of whole numbers it gives the ends of the range, or does not compile"

@@ -69,6 +69,9 @@ def pnnx_transport(site: Site, engine: Engine) -> Side:
         BroadcastError: ncnn has no such op.
         NotJudged: nothing is known about it.
     """
+    if (detail := _as_linear(site)) is not None:
+        shapes = [part.shape for part in site.operands]
+        raise BroadcastError(detail, reason=Reason.NO_OP, shapes=shapes)
     direct = transport(site, engine)
     data = site.operands[0].shape
     if site.node.op == "InstanceNormalization" and data is not None and len(data) == 3:
@@ -84,6 +87,28 @@ def pnnx_transport(site: Site, engine: Engine) -> Side:
         many = f" of {len(site.operands)} operands" if site.node.op in BINARY else ""
         raise NotJudged(f"what pnnx makes of {site.node.op}{many} is not known to work")
     return Side(_on_release(engine, direct.rule), {}, engine.title, direct.op)
+
+
+def _as_linear(site: Site) -> str | None:
+    """A Gemm of which pnnx makes PyTorch's function, in words.
+
+    A layer of ncnn becomes of constant weights with a constant bias of one axis, and of a product
+    at run time without transB (run: every kind of C, both transpositions, constants and inputs).
+    """
+    if site.kind is not Kind.GEMM:
+        return None
+    node, bias = site.node, site.operands[1]
+    weights = node.inputs[1]
+    columns = (site.operands[0].shape or (None, None))[-1]
+    if weights is None or columns is None or bias.shape is None:
+        return None
+    if weights.constant:
+        layer = bias.constant and bias.shape == (columns,)
+        how = "a constant bias of one axis"
+    else:
+        layer = not node.attributes.get("transB")
+        how = "weights that are not transposed"
+    return None if layer else f"pnnx writes F.linear, which ncnn does not have, but of {how}"
 
 
 def _on_release(engine: Engine, rule: Rule) -> Rule:
