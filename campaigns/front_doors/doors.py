@@ -36,7 +36,7 @@ _REFERENCE = 7
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """What a model means: the results of whoever computes it, ONNX Runtime and the reference.
+    """The results of a model by ONNX Runtime and by the specification's reference.
 
     Attributes:
         results: by their names.
@@ -84,7 +84,7 @@ def meant(path: Path, inputs: Mapping[str, Array]) -> Meant:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a door made of a model."""
+    """An outcome, and its details in words."""
 
     outcome: Outcome
     detail: str = ""
@@ -141,16 +141,13 @@ class Door:
             # Doubles are single on most engines.
             kind = np.dtype(np.float32) if one.dtype == np.float64 else one.dtype
             most = tolerance(self.engine, op, kind, compound=compound)
+            other = actual.astype(bool) if one.dtype.kind == "b" else actual
             if one.dtype.kind == "f" and one.shape == actual.shape:
                 # Infinities are apart: an engine may keep halves in a wider type.
                 finite = np.isfinite(one)
-                one, actual = np.where(finite, one, 0), np.where(finite, actual, 0)
-            if one.dtype.kind == "b":
-                actual_ = actual.astype(bool) if actual.dtype != bool else actual
-            else:
-                actual_ = actual
+                one, other = np.where(finite, one, 0), np.where(finite, actual, 0)
             steps = int(op == "QuantizeLinear")
-            answer = compare(one, actual_, most, any_rank=self.engine == "ncnn", steps=steps)
+            answer = compare(one, other, most, any_rank=self.engine == "ncnn", steps=steps)
             if answer.outcome is Outcome.AGREES:
                 return Answer(Outcome.AGREES)
             answers.append(answer)

@@ -1,8 +1,8 @@
 """Models of one node or two, and numbers for their operands.
 
-Numbers are of one of three kinds: *usual* ones, of both signs and small; *ends*, whole numbers up
-to the ends of their type, and floats of all sizes; *special* ones, with NaN and infinities. A
-model is drawn once, and written with constants of each kind.
+Numbers are of one of two kinds: *usual* ones, of both signs and small; *ends*, whole numbers up to
+the ends of their type, and floats of all sizes. A model is drawn once, and written with constants
+of each kind.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ class Numbers(StrEnum):
 
     USUAL = "usual"
     ENDS = "ends"
-    SPECIAL = "special"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +110,13 @@ class Model:
         output = helper.make_empty_tensor_value_info(self.steps[-1].result)
         graph = helper.make_graph(nodes, "door", inputs, [output], weights)
         ids = [helper.make_opsetid("", self.opset)]
-        made = helper.make_model(graph, opset_imports=ids, ir_version=_IR_VERSION)
-        with suppress(
-            onnx.shape_inference.InferenceError
-        ):  # whether it is valid is a question, too
-            made = onnx.shape_inference.infer_shapes(made, strict_mode=True)
-        if not made.graph.output[0].type.HasField("tensor_type"):
-            made.graph.output[0].type.tensor_type.elem_type = 0
-        onnx.save(made, path)
+        model = helper.make_model(graph, opset_imports=ids, ir_version=_IR_VERSION)
+        # A model that is not valid is a question, too.
+        with suppress(onnx.shape_inference.InferenceError):
+            model = onnx.shape_inference.infer_shapes(model, strict_mode=True)
+        if not model.graph.output[0].type.HasField("tensor_type"):
+            model.graph.output[0].type.tensor_type.elem_type = 0
+        onnx.save(model, path)
         return {part.name: arrays[part.name] for part in self.operands if not part.constant}
 
 
@@ -143,8 +141,8 @@ def _operands(node: OnnxNode, letter: str) -> list[Operand]:
     parts = []
     for k, (shape, dtype) in enumerate(zip(drawn.shapes, node.dtypes, strict=True)):
         fixed = drawn.constant[k] if k < len(drawn.constant) else None
-        given = fixed if isinstance(fixed, np.ndarray) else None
-        parts.append(Operand(f"{letter}{k}", shape, dtype, fixed is not None, given))
+        numbers = fixed if isinstance(fixed, np.ndarray) else None
+        parts.append(Operand(f"{letter}{k}", shape, dtype, fixed is not None, numbers))
     return parts
 
 
@@ -265,11 +263,6 @@ def numbers(rng: Rng, kind: Numbers, step: Step, position: int, part: Operand) -
     if "Normalization" in step.op and position == 0 and rng.random() < 0.5:
         array = array * 0.003  # an epsilon shows
     array = array + 0.0  # no -0.0
-    if kind is Numbers.SPECIAL and array.size and position not in _SCALES.get(step.op, ()):
-        flat = array.reshape(-1).copy()
-        for number in (np.nan, np.inf, -np.inf, -0.0):
-            flat[int(rng.integers(flat.size))] = number
-        array = flat.reshape(shape)
     with np.errstate(over="ignore"):
         return np.asarray(array, dtype)
 

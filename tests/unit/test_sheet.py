@@ -31,8 +31,8 @@ def test_every_reason_has_one_code() -> None:
     for number, name in GIVEN_OUT.items():
         assert code_of(name) == f"ZS{number}"
     first = [row for row in REASONS if row.code not in LATER]
-    given = "".join(f"{row.code}{row.name}" for row in first)
-    assert hashlib.sha256(given.encode()).hexdigest()[:16] == "da03ce1a35cd1c57", (
+    listed = "".join(f"{row.code}{row.name}" for row in first)
+    assert hashlib.sha256(listed.encode()).hexdigest()[:16] == "da03ce1a35cd1c57", (
         "a code has changed"
     )
 

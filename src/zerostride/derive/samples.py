@@ -36,7 +36,7 @@ def one_sample(shapes: Sequence[Shape], batch_axis: int) -> tuple[Shape, ...]:
     counts = [shape[len(shape) - 1 - inside] if len(shape) > inside else 1 for shape in shapes]
     # The data are what has the most axes of an extent above 1.
     data = max(range(len(shapes)), key=lambda k: sum(size != 1 for size in shapes[k]))
-    if counts[data] == 1 and any(count != 1 for count in counts):
+    if counts[data] == 1 and any(isinstance(count, int) and count != 1 for count in counts):
         raise BroadcastError(
             f"operand {data} has one sample along axis {batch_axis}, the batch, and another one "
             "stretches it; the engine has no such axis",

@@ -15,12 +15,13 @@ from ..reasons import Cause
 
 #: The most elements of a constant that is computed; a table of sines and cosines has some 10^6.
 _MOST = 1 << 22
-
-
+#: Constants that are computed with sizes are below it: float32 has every such number.
 _SMALL = 2**24
-#: Ops that make numbers of sizes, and those whose numbers are none although they read only sizes.
+#: Ops whose results are sizes, and ops whose results are other numbers although they read sizes.
 _SIZES = frozenset({"Shape", "Size"})
-_DRAWN = frozenset({"Bernoulli", "If", "Loop", "Multinomial", "Scan"})
+_DRAWN = frozenset(
+    ["Bernoulli", "If", "Loop", "Multinomial", "RandomNormalLike", "RandomUniformLike", "Scan"]
+)
 
 
 def fitting(graph: Graph, engine: str, judged: Sequence[tuple[Node, Finding]]) -> list[Finding]:

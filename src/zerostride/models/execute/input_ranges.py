@@ -15,7 +15,7 @@ _PASSING = frozenset(
     {"Cast", "Flatten", "Identity", "Pad", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
 )
 #: Ops that take no number below 0.
-_POSITIVE = frozenset({"Acosh", "Log", "Pow", "Sqrt"})
+_POSITIVE = frozenset({"Acosh", "Log", "Sqrt"})
 #: Bounds that are further apart are none.
 _WIDEST = 1e6
 #: Nodes that are followed from an input.

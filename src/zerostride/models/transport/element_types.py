@@ -150,11 +150,11 @@ def mixed_types(site: Site) -> str | None:
     different = sorted(set(kinds))
     if len(different) < 2:
         return None
-    return f"operands of {' and '.join(different)}, of which {node.op} takes one type"
+    return f"operands of {' and '.join(different)}; all operands of {node.op} must have one type"
 
 
 def narrowed_types(engine: Engine) -> frozenset[str]:
-    """The element types of which a verdict may depend on the numbers."""
+    """The element types for which a verdict may depend on the numbers."""
     compounds = (row for (name, _), rows in NARROWED.items() if name == engine.name for row in rows)
     rows = (*(row for row in engine.divergences if row.narrows), *compounds)
     return frozenset(dtype for row in rows for dtype in row.dtypes)

@@ -49,8 +49,10 @@ def _shifted(site: Site) -> Fault | None:
 
 def _unlike(site: Site) -> Fault | None:
     """Op sets before 8 want identical shapes, and a constant of one number gets another one."""
-    ones = ((), *((1,) * rank for rank in range(2, 9)))
-    single = any(part.constant and part.shape in ones for part in site.operands)
+    single = any(
+        part.constant and part.shape not in (None, (1,)) and set(part.shape or ()) <= {1}
+        for part in site.operands
+    )
     text = "gives a constant of one number another shape, and then wants identical ones"
     return Fault(text, Reason.NOT_IDENTICAL) if single and site.node.version < 8 else None
 

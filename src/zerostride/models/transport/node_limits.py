@@ -195,6 +195,8 @@ def mnn_dequantised(node: Node) -> str | None:
         NotJudged: constants of more axes, which are right only as weights of a convolution.
     """
     data, scale = node.inputs[:2]
+    if node.attributes.get("block_size"):
+        return "its converter lays scales of blocks out as scales of one axis"
     if data is None or scale is None or not (data.constant or data.dtype == "int32"):
         return "its converter exchanges axes 0 and 1, or writes a file that does not load"
     rank, axis = len(data.shape or ()), int(node.attributes.get("axis", 1))
@@ -228,11 +230,8 @@ def mnn_transposed(node: Node) -> str | None:
 
 def mnn_axis_zero(node: Node) -> str | None:
     """MNN's converter takes an axis of 0 for one that is left out."""
-    axis = node.attributes.get("axis", -1)
-    data = node.inputs[0].shape if node.inputs and node.inputs[0] is not None else None
-    if axis != 0:
-        return None
-    return f"its converter normalises other axes than {len(data or ())} where `axis` is 0"
+    zero = node.attributes.get("axis", -1) == 0
+    return "its converter reads an axis of 0 as the last axis" if zero else None
 
 
 def mnn_slopes(node: Node) -> str | None:

@@ -1,0 +1,201 @@
+"""Verdicts on ONNX nodes as converters treat them; `campaigns front-doors` runs the converters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import small
+from onnx import TensorProto, helper
+
+from zerostride.models.findings import Finding
+
+F = np.float32
+#: Target, op, shapes of the inputs, constants, attributes, op set, verdict, reason.
+ROWS: list[tuple[Any, ...]] = [
+    (
+        "openvino",
+        "LayerNormalization",
+        {"x": (2, 3, 4), "s": (3, 4)},
+        {},
+        {"axis": 1},
+        17,
+        "same",
+        "same_plan",
+    ),
+    (
+        "openvino",
+        "LayerNormalization",
+        {"x": (2, 3, 4), "s": (1, 3, 4)},
+        {},
+        {"axis": 1},
+        17,
+        "same",
+        "same_plan",
+    ),
+    (
+        "openvino",
+        "LayerNormalization",
+        {"x": (2, 3, 4), "s": (1, 3, 1)},
+        {},
+        {"axis": 1},
+        17,
+        "refused",
+        "rank",
+    ),
+    (
+        "openvino",
+        "LayerNormalization",
+        {"x": (2, 3, 3), "s": (3, 1)},
+        {},
+        {"axis": 2},
+        17,
+        "different",
+        "other_alignment",
+    ),
+    (
+        "openvino",
+        "LayerNormalization",
+        {"x": (4, 2, 2), "s": (4, 1, 1)},
+        {},
+        {"axis": 1},
+        17,
+        "different",
+        "silent",
+    ),
+    (
+        "openvino",
+        "Add",
+        {"x": (1, 3, 4, 3), "s": (3,)},
+        {},
+        {"broadcast": 1, "axis": 1},
+        6,
+        "same",
+        "same_plan",
+    ),
+    (
+        "openvino",
+        "Pow",
+        {"x": (1, 3, 4, 3), "s": (3,)},
+        {},
+        {"broadcast": 1, "axis": 1},
+        6,
+        "different",
+        "other_alignment",
+    ),
+    (
+        "openvino",
+        "Max",
+        {"x": (1, 1)},
+        {"s": np.ones((1, 1), F)},
+        {},
+        6,
+        "refused",
+        "not_identical",
+    ),
+    ("openvino", "Max", {"x": (1,)}, {"s": np.ones((1,), F)}, {}, 6, "same", "same_plan"),
+    (
+        "mnn",
+        "LayerNormalization",
+        {"x": (2, 3)},
+        {"s": np.ones((2, 3), F)},
+        {"axis": 0},
+        17,
+        "different",
+        "wrong_result",
+    ),
+    (
+        "mnn",
+        "LayerNormalization",
+        {"x": (2, 3)},
+        {"s": np.ones((2, 3), F)},
+        {"axis": -2},
+        17,
+        "same",
+        "same_plan",
+    ),
+    ("mnn", "Mod", {"x": (2, 3), "s": (3,)}, {}, {"fmod": 1}, 13, "different", "other_values"),
+    ("mnn", "Less", {"x": (2, 3), "s": (3,)}, {}, {}, 13, "different", "other_values"),
+    ("mnn", "Less", {"x": (2, 3)}, {"s": np.zeros((), F)}, {}, 13, "same", "same_plan"),
+    ("mnn", "Less", {"x": (2, 3)}, {"s": np.full((), -1, F)}, {}, 13, "different", "other_values"),
+    ("mnn", "Pow", {"x": (2, 3)}, {"s": np.array(3)}, {}, 13, "refused", "dtype"),
+    ("mnn", "Pow", {"x": (2, 3)}, {"s": np.array(2)}, {}, 13, "same", "same_plan"),
+]
+
+
+@pytest.mark.parametrize(
+    ("target", "op", "inputs", "weights", "attributes", "opset", "verdict", "reason"), ROWS, ids=str
+)
+def test_a_node_has_the_verdict_of_its_converter(
+    target: str,
+    op: str,
+    inputs: Any,
+    weights: Any,
+    attributes: Any,
+    opset: int,
+    verdict: str,
+    reason: str,
+) -> None:
+    node = small.node(op, "x s", **attributes)
+    model = small.model([node], inputs, weights, opset=opset)
+    (finding,) = small.audit(model, target).findings
+    assert (finding.verdict, finding.reason) == (verdict, reason), finding.message
+
+
+@pytest.mark.parametrize(("transposed", "verdict"), [(0, "same"), (1, "different")])
+def test_mnns_converter_leaves_a_transposition_out(transposed: int, verdict: str) -> None:
+    node = small.node("Gemm", "x w c", transA=transposed)
+    weights = {"w": np.ones((4, 3), F), "c": np.ones(3, F)}
+    model = small.model([node], {"x": (4, 2) if transposed else (2, 4)}, weights)
+    (finding,) = small.audit(model, "mnn").findings
+    assert finding.verdict == verdict, finding.message
+
+
+def _of(op: str, *kinds: int) -> Finding:
+    """The finding of an op on operands of these element types."""
+    names = [f"x{k}" for k in range(len(kinds))]
+    inputs = [
+        helper.make_tensor_value_info(name, kind, (2,))
+        for name, kind in zip(names, kinds, strict=True)
+    ]
+    graph = helper.make_graph(
+        [helper.make_node(op, names, ["y"], name="n")],
+        "g",
+        inputs,
+        [helper.make_empty_tensor_value_info("y")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    (finding,) = small.audit(model, "openvino").findings
+    return finding
+
+
+def test_element_types_that_do_not_go_together_are_no_model() -> None:
+    single, whole, truth = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+    for op, kinds in (("Add", (single, whole)), ("Where", (truth, single, whole))):
+        assert (_of(op, *kinds).verdict, _of(op, *kinds).reason) == ("refused", "mixed_types")
+    for op, kinds in (("Pow", (single, whole)), ("Where", (truth, single, single))):
+        assert _of(op, *kinds).reason != "mixed_types"
+
+
+def test_positions_are_the_same_where_data_are_narrowed() -> None:
+    nodes = [
+        small.node("Shape", "x", "s", name="shape"),
+        small.node("Greater", "s two", "y", name="position"),
+        small.node("Greater", "ids two", "z", name="data"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ("N", 3)),
+            helper.make_tensor_value_info("ids", TensorProto.INT64, (4,)),
+        ],
+        [helper.make_empty_tensor_value_info(name) for name in "yz"],
+        [helper.make_tensor("two", TensorProto.INT64, (1,), [2])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    findings = small.audit(model, "openvino").findings
+    verdicts = {finding.node: finding.verdict for finding in findings}
+    assert verdicts["data"] == "same_here"
+    assert verdicts.get("position", "same") == "same"
