@@ -109,3 +109,50 @@ def test_names_of_one_tensor_are_all_matched(tmp_path: Path) -> None:
     assert report.ok, report.bisection.culprits
     stages = {stage.tensor: stage for stage in report.bisection.stages}
     assert stages["row"].other == stages["again"].other != "near"
+
+
+#: Reductions over one axis, for which pnnx writes a layer that reduces none.
+REDUCED = """
+<ir_version: 9, opset_import: ["" : 18]>
+g (float[1,3,8,8] x) => (float[1,8,8] y) <int64[1] axis = {1}> {
+    c = LeakyRelu <alpha = 0.3> (x)
+    m = OP <keepdims = 0> (c, axis)
+    y = Add(m, p)
+}
+"""
+
+
+@pytest.mark.parametrize("size", [(8,), (1, 8), (8, 8)])
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceSum"])
+def test_the_cause_is_what_the_file_says(tmp_path: Path, op: str, size: tuple[int, ...]) -> None:
+    """The file reshapes p already; the layer before it has lost its axis.
+
+    With the axis, the reshape counts the batch axis that ncnn does not have.
+    """
+    pytest.importorskip("pnnx", reason="the converter is an extra")
+    model = onnx.parser.parse_model(REDUCED.replace("OP", op))
+    numbers = np.random.default_rng(1).uniform(-1, 1, size).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(numbers, "p"))
+    onnx.save(model, file := tmp_path / "reduced.onnx")
+    place = convert(file, "pnnx", ("x=1,3,8,8",), tmp_path / "pnnx")
+    report = zs.bisect(file, place, seed=0)
+    culprit = report.culprit
+    assert culprit is not None
+    assert f"(Reduction) of {place.name} gives the shape (3, 8, 8)" in culprit.cause
+    assert f"({op}) of the model gives (1, 8, 8)" in culprit.cause
+    assert "reshape p" not in culprit.fix
+    assert culprit.plans is None
+    _rewrite(place, "-23303=0 ", "-23303=1,0 ")
+    culprit = zs.bisect(file, place, seed=0).culprit
+    assert culprit is not None
+    assert f"(BinaryOp) of {place.name} broadcasts (8, 8) and (1, " in culprit.cause
+    assert culprit.plans is not None
+    assert culprit.plans[1].operands[0] == (8, 8)
+    _rewrite(place, " 2=1\n", "\n")
+    assert zs.bisect(file, place, seed=0).ok
+
+
+def _rewrite(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))

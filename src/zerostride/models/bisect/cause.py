@@ -15,11 +15,10 @@ from ..ir.graph import Array, Graph, Node
 from .layouts import layouts
 from .readings import reading, reading_in_other
 from .sides import Fault, Other
+from .written import OtherPart, shown
 
 #: Channels in a pack of NC4HW4.
 _PACK = 4
-#: The most numbers of an attribute that are shown.
-_MOST_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +57,17 @@ def cause(
         return Cause(words, fix, (read.source, read.target), read.names)
     if (read := reading_in_other(fault, other, side, most)) is not None:
         return Cause(read.describe(), read.fix(), (read.source, read.target), read.names)
+    own = OtherPart(fault, other, side) if other.path != fault.part.graph.path else None
     for finding in _of(findings, fault.part.nodes):
         plans = None
         if isinstance(finding.source, Plan) and isinstance(finding.target, Plan):
             plans = finding.source, finding.target
-        return Cause(_words(finding), _fix(finding), plans, finding.names)
+        if own is None or plans is None or any(_same_plan(plans[1], p) for _, p in own.plans()):
+            return Cause(_words(finding), _fix(finding), plans, finding.names)
+    if own is not None and (wrong := own.wrong(most)) is not None:
+        return Cause(wrong.describe(), wrong.fix())
+    if own is not None and (broadcast := own.broadcast()) is not None:
+        return Cause(*broadcast)
     if words := moved(fault) or overwritten(fault, side):
         return Cause(words)
     if words := "; ".join(differences(fault, other)):
@@ -75,6 +80,12 @@ def _of(findings: Sequence[Finding], nodes: Sequence[Node]) -> list[Finding]:
     paths = {node.path for node in nodes}
     fine = (Verdict.SAME, Verdict.UNKNOWN)
     return [f for f in findings if f.node in paths and f.verdict not in fine][:1]
+
+
+def _same_plan(finding: Plan, written: Plan) -> bool:
+    """Whether a broadcast of the file is the one that an audit expects there."""
+    pairs = ((zip(p.operands, p.aligned, strict=True)) for p in (finding, written))
+    return finding.shape == written.shape and sorted(next(pairs)) == sorted(next(pairs))
 
 
 def _words(finding: Finding) -> str:
@@ -137,7 +148,7 @@ def differences(fault: Fault, other: Graph) -> Iterator[str]:
         for key in sorted(ours[0].attributes.keys() | words[0].attributes.keys()):
             a, b = ours[0].attributes.get(key), words[0].attributes.get(key)
             if a is not None and b is not None and _listed(a) != _listed(b):
-                yield f"{key} of {node.path!r} is {_shown(a)}, and {_shown(b)} on the other side"
+                yield f"{key} of {node.path!r} is {shown(a)}, and {shown(b)} on the other side"
 
 
 def _alone(graph: Graph, node: Node) -> tuple[Node, ...]:
@@ -181,9 +192,3 @@ def _numbers(node: Node) -> Iterator[tuple[str, Array]]:
 
 def _listed(attribute: object) -> object:
     return list(attribute) if isinstance(attribute, tuple | list) else attribute
-
-
-def _shown(attribute: object) -> str:
-    if isinstance(attribute, tuple | list) and len(attribute) > _MOST_SHOWN:
-        return f"({', '.join(map(str, attribute[:_MOST_SHOWN]))}, ...)"
-    return str(attribute)

@@ -20,6 +20,7 @@ from .judging import judged
 from .layouts import layouts
 from .part import Part, Parts
 from .sides import Fault, Other
+from .written import measured, operands, value_of
 
 #: Readings that are computed for one fault; an operand of 3 axes in a result of 6 has 20.
 _MOST_TRIED = 64
@@ -95,7 +96,7 @@ def reading_in_other(fault: Fault, other: Graph, side: Other, most: float) -> Re
         most: the tolerance of one node.
     """
     expected, actual, held = fault.expected, fault.actual, side.fetch(fault.other)
-    other = other.with_values(partial(_measured, side))
+    other = other.with_values(partial(measured, side))
     result = next((v for n in other.nodes for v in n.outputs if v.name == fault.other), None)
     if expected is None or actual is None or held is None or result is None:
         return None
@@ -125,13 +126,6 @@ def reading_in_other(fault: Fault, other: Graph, side: Other, most: float) -> Re
     return None
 
 
-def _measured(side: Other, value: Value, _: int) -> Value:
-    """The value with the shape that it had; what a node means may depend on that."""
-    array = side.inputs.get(value.name)
-    array = side.fetch(value.name) if array is None and value.name in side.names else array
-    return value if array is None else replace(value, shape=array.shape)
-
-
 def find_reading(part: Part, values: Mapping[int, Array], wanted: _Wanted) -> Reading | None:
     """The reading of an operand with which a part has the wanted result, or None.
 
@@ -145,7 +139,7 @@ def find_reading(part: Part, values: Mapping[int, Array], wanted: _Wanted) -> Re
         site = module_of(part.graph).find_site(node)
         if site is None or site.kind not in PLANNED or site.kind is Kind.EXPAND:
             continue
-        arrays = _operands(part, values, site)
+        arrays = operands(part, values, site)
         if arrays is None:
             continue
         try:
@@ -160,22 +154,6 @@ def find_reading(part: Part, values: Mapping[int, Array], wanted: _Wanted) -> Re
             if changed is not None and wanted(changed):
                 return Reading(node, tuple(o.name for o in site.operands), k, source, target)
     return None
-
-
-def _operands(part: Part, values: Mapping[int, Array], site: Site) -> list[Array] | None:
-    try:
-        return [_array(part, values, _value(site, k)) for k in range(len(site.operands))]
-    except (ModelError, StopIteration):
-        return None
-
-
-def _value(site: Site, k: int) -> Value:
-    name = site.operands[k].name
-    return next(v for v in site.node.inputs if v is not None and v.name == name)
-
-
-def _array(part: Part, values: Mapping[int, Array], value: Value) -> Array:
-    return values[id(value)] if id(value) in values else part.run(values, value)
 
 
 def _otherwise(plan: Plan) -> Iterator[tuple[int, Plan]]:
@@ -200,7 +178,7 @@ def _changed(
     part: Part, values: Mapping[int, Array], site: Site, k: int, array: Array
 ) -> Array | None:
     """The part's result with an operand's array in another form."""
-    old, node = _value(site, k), site.node
+    old, node = value_of(site, k), site.node
     new = Value(old.name, array.shape, dtype=old.dtype)
     changed = replace(node, inputs=tuple(new if value is old else value for value in node.inputs))
     nodes = tuple(changed if other is node else other for other in part.nodes)
