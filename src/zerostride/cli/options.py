@@ -342,8 +342,9 @@ _OF_MODEL: Mapping[str, Callable[[Any], Any]] = {
         "--via",
         type=word_of(_converters),
         metavar="CONVERTER",
-        help="Judge what this converter makes of each node: pnnx (ncnn), onnx-parser (tensorrt), "
-        "mnnconvert (mnn). 'none': op for op. Not given: the last two for ONNX files.",
+        help="Judge what this converter makes of each node: pnnx (ncnn), mnnconvert (mnn), "
+        "onnx-frontend (openvino), onnx-parser (tensorrt). 'none': op for op. Not given: the one "
+        "of the engine, for ONNX files and modules.",
     ),
     "batch_axis": click.option(
         "--batch-axis",

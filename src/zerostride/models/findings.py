@@ -259,6 +259,7 @@ class Report:
         checks: of a verification or a conversion, the engine's results.
         baseline: the comparison with a baseline, where one was given.
         bisection: of a bisection, its stages and culprits.
+        arrival: how the model arrives on the engine, in words: "as pnnx writes it", or "".
     """
 
     model: str
@@ -275,6 +276,7 @@ class Report:
     checks: tuple[Check, ...] = ()
     baseline: Known | None = None
     bisection: Bisection | None = None
+    arrival: str = ""
 
     @property
     def culprit(self) -> Culprit | None:
@@ -301,7 +303,7 @@ class Report:
     @property
     def place(self) -> str:
         """The target and its release, as text."""
-        return f"{self.target.partition('@')[0]} {self.release}"
+        return f"{self.target.partition('@')[0]} {self.release} {self.arrival}".rstrip()
 
     @property
     def counts(self) -> Mapping[Verdict, int]:

@@ -114,9 +114,8 @@ class _Page:
         title = _TITLES.get(commands.pop(), "Report") if len(commands) == 1 else "Report"
         if len(self.reports) == 1 and self.read:
             (report,) = self.read
-            via = f" via {report.via}" if report.via else ""
             about = f"<code>{esc(shown(report.model))}</code> "
-            about += f"on <strong>{esc(f'{report.place}{via}')}</strong>"
+            about += f"on <strong>{esc(report.place)}</strong>"
         else:
             count = len(self.reports)
             places = sorted({report.place for report in self.read})

@@ -75,8 +75,7 @@ def notes(result: Report | Shapes) -> list[str]:
 
 def headline(report: Report) -> str:
     """The report in a line."""
-    via = f" via {report.via}" if report.via else ""
-    where = f"{shown(report.model)} on {report.place}{via}"
+    where = f"{shown(report.model)} on {report.place}"
     if report.command == "verify":
         return f"{where}: {_computed(report)}"
     if report.bisection is not None:

@@ -19,7 +19,7 @@ from ..open_sizes import with_advice
 from ..options import ModelOptions
 from ..reasons import Cause
 from ..transport.batch import BatchAxes, batch_axes
-from ..transport.converters import chosen, lone_site, met, note_of
+from ..transport.converters import chosen, lone_site, met, note_of, words_of
 from ..transport.mnn_packing import Packing
 from ..transport.pnnx import as_group_norm, group_norms
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
@@ -120,7 +120,8 @@ class Audited:
         notes += clean
         advised = tuple(with_advice(self.graph, findings))
         path, release = self.graph.path, engine.release
-        return Report(path, engine.title, via, release, advised, tuple(notes), needs)
+        title, words = engine.title, words_of(via)
+        return Report(path, title, via, release, advised, tuple(notes), needs, arrival=words)
 
 
 def audited(

@@ -40,8 +40,8 @@ def audit(
 ) -> Report:
     """Judges every broadcast of a model against what `target` would make of it.
 
-    Each node is judged as if carried over op for op. There is one finding for each node that may
-    broadcast; its verdict is `unknown` if the node cannot be judged.
+    Each node is judged as it arrives there: as the engine's converter writes it. There is one
+    finding for each node that may broadcast; its verdict is `unknown` if the node cannot be judged.
 
     Args:
         model: a model file, whose format is known by the end of its name; a `torch.nn.Module`; or
@@ -50,9 +50,10 @@ def audit(
         target: an engine's name.
         args, kwargs: a module's example inputs, as for `torch.export.export`.
         dynamic_shapes: which of their sizes stay open, as for `torch.export.export`.
-        via: judge what this converter makes of each node, not the node itself: "pnnx" for ncnn,
-            "onnx-parser" for TensorRT, "mnnconvert" for MNN; "none": op for op. Default: for an
-            ONNX model, onnx-parser (TensorRT) or mnnconvert (MNN); otherwise no converter.
+        via: judge what this converter makes of each node: "pnnx" for ncnn, "mnnconvert" for MNN,
+            "onnx-frontend" for OpenVINO, "onnx-parser" for TensorRT; "none": op for op, as for one
+            who writes the engine's files by hand. None: the way that users of the engine go, for a
+            module or a file of ONNX; files of other formats are carried over op for op.
         batch_axis: for engines without a batch axis, which axis of the model's inputs it is; −1 for
             none. None: axis 0 where its extent is 1.
         facts: what is known of sizes that the model leaves open: "N >= 1", or a list of such.

@@ -2,8 +2,8 @@
 
 A converter may write other operands than the engine's own functions take: TensorRT's network
 requires operands of one rank, and its ONNX parser makes them so. Each row says
-how the engine behaves on what this converter writes. An audit judges the usual converter unless the
-user names another one; `via="none"` judges every node as if it were carried over op for op.
+how the engine behaves on what this converter writes. An audit judges the first converter that reads
+the model's format; `via="none"` judges every node as if it were carried over op for op.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ...errors import Reason, ZerostrideError
 from ...ops import OPS
 from ..ir.graph import Node
 from ..ir.site import ONE_WAY, Kind, Site, present_operands
+from .frontend import read_by_frontend
 from .pnnx import pnnx_transport
 from .ways import refusal, transport
 
@@ -38,22 +39,24 @@ class Converter:
         name: its name as `via`.
         target: the engine that it writes for.
         reads: the formats that it reads, by their names in `formats`.
-        usual: whether it is judged where the user names no converter.
+        words: the model as it arrives, for a reader: "as pnnx writes it".
         engine: the engine's row for the converter's output; None: the engine's own row.
         carry: the rule by which a site arrives on the engine; raises as `transport` does.
         release: the converter's release.
         run: whether it was run (True) or only read.
+        noted: whether a report explains it: it is another program than the engine.
         dies_of_one: ONNX ops of any number of operands that crash it if they have one operand.
     """
 
     name: str
     target: str
     reads: frozenset[str]
-    usual: bool
+    words: str
     engine: Engine | None
     carry: Callable[[Site, Engine], Side]
     release: str
     run: bool = True
+    noted: bool = True
     dies_of_one: frozenset[str] = frozenset()
 
 
@@ -196,16 +199,26 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
                 "pnnx",
                 "ncnn",
                 frozenset({"onnx"}),
-                False,
+                "as pnnx writes it",
                 None,
                 pnnx_transport,
                 "pnnx 20261020",
             ),
             Converter(
+                "onnx-frontend",
+                "openvino",
+                frozenset({"onnx"}),
+                "as its ONNX frontend reads it",
+                None,
+                read_by_frontend,
+                "OpenVINO 2026.4.1",
+                noted=False,
+            ),
+            Converter(
                 "onnx-parser",
                 "tensorrt",
                 frozenset({"onnx"}),
-                True,
+                "as its ONNX parser reads it",
                 _PARSED,
                 _parsed,
                 "onnx/onnx-tensorrt 10.1",
@@ -215,7 +228,7 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
                 "mnnconvert",
                 "mnn",
                 frozenset({"onnx"}),
-                True,
+                "as mnnconvert writes it",
                 _WRITTEN,
                 _converted,
                 "MNN 3.6.1",
@@ -259,12 +272,8 @@ def chosen(via: str | None, target: str, format: str) -> Converter | None:
     """
     row = named(via, target)
     if row is None:
-        usual = (
-            converter
-            for converter in CONVERTERS.values()
-            if converter.usual and converter.target == target
-        )
-        return None if via == NONE else next((o for o in usual if format in o.reads), None)
+        own = (o for o in CONVERTERS.values() if o.target == target and format in o.reads)
+        return None if via == NONE else next(own, None)
     if format not in row.reads:
         reads = ", ".join(sorted(row.reads))
         raise ZerostrideError(f"{row.name} reads {reads} models; this one is of {format}")
@@ -295,10 +304,15 @@ def lone_site(node: Node, via: str | None) -> Site | None:
 
 
 def note_of(via: str | None) -> str | None:
-    """A report's note on the converter that it judges, if it is the usual one."""
+    """A report's note on the converter that it judges."""
     row = CONVERTERS.get(via or "")
-    if row is None or not row.usual:
+    if row is None or not row.noted:
         return None
     how = "run" if row.run else "read"
-    written = f"judged as {row.name} writes it ({row.release}: {how})"
-    return f"{written}; via='none' (--via none) judges op for op"
+    return f"judged {row.words} ({row.release}: {how}); via='none' (--via none) judges op for op"
+
+
+def words_of(via: str | None) -> str:
+    """How a model arrives on the engine: "as pnnx writes it", or ""."""
+    row = CONVERTERS.get(via or "")
+    return "" if row is None else row.words

@@ -9,8 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from ...derive.size_traps import Side
+from ...engines.model import Engine
 from ...errors import Reason
-from ..ir.site import Site
+from ..ir.site import Kind, Site
+from .ways import canonical, refusal, transport
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,18 @@ class Fault:
 
     text: str
     reason: Reason = Reason.WRONG_RESULT
+
+
+def read_by_frontend(site: Site, engine: Engine) -> Side:
+    """As `transport`, for what the frontend makes of the node."""
+    if fault := frontend_fault(site):
+        detail = f"openvino's ONNX frontend {fault.text}"
+        silent = fault.reason is Reason.WRONG_RESULT
+        raise refusal(site, detail, fault.reason, silent=silent)
+    legacy = site.node.domain == "" and site.node.version < 7 and site.kind is Kind.ELEMENTWISE
+    if legacy and site.node.op in LEGACY_OPENVINO:
+        return Side(site.rule, site.attributes, engine.title, canonical(site))
+    return transport(site, engine)
 
 
 def frontend_fault(site: Site) -> Fault | None:
@@ -68,21 +83,3 @@ FAULTS: Mapping[str, Callable[[Site], Fault | None]] = MappingProxyType(
 
 #: Ops whose `axis` of op sets before 7 it carries out; of others it is left out.
 LEGACY_OPENVINO = frozenset({"Add", "And", "Div", "Mul", "Or", "Sub", "Xor"})
-
-#: Ops of com.microsoft that OpenVINO's ONNX frontend carries as they are written.
-CONTRIB_OPENVINO = frozenset(
-    {
-        "BiasGelu",
-        "DynamicQuantizeLSTM",
-        "FastGelu",
-        "FusedGemm",
-        "FusedMatMul",
-        "MatMulIntegerToFloat",
-        "SimplifiedLayerNormalization",
-        "SkipLayerNormalization",
-        "SkipSimplifiedLayerNormalization",
-    }
-)
-
-#: Ops of com.microsoft that it does not read.
-UNREAD_OPENVINO = frozenset({"QGemm"})

@@ -21,7 +21,6 @@ from ..ir.graph import FileShape
 from ..ir.site import Kind, Site
 from .absent_ops import ABSENT, LISTED
 from .compound_engines import AS_WRITTEN, CARRIERS, MANY
-from .frontend import CONTRIB_OPENVINO, LEGACY_OPENVINO, UNREAD_OPENVINO, frontend_fault
 from .node_limits import NotJudged as NotJudged
 
 #: Kinds whose rule is a row of the engine table, where `compound_engines` has none.
@@ -42,13 +41,6 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
     """
     if site.node.domain == "com.microsoft":
         return _contributed(site, engine)
-    if engine.name == "openvino" and (fault := frontend_fault(site)):
-        detail = f"openvino's ONNX frontend {fault.text}"
-        silent = fault.reason is Reason.WRONG_RESULT
-        raise refusal(site, detail, fault.reason, silent=silent)
-    legacy = site.node.domain == "" and site.node.version < 7 and site.kind is Kind.ELEMENTWISE
-    if legacy and engine.name == "openvino" and site.node.op in LEGACY_OPENVINO:
-        return Side(site.rule, site.attributes, engine.title, canonical(site))
     own_rule = _own_rule(site, engine)
     if own_rule is not None:
         op = None if site.kind is Kind.EXPAND else canonical(site)
@@ -80,6 +72,24 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
         return Side(row, kept, engine.title, op)
     return _compound(site, engine, via)
 
+
+#: Ops of com.microsoft that OpenVINO's ONNX frontend carries as they are written.
+CONTRIB_OPENVINO = frozenset(
+    {
+        "BiasGelu",
+        "DynamicQuantizeLSTM",
+        "FastGelu",
+        "FusedGemm",
+        "FusedMatMul",
+        "MatMulIntegerToFloat",
+        "SimplifiedLayerNormalization",
+        "SkipLayerNormalization",
+        "SkipSimplifiedLayerNormalization",
+    }
+)
+
+#: Ops of com.microsoft that it does not read.
+UNREAD_OPENVINO = frozenset({"QGemm"})
 
 #: Ops of com.microsoft that OpenVINO's frontend computes in float, then only casts (2026.4.1, run:
 #: tests/conformance/test_quantised.py).

@@ -24,7 +24,8 @@ from ...models.ir.site import Kind, Site
 from ...models.onnx_ops.kernels.call import NodeCall, Unfit
 from ...models.onnx_ops.table import op_row, run_op
 from ...models.transport.batch import BatchAxes, Sample, contracted_batch, whole, without_batch
-from ...models.transport.ways import NotJudged, canonical, transport
+from ...models.transport.converters import carried_by, chosen
+from ...models.transport.ways import NotJudged, canonical
 from ...ops import OPS, column_of
 from ..runners import RUNNERS
 from ..task import Array, Form, Task
@@ -149,7 +150,8 @@ def prepare(site: Site, engine: Engine, batch: BatchAxes, graph: Graph) -> Plain
     if site.node.domain == engine.name and RUNNERS[engine.name].own_layers:
         return _layer(site)
     try:
-        side = transport(site, engine)
+        way = chosen(None, engine.name, graph.format) if _as_node(site, engine) else None
+        side = carried_by(None if way is None else way.name)(site, engine)
     except NotJudged as answer:
         raise Skip(str(answer)) from None
     except BroadcastError as error:
