@@ -250,11 +250,14 @@ def audited_bugs() -> Iterator[AuditedBug]:
         if target not in ENGINES or layout == "":
             yield AuditedBug(row, "", None)
             continue
-        words, options = f"--target {target}", {}
+        words = f"--target {target}"
+        options: dict[str, Any] = {}
+        if target == "ncnn":  # the reports are of layers that were written op for op
+            words, options = f"{words} --via none", {"via": "none"}
         if layout:
             words, options = f"{words} --layout {layout}", {"layout": layout}
         elif target == "ncnn" and "target_shapes" not in row:
-            words, options = f"{words} --batch-axis none", {"batch_axis": -1}
+            words, options = f"{words} --batch-axis none", {**options, "batch_axis": -1}
         file = folder / "bugs" / f"{row['id']}.onnx"
         report = replace(zs.audit(file, target=target, **options), model=f"{row['id']}.onnx")
         yield AuditedBug(row, words, report)

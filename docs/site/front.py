@@ -74,9 +74,9 @@ def _told(text: str) -> tuple[str, str]:
 def report() -> tuple[str, str]:
     """An example report as HTML, and the sentence that links to it."""
     model = stage.ROOT / "examples" / "tiny_vision.onnx"
-    html = zs.audit(model, target="ncnn").to_html()
+    html = zs.audit(model, target="mnn").to_html()
     html = html.replace(str(stage.ROOT) + "/", "")
-    text = "the audit of examples/tiny_vision.onnx for ncnn"
+    text = "the audit of examples/tiny_vision.onnx for MNN"
     return html, f'\nAn example: <a href="examples/report.html">{text}</a>.\n'
 
 

@@ -316,3 +316,22 @@ def test_a_batch_of_a_fixed_size_is_judged_for_a_sample(
     assert convert(content, tmp_path)
     assert equal(numbers(ncnn_ops, tmp_path, {"x": x[:1]}), wanted[:1])
     assert judged(tmp_path).ok
+
+
+@pytest.mark.parametrize("op", ["Max", "Mean", "Min", "Sum"])
+@pytest.mark.parametrize("count", [1, 3, 5, 20])
+def test_any_number_of_operands(ncnn_ops: Child, tmp_path: Path, op: str, count: int) -> None:
+    """pnnx makes a chain of a Sum, and keeps two operands of a Max; one operand it gets wrong."""
+    rng = np.random.default_rng(count)
+    shapes = [X, (4, 1, 1), (4,), (1,), (1, 4, 1, 4), (4, 4)]
+    weights = [
+        rng.uniform(0.2, 1.5, shapes[rng.integers(len(shapes))]).astype(np.float32)
+        for _ in range(count - 1)
+    ]
+    feeds = {"x": rng.uniform(0.2, 1.5, X).astype(np.float32)}
+    content = compound(op, X, weights).SerializeToString()
+    finding, same = outcome(ncnn_ops, content, feeds, tmp_path)
+    right = count > 1 and op == "Sum"
+    assert (finding.verdict == "same", same) == (right, right)
+    silent = op in ("Max", "Min") or (op, count) == ("Sum", 1)
+    assert finding.verdict == ("different" if silent else "same" if right else "refused")

@@ -41,13 +41,20 @@ def counter() -> Any:
     return module
 
 
+def judged(*given: Any, target: str = "ncnn", **more: Any) -> Finding:
+    """The finding of a model of one node, for ncnn op for op."""
+    if target == "ncnn":
+        more["options"] = {"via": "none", **more.get("options", {})}
+    return small.site(*given, target=target, **more)
+
+
 # Counts, and time.
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
 def test_every_independently_counted_site_has_a_finding(path: Path) -> None:
     counted = counter().count_file(path)
-    report = small.audit(path.read_bytes(), "ncnn")
+    report = small.audit(path.read_bytes(), "ncnn", "none")
     custom = [finding for finding in report.findings if finding.reason == "custom_op"]
     assert len(report.findings) - len(custom) == len(counted.sites)
     assert len(custom) == len(counted.custom)
@@ -210,7 +217,7 @@ ROWS: list[tuple[str, str, tuple[int, ...], list[tuple[int, ...]], str, str, dic
 def test_site_has_its_verdict_and_reason(row: Any) -> None:
     op, target, x, others, verdict, reason, attributes = row
     opset = 23 if op == "RMSNormalization" else 21
-    finding = small.site(op, {"x": x}, weights(*others), target=target, opset=opset, **attributes)
+    finding = judged(op, {"x": x}, weights(*others), target=target, opset=opset, **attributes)
     assert (finding.verdict, finding.reason) == (verdict, reason), finding.message
     assert finding.message
     check(finding, target)
@@ -240,7 +247,7 @@ def test_where_is_judged_per_engine() -> None:
     content = small.model(nodes, {"x": (2, 3)}, {"c": (3,)})
     for target in ("onnxruntime", "torch", "openvino", "numpy"):
         assert small.audit(content, target).ok
-    (_, where) = small.audit(content, "ncnn").findings
+    (_, where) = small.audit(content, "ncnn", "none").findings
     assert (where.verdict, where.reason) == ("refused", "no_op")
 
 
@@ -250,7 +257,7 @@ def said_fix(finding: Finding) -> str | None:
 
 def test_expand_is_judged_per_engine() -> None:
     def expand(target: str, x: Any, shape: list[int]) -> Finding:
-        return small.site("Expand", {"x": x}, {"s": np.array(shape)}, target=target)
+        return judged("Expand", {"x": x}, {"s": np.array(shape)}, target=target)
 
     assert expand("torch", (3, 1), [2, 3, 4]).verdict == "same"
     assert expand("onnxruntime", (3, 4), [3, 1]).verdict == "same"  # both may stretch
@@ -293,25 +300,25 @@ def test_expand_takes_its_target_from_the_result_shape() -> None:
 
 def test_weights_given_at_run_time_are_judged() -> None:
     product = {"x": (2, 4), "b": (4, 3)}
-    assert small.site("Gemm", {**product, "c": (3,)}, target="ncnn").verdict == "same"
-    assert small.site("Gemm", {**product, "c": (2,)}, target="ncnn").reason == "invalid_source"
+    assert judged("Gemm", {**product, "c": (3,)}).verdict == "same"
+    assert judged("Gemm", {**product, "c": (2,)}).reason == "invalid_source"
     norm = {"x": (1, 3, 4, 4), **dict.fromkeys("abcd", (3,))}
-    assert small.site("BatchNormalization", norm, target="ncnn").reason == "no_op"
+    assert judged("BatchNormalization", norm).reason == "no_op"
     column = {"x": (3, 4), "b": (4, 3), "c": (3, 1)}
     assert small.site("Gemm", column, target="mnn").verdict == "same"
 
 
 def test_custom_ops_and_unknown_shapes_are_unknown() -> None:
-    finding = small.site("Add", {"x": (2,)}, {"c": (2,)}, domain="com.example")
+    finding = judged("Add", {"x": (2,)}, {"c": (2,)}, domain="com.example")
     assert (finding.verdict, finding.reason) == ("unknown", "custom_op")
     # Trees, encoders and scalers take one tensor of data: nothing broadcasts.
     scaler = small.node("Scaler", "x", domain="ai.onnx.ml", scale=[2.0, 3.0, 4.0])
     content = small.model([scaler], {"x": (2, 3)}, domains=["ai.onnx.ml"])
-    assert not small.audit(content, "ncnn").findings
+    assert not small.audit(content, "ncnn", "none").findings
     # NumPy's rule on both sides is the same rule, whatever the shapes are.
     assert small.site("Add", {"x": None}, {"c": (2,)}, target="torch").verdict == "same"
     for target in ("ncnn", "tensorrt"):
-        finding = small.site("Add", {"x": None}, {"c": (2,)}, target=target)
+        finding = judged("Add", {"x": None}, {"c": (2,)}, target=target)
         assert (finding.verdict, finding.reason) == ("unknown", "unknown_shape")
         assert "'x'" in finding.message
     for shape in ((2, "N"), (2, None)):
@@ -452,7 +459,7 @@ def _data(witness: Any) -> list[Any]:
 
 
 def test_all_three_operands_decide_the_verdict() -> None:
-    finding = small.site("Max", {"x": (1, 5, 4, 5)}, weights((1,), (5,)))
+    finding = judged("Max", {"x": (1, 5, 4, 5)}, weights((1,), (5,)))
     assert isinstance(finding.target, Plan)
     assert finding.target.operands == ((5, 4, 5), (1,), (5,))
     assert finding.target.aligned[2] == (5, 1, 1)

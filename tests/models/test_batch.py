@@ -17,6 +17,11 @@ from zerostride.models.audit.witness import find_batch_witness
 from zerostride.models.transport.batch import without_batch
 
 
+def audit(content: Any, via: str = "none", **more: Any) -> Any:
+    """The audit for ncnn, op for op."""
+    return small.audit(content, "ncnn", via, **more)
+
+
 def operands(report: Any, name: str = "site") -> tuple[Any, ...]:
     """The shapes in which ncnn gets the operands of a node."""
     finding = next(f for f in report.findings if f.node == name)
@@ -27,7 +32,7 @@ def operands(report: Any, name: str = "site") -> tuple[Any, ...]:
 
 def added(x: Any, c: tuple[int, ...], **more: Any) -> Any:
     content = small.model([small.node("Add", "x c")], {"x": x}, {"c": c})
-    return small.audit(content, "ncnn", **more)
+    return audit(content, **more)
 
 
 # "A value that descends from a graph input carries batch axis 0 while its extent is 1 ..."
@@ -44,7 +49,7 @@ def test_input_with_another_extent_keeps_its_axis() -> None:
 def after(*nodes: Any, x: Any = (1, 3, 4, 5), c: Any = (5,), **weights: Any) -> Any:
     """x through some nodes, then added to a constant of lower rank."""
     all_nodes = [*nodes, small.node("Add", "h c")]
-    return operands(small.audit(small.model(all_nodes, {"x": x}, {"c": c, **weights}), "ncnn"))[0]
+    return operands(audit(small.model(all_nodes, {"x": x}, {"c": c, **weights})))[0]
 
 
 KEEP: list[tuple[str, Any, tuple[int, ...]]] = [
@@ -180,7 +185,7 @@ def test_time_axis_of_a_recurrence_is_kept() -> None:
 
 def test_product_that_sums_over_the_batch_keeps_it() -> None:
     content = small.model([small.node("MatMul", "x m")], {"x": (1, 4)}, {"m": (3, 4, 5)})
-    (finding,) = small.audit(content, "ncnn").findings
+    (finding,) = audit(content).findings
     assert finding.reason == "batch_broadcast"
 
 
@@ -197,7 +202,7 @@ def test_embedding_indices_carry_the_batch() -> None:
         [gather, small.node("Add", "h c")], {"x": (1, 6)}, {"table": (9, 4), "c": (4,)}
     )
     content.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
-    assert operands(small.audit(content, "ncnn"))[0] == (6, 4)
+    assert operands(audit(content))[0] == (6, 4)
 
 
 # "... and loses it; a constant of the same rank with a leading 1 loses it too, one of lower rank
@@ -217,7 +222,7 @@ def test_constant_of_lower_rank_is_kept() -> None:
 def test_value_of_constants_alone_is_a_constant() -> None:
     nodes = [small.node("Exp", "c", "d", name="exp"), small.node("Add", "x d")]
     content = small.model(nodes, {"x": (1, 3, 4)}, {"c": (1, 1, 4)})
-    assert operands(small.audit(content, "ncnn")) == ((3, 4), (1, 4))
+    assert operands(audit(content)) == ((3, 4), (1, 4))
 
 
 def test_shape_without_remaining_axes_is_a_vector_of_1() -> None:
@@ -243,7 +248,7 @@ def test_constant_of_higher_rank_keeps_its_ones() -> None:
 def test_each_of_two_inputs_loses_its_own_axis() -> None:
     """The batch of the one of lower rank, of extent 1, lies under another axis."""
     content = small.model([small.node("Add", "x z")], {"x": (1, 3, 4), "z": (1, 4)})
-    assert operands(small.audit(content, "ncnn")) == ((3, 4), (4,))
+    assert operands(audit(content)) == ((3, 4), (4,))
 
 
 # "An open size counts samples by its name, by the ops that it meets, or it is data."
@@ -300,7 +305,7 @@ def test_names_decide_which_open_sizes_count_samples(
         inputs["z"] = ("M", 3, 4, 5)
     weights = {"k": (3, 3, 1, 1), "w": (7, 2), "a0": np.array([0]), "c": (5,)}
     all_nodes = [*nodes, small.node("Add", "x c")]
-    report = small.audit(small.model(all_nodes, inputs, weights, opset=13), "ncnn")
+    report = audit(small.model(all_nodes, inputs, weights, opset=13))
     dropped = operands(report)[0] == (3, 4, 5)
     assert dropped is counts
 
@@ -330,18 +335,16 @@ FIXED: list[tuple[str, list[Any], bool]] = [
 
 
 @pytest.mark.parametrize(("what", "nodes", "counts"), FIXED, ids=[row[0] for row in FIXED])
-@pytest.mark.parametrize("via", [None, "pnnx"])
-def test_which_fixed_sizes_count_samples(
-    what: str, nodes: Any, counts: bool, via: str | None
-) -> None:
+@pytest.mark.parametrize("via", ["none", "pnnx"])
+def test_which_fixed_sizes_count_samples(what: str, nodes: Any, counts: bool, via: str) -> None:
     weights = {"k": (3, 3, 1, 1), "c": (3, 1, 1)}
     content = small.model(
         [*nodes, small.node("Add", "x c")], {"x": (2, 3, 4, 5)}, weights, opset=13
     )
-    report = small.audit(content, "ncnn", via=via)
+    report = audit(content, via)
     assert (operands(report)[0] == (3, 4, 5)) is counts
     assert any("taken for a batch" in note for note in report.notes) is counts
-    kept = small.audit(content, "ncnn", via=via, batch_axis=-1)
+    kept = audit(content, via, batch_axis=-1)
     assert operands(kept)[0] == (2, 3, 4, 5)
 
 
@@ -397,7 +400,7 @@ def test_same_name_in_two_branches_is_two_tensors() -> None:
     )
     for node, moved in ((choose, False), (choose_moved, True)):
         content = small.model([node], {"x": (1, 1, 4, 4)}, {"cond": np.array(True), "c": (4,)})
-        report = small.audit(content, "ncnn")
+        report = audit(content)
         kept = operands(report, "if/then_branch/add_Relu")
         other = operands(report, "if/else_branch/add_Transpose")
         assert kept[0] == (1, 4, 4)
@@ -436,7 +439,7 @@ def test_broadcast_across_the_batch_has_a_counter_example(
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
     )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), path)
-    (finding,) = zs.audit(path, target="ncnn").findings
+    (finding,) = zs.audit(path, target="ncnn", via="none").findings
     assert finding.reason == "batch_broadcast"
     witness = finding.witness
     assert witness is not None

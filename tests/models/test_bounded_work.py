@@ -83,13 +83,13 @@ KINDS: dict[str, Callable[[], Any]] = {
 
 def audited(content: Any, steps: int = STEPS) -> Report:
     with allowance(steps):
-        return small.audit(content, "ncnn")
+        return small.audit(content, "ncnn", "none")
 
 
 @pytest.mark.parametrize("kind", few(4, KINDS))
 def test_work_is_bounded_by_the_steps_of_the_command(kind: str) -> None:
     content = KINDS[kind]()
-    small.audit(own_names(2, 2), "ncnn")  # imports
+    small.audit(own_names(2, 2), "ncnn", "none")  # imports
     calls = calls_of(lambda: audited(content).to_json())
     assert calls < CALLS_A_STEP * STEPS + CALLS_OF_FILE
 
@@ -97,7 +97,7 @@ def test_work_is_bounded_by_the_steps_of_the_command(kind: str) -> None:
 def test_equal_sizes_are_worked_with_within_the_steps(tmp_path: Path) -> None:
     """Each of a thousand equations is solved beside all that were solved before."""
     file = other_kinds.KINDS["paddle: sum of many"](tmp_path, 1000)
-    small.audit(own_names(2, 2), "ncnn")  # imports
+    small.audit(own_names(2, 2), "ncnn", "none")  # imports
 
     def bounded() -> None:
         with allowance(STEPS):
@@ -142,14 +142,14 @@ def test_port_ends_wherever_its_steps_end(tmp_path: Path) -> None:
     file, changes = sums(tmp_path, 30), set()
     for steps in range(200, 800, 20):
         with allowance(steps):
-            changes.add(len(zs.port(file, "ncnn", tmp_path / "out.onnx").changes))
+            changes.add(len(zs.port(file, "ncnn", tmp_path / "out.onnx", via="none").changes))
     assert {0, 30} <= changes
 
 
 def test_similar_nodes_of_a_port_take_the_steps_of_one(tmp_path: Path) -> None:
     file = sums(tmp_path, 200)
     with allowance(1000):
-        assert len(zs.port(file, "ncnn", tmp_path / "out.onnx").changes) == 200
+        assert len(zs.port(file, "ncnn", tmp_path / "out.onnx", via="none").changes) == 200
 
 
 def test_sizes_that_are_not_followed_are_a_note() -> None:
@@ -161,5 +161,5 @@ def test_sizes_that_are_not_followed_are_a_note() -> None:
 def test_findings_do_not_depend_on_earlier_commands() -> None:
     content = own_names(60, 4)
     first = [finding.as_dict() for finding in audited(content, 5000).findings]
-    small.audit(content, "ncnn")  # answers more, and the process keeps some of it
+    small.audit(content, "ncnn", "none")  # answers more, and the process keeps some of it
     assert [finding.as_dict() for finding in audited(content, 5000).findings] == first

@@ -36,13 +36,27 @@ def test_every_row_refers_to_known_tables() -> None:
 
 
 def test_default_converter_is_judged_unless_another_is_named() -> None:
-    for target, usual in (("tensorrt", "onnx-parser"), ("mnn", "mnnconvert"), ("ncnn", None)):
+    doors = {"tensorrt": "onnx-parser", "mnn": "mnnconvert", "ncnn": "pnnx", "litert": None}
+    for target, usual in {**doors, "openvino": "onnx-frontend"}.items():
         report = small.audit(ADD, target)
         assert report.via == usual
+        assert f"{report.place}: " in str(report).splitlines()[0]
+        assert (" as " in report.place) == (usual is not None)
         assert small.audit(ADD, target, NONE).via is None
         listed = [note for note in report.notes if "--via none" in note]
-        assert len(listed) == (usual is not None)
-    assert small.audit(ADD, "ncnn", "pnnx").via == "pnnx"
+        assert len(listed) == (usual is not None and target != "openvino")
+        again = small.audit(ADD, target, usual)
+        assert (again.findings, again.notes) == (report.findings, report.notes)
+
+
+def test_openvinos_frontend_is_judged_only_where_it_reads() -> None:
+    """The op alone lays no axis out, and has no fault of the frontend."""
+    shapes = {"x": (2, 3, 4), "c": (3, 4)}
+    old = small.model([small.node("Add", "x c", axis=1, broadcast=1)], shapes, opset=6)
+    assert finding("openvino", None, old).verdict == "same"
+    shifted = small.model([small.node("Expand", "x t")], {"x": ()}, {"t": np.zeros(0, np.int64)})
+    assert finding("openvino", None, shifted).verdict == "different"
+    assert finding("openvino", NONE, shifted).reason != "wrong_result"
 
 
 def test_tensorrt_parser_pads_ranks_and_its_network_does_not() -> None:
@@ -129,11 +143,11 @@ def test_command_line_names_the_converter(tmp_path: Path) -> None:
     file = tmp_path / "m.onnx"
     file.write_bytes(ADD.SerializeToString())
     usual = warm.run(["audit", file, "--target", "tensorrt"])
-    assert "via onnx-parser" in usual.stdout
+    assert "as its ONNX parser reads it: " in usual.stdout.splitlines()[0]
     assert "--via none" in usual.stdout
     alone = warm.run(["audit", file, "--target", "tensorrt", "--via", "none"])
     assert (usual.returncode, alone.returncode) == (0, 1)
-    assert "via" not in alone.stdout.splitlines()[0]
+    assert " as " not in alone.stdout.splitlines()[0]
     assert warm.run(["audit", file, "--target", "tensorrt", "--via", "pnnx"]).returncode == 2
     ported = warm.run(["port", file, "--target", "tensorrt", "--dry-run"])
     assert "nothing to change" in ported.stdout
@@ -153,7 +167,7 @@ def test_mnnconvert_crashes_on_one_operand(op: str, tmp_path: Path) -> None:
     judged = finding("mnn", None, alone)
     assert (judged.verdict, judged.reason, judged.op) == ("different", "crash", op)
     assert "one operand" in judged.message
-    for target, via in (("mnn", NONE), ("ncnn", None), ("openvino", None)):
+    for target, via in (("mnn", NONE), ("ncnn", NONE), ("openvino", None)):
         assert not small.audit(alone, target, via).findings
     (tmp_path / "m.onnx").write_bytes(alone.SerializeToString())
     (left,) = zs.port(tmp_path / "m.onnx", "mnn", tmp_path / "p.onnx").findings

@@ -24,7 +24,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 def test_fix_for_ncnn_is_no_trap_in_the_model(
     shapes: tuple[tuple[int, ...], tuple[int, ...]], proposed: tuple[int, ...] | None
 ) -> None:
-    finding = small.site("Add", {"x": shapes[0], "y": shapes[1]}, target="ncnn")
+    inputs, options = {"x": shapes[0], "y": shapes[1]}, {"via": "none"}
+    finding = small.site("Add", inputs, target="ncnn", options=options)
     if proposed is None:
         assert (finding.verdict, finding.fix) == ("same", None)
         return
@@ -39,7 +40,7 @@ def test_fix_for_ncnn_is_no_trap_in_the_model(
     ids=lambda path: path.stem,
 )
 def test_fix_by_reshapes_alone_also_works_in_the_model(path: Path) -> None:
-    for finding in zs.audit(path, target="ncnn").findings:
+    for finding in zs.audit(path, target="ncnn", via="none").findings:
         if by_shapes(finding):
             assert finding.fix is not None
             assert isinstance(finding.source, zs.Plan)

@@ -41,7 +41,7 @@ def _refusing(folder: Path, words: str) -> None:
     file.write_bytes(one("Add", {"x": (5, 5)}, {"c": c}).SerializeToString())
     goal.write_text("what was there")
     with pytest.raises(zs.ModelError, match=words):
-        zs.port(file, "ncnn", goal)
+        zs.port(file, "ncnn", goal, via="none")
     assert goal.read_text() == "what was there"
     assert sorted(os.listdir(folder)) == ["model.onnx", "ported.onnx"]
 
@@ -50,7 +50,7 @@ def test_planning_drops_a_rewrite_that_differs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _wrong_pass(monkeypatch, COLUMN)
-    report = ported(tmp_path, one("Add", {"x": (5, 5)}, {"c": (5,)}), "ncnn")
+    report = ported(tmp_path, one("Add", {"x": (5, 5)}, {"c": (5,)}), "ncnn", via="none")
     assert report.changes == ()
     assert not report.ok
 
@@ -127,7 +127,7 @@ def test_editor_that_refuses_a_rewrite_gets_the_next(
     monkeypatch.setattr(onnx_editor.OnnxEditor, "_say", choosy)
     nodes = [small.node("Add", "x c", "t", name="a"), small.node("Mul", "t v", name="b")]
     model = model_of(nodes, {"x": (5, 5), "v": (5,)}, {"c": (5,)})
-    report = ported(tmp_path, model, "ncnn")
+    report = ported(tmp_path, model, "ncnn", via="none")
     assert by(report) == ["operands", "operands"] or by(report) == ["swap", "operands"]
     assert report.ok
 
@@ -149,11 +149,11 @@ def test_model_itself_may_be_the_output(tmp_path: Path) -> None:
     file.chmod(0o640)
     link = tmp_path / "link.onnx"
     link.symlink_to(file)
-    report = zs.port(link, "ncnn", link)
+    report = zs.port(link, "ncnn", link, via="none")
     assert report.ok
     assert link.is_symlink()
     assert file.stat().st_mode & 0o777 == 0o640
-    assert zs.audit(file, "ncnn").ok
+    assert zs.audit(file, "ncnn", via="none").ok
     assert sorted(os.listdir(tmp_path)) == ["link.onnx", "model.onnx"]
 
 
@@ -174,9 +174,9 @@ def test_invalid_output_places_are_refused(tmp_path: Path, name: str, words: str
     (tmp_path / "folder.onnx").mkdir()
     os.mkfifo(tmp_path / "pipe.onnx")
     with pytest.raises(zs.ModelError, match=words):
-        zs.port(file, "ncnn", f"{tmp_path}/{name}")
+        zs.port(file, "ncnn", f"{tmp_path}/{name}", via="none")
     with pytest.raises(zs.ModelError, match="output"):
-        zs.port(file, "ncnn")
+        zs.port(file, "ncnn", via="none")
 
 
 def _with_data(folder: Path) -> Path:
@@ -190,19 +190,19 @@ def test_external_data_is_copied(tmp_path: Path) -> None:
     file = _with_data(tmp_path)
     other = tmp_path / "other"
     other.mkdir()
-    assert zs.port(file, "ncnn", other / "o.onnx").ok
+    assert zs.port(file, "ncnn", other / "o.onnx", via="none").ok
     assert sorted(os.listdir(other)) == ["o.onnx", "w.bin"]
     (tensor,) = onnx.load(other / "o.onnx").graph.initializer
     assert numpy_helper.to_array(tensor).tolist() == [[0, 1, 2, 3, 4]]
     assert (other / "w.bin").stat().st_ino != (tmp_path / "w.bin").stat().st_ino
-    assert zs.port(file, "ncnn", file).ok
+    assert zs.port(file, "ncnn", file, via="none").ok
     assert sorted(os.listdir(tmp_path)) == ["model.onnx", "other", "w.bin"]
 
 
 def test_missing_data_stays_missing(tmp_path: Path) -> None:
     file = _with_data(tmp_path)
     (tmp_path / "w.bin").unlink()
-    report = zs.port(file, "ncnn", tmp_path / "o.onnx")
+    report = zs.port(file, "ncnn", tmp_path / "o.onnx", via="none")
     assert report.ok
     (model,) = onnx.load(tmp_path / "o.onnx", load_external_data=False).graph.initializer
     assert tuple(model.dims) == (1, 5)
@@ -214,7 +214,7 @@ def test_external_data_never_overwrites_a_file(tmp_path: Path) -> None:
     other.mkdir()
     (other / "w.bin").write_text("mine")
     with pytest.raises(zs.ModelError, match="empty folder"):
-        zs.port(file, "ncnn", other / "o.onnx")
+        zs.port(file, "ncnn", other / "o.onnx", via="none")
     assert sorted(os.listdir(other)) == ["w.bin"]
     assert (other / "w.bin").read_text() == "mine"
 
@@ -231,7 +231,7 @@ def test_external_data_is_removed_after_a_failure(
 
     monkeypatch.setattr(run, "check_findings", wrong)
     with pytest.raises(zs.ModelError, match="a check failed"):
-        zs.port(file, "ncnn", other / "o.onnx")
+        zs.port(file, "ncnn", other / "o.onnx", via="none")
     assert os.listdir(other) == []
 
 
@@ -243,11 +243,11 @@ def test_dry_run_writes_nothing_and_reports_the_same(tmp_path: Path) -> None:
     nodes = [small.node("Add", "x c", "t", name="a"), small.node("Mul", "t v", name="b")]
     model = model_of(nodes, {"x": (5, 5), "v": (5,)}, {"c": (5,)})
     file.write_bytes(model.SerializeToString())
-    dry = zs.port(file, "ncnn", dry_run=True)
+    dry = zs.port(file, "ncnn", dry_run=True, via="none")
     assert os.listdir(tmp_path) == ["model.onnx"]
     assert dry.output is None
     assert dry.ok
-    real = zs.port(file, "ncnn", tmp_path / "o.onnx")
+    real = zs.port(file, "ncnn", tmp_path / "o.onnx", via="none")
     assert [(c.node, c.by, c.words) for c in dry.changes] == [
         (c.node, c.by, c.words) for c in real.changes
     ]
@@ -276,7 +276,8 @@ def test_progress_reaches_its_total(tmp_path: Path, dry_run: bool) -> None:
     file.write_bytes(model.SerializeToString())
     seen: list[tuple[int, int]] = []
     goal = None if dry_run else tmp_path / "o.onnx"
-    zs.port(file, "ncnn", goal, dry_run=dry_run, progress=lambda *counts: seen.append(counts))
+    options: dict[str, Any] = {"via": "none", "dry_run": dry_run}
+    zs.port(file, "ncnn", goal, progress=lambda *counts: seen.append(counts), **options)
     assert seen == sorted(seen)
     assert {total for _, total in seen} == {4 if dry_run else 6}
     assert seen[-1][0] == seen[-1][1]

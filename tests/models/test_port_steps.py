@@ -45,9 +45,9 @@ def blocks(folder: Path, count: int, size: Any) -> Path:
 @pytest.mark.parametrize("size", [(1, 5), (5,)])
 def test_port_takes_few_times_the_steps_of_its_audit(tmp_path: Path, size: Any) -> None:
     file, goal = blocks(tmp_path, 40, size), tmp_path / "out.onnx"
-    zs.port(file, "ncnn", goal, batch_axis=0)  # what is imported or cached once
-    audit = calls_of(lambda: zs.audit(file, "ncnn", batch_axis=0))
-    port = calls_of(lambda: zs.port(file, "ncnn", goal, batch_axis=0))
+    zs.port(file, "ncnn", goal, batch_axis=0, via="none")  # what is imported or cached once
+    audit = calls_of(lambda: zs.audit(file, "ncnn", batch_axis=0, via="none"))
+    port = calls_of(lambda: zs.port(file, "ncnn", goal, batch_axis=0, via="none"))
     assert port < MOST * audit + 20_000
 
 
@@ -55,9 +55,10 @@ def test_port_takes_few_times_the_steps_of_its_audit(tmp_path: Path, size: Any) 
 def test_steps_are_linear_in_the_model(tmp_path: Path, size: Any) -> None:
     goal = tmp_path / "out.onnx"
     few, many = (blocks(tmp_path, count, size) for count in (20, 80))
-    zs.port(many, "ncnn", goal, batch_axis=0)
+    zs.port(many, "ncnn", goal, batch_axis=0, via="none")
     steps = [
-        calls_of(lambda f=file: zs.port(f, "ncnn", goal, batch_axis=0)) for file in (few, many)
+        calls_of(lambda f=file: zs.port(f, "ncnn", goal, batch_axis=0, via="none"))
+        for file in (few, many)
     ]
     assert steps[1] < 6 * steps[0]
 
@@ -84,7 +85,7 @@ def test_unchanged_nodes_are_not_audited_again(
         file = tmp_path / "m.onnx"
         model = model_of(same, {"x": (5, 5), "v": (1, 5)}, {"c": weight})
         file.write_bytes(model.SerializeToString())
-        report = zs.port(file, "ncnn", tmp_path / "out.onnx", batch_axis=-1)
+        report = zs.port(file, "ncnn", tmp_path / "out.onnx", batch_axis=-1, via="none")
         assert (len(report.changes), asked["flow"]) == (changed, count)
         assert asked["b"] == 1
         assert (asked["a"] > 1) == bool(changed)
@@ -115,10 +116,11 @@ def test_failed_rewrites_need_no_fix(
     file.write_bytes(model.SerializeToString())
     for target in ("ncnn", "litert-gpu", "stablehlo", "mnn"):
         asked.clear()
-        zs.audit(file, target, batch_axis=-1)
+        options: dict[str, Any] = {"via": "none" if target == "ncnn" else None, "batch_axis": -1}
+        zs.audit(file, target, **options)
         alone = asked.copy()
         asked.clear()
-        zs.port(file, target, batch_axis=-1, dry_run=True)
+        zs.port(file, target, dry_run=True, **options)
         assert asked == alone, target
 
 
@@ -157,7 +159,7 @@ def test_node_without_sizes_to_compute_with_has_a_note(
     model = model_of(nodes, {"x": ("N", 5, 5), "v": (5, 1)}, {"c": (5,)})
     file = tmp_path / "m.onnx"
     file.write_bytes(model.SerializeToString())
-    report = zs.port(file, "ncnn", tmp_path / "out.onnx", batch_axis=-1)
+    report = zs.port(file, "ncnn", tmp_path / "out.onnx", batch_axis=-1, via="none")
     left = [f for f in report.findings if f.verdict is not Verdict.SAME]
     assert left
     assert not report.changes

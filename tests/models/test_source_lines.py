@@ -54,6 +54,11 @@ def model(path, *operations):
     return path
 
 
+def audited(path, *operations):
+    """The audit of such a chain for ncnn, op for op."""
+    return zs.audit(model(path, *operations), "ncnn", via="none")
+
+
 ONE = [
     ("add", "return x + self.bias", "return x + self.bias.reshape(1, 6)"),
     ("mul", "x = torch.mul(x, self.g)  # gain", "x = torch.mul(x, self.g.reshape(1, 6))  # gain"),
@@ -76,7 +81,7 @@ def test_fix_is_the_changed_line(tmp_path, operator, code, fixed):
         rows = [(operator, metadata(code, f"add_{n}", operator), (6,), False) for n in range(3)]
     else:
         rows = [(operator, metadata(code, operator, operator), (6,), False)]
-    finding = zs.audit(model(tmp_path / "m.onnx", *rows), "ncnn").findings[0]
+    finding = audited(tmp_path / "m.onnx", *rows).findings[0]
     assert finding.verdict == "different"
     assert (finding.origin.file, finding.origin.line) == ("/home/me/model.py", 37)
     assert (finding.origin.module, finding.origin.code) == ("layers.0", code)
@@ -90,7 +95,7 @@ def test_each_of_several_operations_in_a_line(tmp_path):
         ("add", metadata(code, "add", "add"), (6,), False),
         ("mul", metadata(code, "mul_1", "mul"), (6,), False),
     ]
-    findings = zs.audit(model(tmp_path / "m.onnx", *rows), "ncnn").findings
+    findings = audited(tmp_path / "m.onnx", *rows).findings
     assert [finding.source_fix for finding in findings] == [
         "return (x * self.a.reshape(1, 6) + self.b) * self.c",
         "return (x * self.a + self.b.reshape(1, 6)) * self.c",
@@ -100,7 +105,7 @@ def test_each_of_several_operations_in_a_line(tmp_path):
 
 def test_number_on_the_left_is_the_second_operand(tmp_path):
     rows = [("mul", metadata("y = 2 * x + x", "mul", "mul"), (), False)]
-    assert zs.audit(model(tmp_path / "m.onnx", *rows), "ncnn").findings[0].source_fix is None
+    assert audited(tmp_path / "m.onnx", *rows).findings[0].source_fix is None
 
 
 @pytest.mark.parametrize(
@@ -124,7 +129,7 @@ def test_bias_of_a_linear_layer(tmp_path, code, scope, fixed):
     classes = ("m.Net", "m.Block", "torch.nn.modules.linear.Linear")
     entries = metadata(code, "linear", "linear", ("", "block", scope), classes)
     rows = [("linear", entries, (6,), False)]
-    finding = zs.audit(model(tmp_path / "m.onnx", *rows), "ncnn").findings[0]
+    finding = audited(tmp_path / "m.onnx", *rows).findings[0]
     assert (finding.origin.module, finding.origin.caller) == (scope, "block")
     assert finding.origin.place == "model.py:37"  # not PyTorch's own linear.py
     assert finding.source_fix == fixed
@@ -133,7 +138,7 @@ def test_bias_of_a_linear_layer(tmp_path, code, scope, fixed):
 def test_reports_show_the_line(tmp_path):
     code = "return x + self.bias"
     rows = [("add", metadata(code, "add", "add"), (6,), False)]
-    report = zs.audit(model(tmp_path / "m.onnx", *rows), "ncnn")
+    report = audited(tmp_path / "m.onnx", *rows)
     for text in (str(report), report.to_html(), report.to_markdown()):
         assert "model.py:37" in text
         assert "self.bias.reshape(1, 6)" in text
@@ -143,10 +148,10 @@ def test_reports_show_the_line(tmp_path):
 
 
 def test_models_without_metadata_have_no_origin(tmp_path):
-    finding = zs.audit(model(tmp_path / "m.onnx", ("add", {}, (6,), False)), "ncnn").findings[0]
+    finding = audited(tmp_path / "m.onnx", ("add", {}, (6,), False)).findings[0]
     assert finding.origin is None
     assert finding.source_fix is None
-    assert "written at" not in str(zs.audit(tmp_path / "m.onnx", "ncnn"))
+    assert "written at" not in str(zs.audit(tmp_path / "m.onnx", "ncnn", via="none"))
 
 
 @pytest.mark.parametrize(
@@ -167,5 +172,5 @@ def test_odd_metadata_is_no_origin(entries):
 def test_control_characters_do_not_reach_a_report(tmp_path):
     code = "x + \x1b[31mself.b"
     rows = [("add", metadata(code, "add", "add"), (6,), False)]
-    report = zs.audit(model(tmp_path / "m.onnx", *rows), "ncnn")
+    report = audited(tmp_path / "m.onnx", *rows)
     assert "\x1b" not in str(report) + report.to_html() + report.to_markdown()

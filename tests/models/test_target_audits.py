@@ -401,7 +401,7 @@ def test_attribute_decides_the_op() -> None:
     """Mod with fmod=1 is C's fmod, which engines with a remainder need not have."""
     shapes = {"a": (2, 3), "b": (2, 3)}
     by_name = {
-        (fmod, target): small.site("Mod", shapes, target=target, fmod=fmod)
+        (fmod, target): small.site("Mod", shapes, target=target, options={"via": "none"}, fmod=fmod)
         for fmod in (0, 1)
         for target in ("litert", "coreml", "ncnn", "onnxruntime")
     }

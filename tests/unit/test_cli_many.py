@@ -236,7 +236,8 @@ def test_interrupt_leaves_no_processes(models: Path) -> None:
     for k in range(200):  # far more than are done before the interrupt, however busy the machine
         shutil.copy(EXAMPLES / "transformer_dynamic_script.onnx", models / f"m{k}.onnx")
     process = start(
-        ["audit", str(models), "--target", "ncnn", "--jobs", "2"], start_new_session=True
+        ["audit", str(models), "--target", "ncnn", "--via", "none", "--via", "none", "--jobs", "2"],
+        start_new_session=True,
     )
     deadline = time.monotonic() + 300
     while len(children(process.pid)) < 2:
@@ -275,26 +276,68 @@ def alive(pid: int) -> bool:
 
 
 def test_folders_patterns_and_files_share_one_report(run: Run, models: Path) -> None:
-    answer = run("audit", models, VISION, "--target", "ncnn")
+    answer = run("audit", models, VISION, "--target", "ncnn", "--via", "none", "--via", "none")
     assert answer.status == 1
     assert answer.err == ""
     assert "5 models: 64 same, 3 same here, 10 different, 7 refused" in answer.out
     table = answer.out[answer.out.rindex("5 models") :].splitlines()
     assert len(table) == 9
-    assert table[-2:] == ["", f"next: zerostride audit {VISION} --target ncnn"]
+    assert table[-2:] == ["", f"next: zerostride audit {VISION} --target ncnn --via none"]
     assert table[1].split() == ["model", "same", "same", "here", "different", "refused"]
-    again = run("audit", models / "**" / "*", VISION, "--target", "ncnn", "--jobs", "1")
+    again = run(
+        "audit",
+        models / "**" / "*",
+        VISION,
+        "--target",
+        "ncnn",
+        "--via",
+        "none",
+        "--via",
+        "none",
+        "--jobs",
+        "1",
+    )
     assert again.status == 1
-    assert "in the model:" in run("audit", models, VISION, "--target", "ncnn", "--details").out
-    assert run("audit", models, "--target", "ncnn").status == 0
-    assert run("audit", models / "none*", "--target", "ncnn").status == 2
+    assert (
+        "in the model:"
+        in run(
+            "audit",
+            models,
+            VISION,
+            "--target",
+            "ncnn",
+            "--via",
+            "none",
+            "--via",
+            "none",
+            "--details",
+        ).out
+    )
+    assert run("audit", models, "--target", "ncnn", "--via", "none", "--via", "none").status == 0
+    assert (
+        run("audit", models / "none*", "--target", "ncnn", "--via", "none", "--via", "none").status
+        == 2
+    )
 
 
 def test_next_command_of_many_models_is_the_worst_alone(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="the models are ONNX files")
     worse, known = EXAMPLES / "bugs" / "ncnn-4930.onnx", tmp_path / "known.json"
     refused = EXAMPLES / "bugs" / "openvino-33620.onnx"
-    audit = ("audit", CLEAN, refused, worse, "--target", "ncnn", "--via", "none")
+    audit = (
+        "audit",
+        CLEAN,
+        refused,
+        worse,
+        "--target",
+        "ncnn",
+        "--via",
+        "none",
+        "--via",
+        "none",
+        "--via",
+        "none",
+    )
     repeated = f"next: zerostride audit {worse} --target ncnn --via none"
     assert run(*audit).out.splitlines()[-1] == repeated
     assert "next: " not in run(*audit, "--summary").out
@@ -305,15 +348,19 @@ def test_next_command_of_many_models_is_the_worst_alone(run: Run, tmp_path: Path
 
 
 def test_json_is_a_list_unless_one_file_is_named(run: Run, models: Path) -> None:
-    one = json.loads(run("audit", CLEAN, "--target", "ncnn", "--json").out)
+    one = json.loads(
+        run("audit", CLEAN, "--target", "ncnn", "--via", "none", "--via", "none", "--json").out
+    )
     assert one["model"] == str(CLEAN)
     for words in ([models / "b" / "deep"], [models / "z*"], [CLEAN, CLEAN]):
-        data = json.loads(run("audit", *words, "--target", "ncnn", "--json").out)
+        data = json.loads(
+            run("audit", *words, "--target", "ncnn", "--via", "none", "--via", "none", "--json").out
+        )
         assert isinstance(data, list)
         assert len(data) == 1
     bad = models / "bad.onnx"
     bad.write_text("nonsense")
-    answer = run("audit", models, "--target", "ncnn", "--json")
+    answer = run("audit", models, "--target", "ncnn", "--via", "none", "--via", "none", "--json")
     assert answer.status == 2
     (error,) = [row for row in json.loads(answer.out) if "findings" not in row]
     assert error["model"] == str(bad)
@@ -324,13 +371,22 @@ def test_report_format_follows_the_files_suffix(run: Run, tmp_path: Path) -> Non
     pytest.importorskip("onnx", reason="audits read ONNX files")
     files = [tmp_path / f"report{end}" for end in (".html", ".json", ".md", ".txt")]
     wanted = [word for file in files for word in ("-o", file)]
-    answer = run("audit", VISION, "--target", "ncnn", *wanted)
+    answer = run("audit", VISION, "--target", "ncnn", "--via", "none", "--via", "none", *wanted)
     assert answer.status == 1
-    assert answer.out == run("audit", VISION, "--target", "ncnn").out
+    assert (
+        answer.out == run("audit", VISION, "--target", "ncnn", "--via", "none", "--via", "none").out
+    )
     page, data, comment, plain = (file.read_text("utf-8") for file in files)
     assert page.startswith("<!doctype html>")
-    assert json.loads(data) == json.loads(run("audit", VISION, "--target", "ncnn", "--json").out)
-    assert comment == run("audit", VISION, "--target", "ncnn", "--markdown").out
+    assert json.loads(data) == json.loads(
+        run("audit", VISION, "--target", "ncnn", "--via", "none", "--via", "none", "--json").out
+    )
+    assert (
+        comment
+        == run(
+            "audit", VISION, "--target", "ncnn", "--via", "none", "--via", "none", "--markdown"
+        ).out
+    )
     assert "stem/column_scale" in plain
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f.name for f in files)
 
@@ -355,7 +411,9 @@ def test_wrong_options_are_reported_before_any_work(
     run: Run, words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    answer = run("audit", "missing.onnx", "--target", "ncnn", *words)
+    answer = run(
+        "audit", "missing.onnx", "--target", "ncnn", "--via", "none", "--via", "none", *words
+    )
     assert answer.status == 2
     assert said in answer.err
     assert "missing.onnx" not in answer.err
@@ -365,7 +423,18 @@ def test_wrong_options_are_reported_before_any_work(
 def test_output_that_cannot_be_written_is_one_line(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     (tmp_path / "folder.html").mkdir()
-    answer = run("audit", CLEAN, "--target", "ncnn", "-o", tmp_path / "folder.html")
+    answer = run(
+        "audit",
+        CLEAN,
+        "--target",
+        "ncnn",
+        "--via",
+        "none",
+        "--via",
+        "none",
+        "-o",
+        tmp_path / "folder.html",
+    )
     assert answer.status == 2
     assert len(answer.err.splitlines()) == 1
 
@@ -384,7 +453,21 @@ def test_output_that_cannot_be_written_is_one_line(run: Run, tmp_path: Path) -> 
 )
 def test_fail_on_decides_the_status(run: Run, verdicts: str, status: int) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
-    assert run("audit", VISION, "--target", "ncnn", "--fail-on", verdicts).status == status
+    assert (
+        run(
+            "audit",
+            VISION,
+            "--target",
+            "ncnn",
+            "--via",
+            "none",
+            "--via",
+            "none",
+            "--fail-on",
+            verdicts,
+        ).status
+        == status
+    )
 
 
 def test_unknown_findings_fail_only_if_named(run: Run) -> None:
@@ -396,9 +479,49 @@ def test_unknown_findings_fail_only_if_named(run: Run) -> None:
 def test_same_here_findings_fail_only_if_named(run: Run) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     dynamic = EXAMPLES / "dynamic.onnx"  # nothing but same_here
-    assert run("audit", dynamic, "--target", "ncnn", "--fail-on", "different,refused").status == 0
-    assert run("audit", dynamic, "--target", "ncnn", "--fail-on", "same_here").status == 1
-    bad = run("audit", dynamic, "nope.onnx", "--target", "ncnn", "--fail-on", "none")
+    assert (
+        run(
+            "audit",
+            dynamic,
+            "--target",
+            "ncnn",
+            "--via",
+            "none",
+            "--via",
+            "none",
+            "--fail-on",
+            "different,refused",
+        ).status
+        == 0
+    )
+    assert (
+        run(
+            "audit",
+            dynamic,
+            "--target",
+            "ncnn",
+            "--via",
+            "none",
+            "--via",
+            "none",
+            "--fail-on",
+            "same_here",
+        ).status
+        == 1
+    )
+    bad = run(
+        "audit",
+        dynamic,
+        "nope.onnx",
+        "--target",
+        "ncnn",
+        "--via",
+        "none",
+        "--via",
+        "none",
+        "--fail-on",
+        "none",
+    )
     assert bad.status == 2, "a model that cannot be read always fails"
 
 
@@ -406,7 +529,7 @@ def test_baseline_works_on_the_command_line(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     known = tmp_path / "known.json"
     bug = EXAMPLES / "bugs" / "ncnn-4930.onnx"
-    audit = ("audit", "--target", "ncnn")
+    audit = ("audit", "--target", "ncnn", "--via", "none", "--via", "none")
     assert run(*audit, VISION, "--write-baseline", known).status == 0
     before = known.read_text()
     answer = run(*audit, VISION, "--baseline", known)

@@ -34,18 +34,22 @@ def model(tmp_path: Path) -> str:
 
 def test_port_writes_a_model(run: Run, model: str, tmp_path: Path) -> None:
     goal = tmp_path / "ported.onnx"
-    answer = run("port", model, "--target", "ncnn", "-o", str(goal))
+    answer = run(
+        "port", model, "--target", "ncnn", "--via", "none", "--via", "none", "-o", str(goal)
+    )
     assert (answer.status, answer.err) == (0, "")
     assert "2 changes, written to" in answer.out
     assert "- y(5,5) = Add(x(5,5), c(5))" in answer.out
     assert "+ y(5,5) = Add(x(5,5), c(1,5))" in answer.out
-    assert run("audit", str(goal), "--target", "ncnn").status == 0
-    again = run("port", str(goal), "--target", "ncnn", "-o", str(goal))
+    assert run("audit", str(goal), "--target", "ncnn", "--via", "none", "--via", "none").status == 0
+    again = run(
+        "port", str(goal), "--target", "ncnn", "--via", "none", "--via", "none", "-o", str(goal)
+    )
     assert "nothing to change" in again.out
 
 
 def test_dry_run_prints_and_writes_nothing(run: Run, model: str, tmp_path: Path) -> None:
-    answer = run("port", model, "--target", "ncnn", "--dry-run")
+    answer = run("port", model, "--target", "ncnn", "--via", "none", "--via", "none", "--dry-run")
     assert answer.status == 0
     assert "nothing written" in answer.out
     assert "+ t0(1,5) = Unsqueeze(c(5), axes=(0,))" in answer.out
@@ -53,13 +57,27 @@ def test_dry_run_prints_and_writes_nothing(run: Run, model: str, tmp_path: Path)
 
 
 def test_remaining_findings_give_status_1(run: Run, model: str) -> None:
-    answer = run("port", model, "--target", "ncnn", "--dry-run", "--batch-axis", "1")
+    answer = run(
+        "port",
+        model,
+        "--target",
+        "ncnn",
+        "--via",
+        "none",
+        "--via",
+        "none",
+        "--dry-run",
+        "--batch-axis",
+        "1",
+    )
     assert answer.status == 1
     assert "not ported" in answer.out
 
 
 def test_port_prints_json(run: Run, model: str) -> None:
-    answer = run("port", model, "--target", "ncnn", "--dry-run", "--json")
+    answer = run(
+        "port", model, "--target", "ncnn", "--via", "none", "--via", "none", "--dry-run", "--json"
+    )
     report = json.loads(answer.out)
     assert report["command"] == "port"
     assert [change["by"] for change in report["changes"]] == ["constants", "operands"]
@@ -82,7 +100,7 @@ def test_port_prints_json(run: Run, model: str) -> None:
 def test_bad_input_has_status_2(run: Run, model: str, words: tuple[str, ...], said: str) -> None:
     import re
 
-    answer = run("port", model, "--target", "ncnn", *words)
+    answer = run("port", model, "--target", "ncnn", "--via", "none", "--via", "none", *words)
     assert answer.status == 2
     assert re.search(said, answer.err)
     assert "Traceback" not in answer.err
@@ -91,6 +109,8 @@ def test_bad_input_has_status_2(run: Run, model: str, words: tuple[str, ...], sa
 def test_invalid_file_is_reported(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
     file.write_bytes(b"nothing")
-    answer = run("port", str(file), "--target", "ncnn", "--dry-run")
+    answer = run(
+        "port", str(file), "--target", "ncnn", "--via", "none", "--via", "none", "--dry-run"
+    )
     assert answer.status == 2
     assert "model.onnx" in answer.err

@@ -84,30 +84,31 @@ def job(tmp_path: Path) -> Job:
 
 
 def test_the_audit_annotates_and_writes_its_outputs(job: Job) -> None:
-    models = "models/clean.onnx\n\nmodels/bugs/ncnn-4930.onnx\n"
-    done = job.step("Audit", {"models": models, "targets": "ncnn, openvino"})
+    models = "models/clean.onnx\n\nmodels/tiny_vision.onnx\n"
+    done = job.step("Audit", {"models": models, "targets": "mnn, openvino"})
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    (command, *counts) = done.stdout.splitlines()
-    place = "file=models/bugs/ncnn-4930.onnx,title=ncnn%3A different [ZS104 other_alignment]"
-    assert command.startswith(f"::error {place}::Add y of (5,5) (5): ")
-    assert command.endswith("%0Afix: reshape b to (1, 5)")
-    assert counts == ["2 models: 7 same, 1 different", "2 models: 8 same"]
+    (command, other, *counts) = done.stdout.splitlines()
+    place = "file=models/tiny_vision.onnx,title=mnn%3A different [ZS107 silent]"
+    assert command.startswith(f"::error {place}::Max stage/floor of (1,16,4,4) (16,1,1) (1): ")
+    assert "%0Ashown by: maximum of " in command
+    assert other.startswith(f"::error {place}::Sum mlp/residual ")
+    assert counts == ["2 models: 61 same, 2 different", "2 models: 63 same"]
     assert job.outputs == {"reports": "zerostride-reports", "status": "1"}
     reports = job.folder / "work" / "zerostride-reports"
     files = {
-        f"{target}{end}" for target in ("ncnn", "openvino") for end in (".sarif", ".html", ".md")
+        f"{target}{end}" for target in ("mnn", "openvino") for end in (".sarif", ".html", ".md")
     }
     assert {file.name for file in reports.iterdir()} == files
-    runs = [run_of(reports / f"{target}.sarif") for target in ("ncnn", "openvino")]
+    runs = [run_of(reports / f"{target}.sarif") for target in ("mnn", "openvino")]
     # One upload takes runs of different ids only.
     ids = [run["automationDetails"]["id"] for run in runs]
-    assert ids == ["zerostride/ncnn/", "zerostride/openvino/"]
-    assert [len(run["results"]) for run in runs] == [1, 0]
+    assert ids == ["zerostride/mnn/", "zerostride/openvino/"]
+    assert [len(run["results"]) for run in runs] == [2, 0]
     summary = (job.folder / "summary").read_text("utf-8")
-    assert summary == (reports / "ncnn.md").read_text("utf-8") + (
-        reports / "openvino.md"
-    ).read_text("utf-8")
+    assert summary == (reports / "mnn.md").read_text("utf-8") + (reports / "openvino.md").read_text(
+        "utf-8"
+    )
     assert job.step("Status", {}).returncode == 1
 
 
@@ -120,12 +121,12 @@ def run_of(file: Path) -> dict[str, Any]:
 
 
 def test_known_findings_pass(job: Job) -> None:
-    inputs = {"models": "models/bugs/ncnn-4930.onnx", "targets": "ncnn", "baseline": "known.json"}
+    inputs = {"models": "models/tiny_vision.onnx", "targets": "mnn", "baseline": "known.json"}
     program = job.folder / "temp" / "zerostride" / "bin" / "zerostride"
-    words = [inputs["models"], "--target", "ncnn", "--write-baseline", "known.json"]
+    words = [inputs["models"], "--target", "mnn", "--write-baseline", "known.json"]
     subprocess.run([program, "audit", *words], cwd=job.folder / "work", capture_output=True)
     done = job.step("Audit", inputs)
-    assert done.stdout == "1 model: 1 different\n"
+    assert done.stdout == "1 model: 54 same, 2 different\n"
     assert job.outputs["status"] == "0"
     assert job.step("Status", {}).returncode == 0
 

@@ -21,7 +21,7 @@ VISION = Path(__file__).parents[2] / "examples" / "tiny_vision.onnx"
 
 @pytest.fixture(scope="module")
 def report() -> Any:
-    return zs.audit(VISION, "ncnn")
+    return zs.audit(VISION, "ncnn", via="none")
 
 
 def test_each_tensor_has_the_verdict_of_its_node(report: Any) -> None:
@@ -52,6 +52,6 @@ def test_several_models_are_refused(report: Any, run: Run) -> None:
     answer = run(*words, "--format", "model-explorer")
     assert answer.status == 2
     assert "node data of Model Explorer is of one model" in answer.err
-    alone = run("audit", VISION, "--target", "ncnn", "--format", "model-explorer")
+    alone = run("audit", VISION, *words[3:], "--via", "none", "--format", "model-explorer")
     assert alone.status == 1
     assert alone.out == node_data(report).replace("\r", "")

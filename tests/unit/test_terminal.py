@@ -173,7 +173,7 @@ def test_audit_fits_and_names_every_kind(
 
 def test_audit_draws_three_all_or_one(run: Run) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
-    audit = ("audit", VISION, "--target", "ncnn")
+    audit = ("audit", VISION, "--target", "ncnn", "--via", "none", "--via", "none")
     usual = run(*audit)
     assert usual.out.count("in the model:") == MOST_DRAWN
     assert "--details draws all, --finding NODE one" in " ".join(usual.out.split())
@@ -190,7 +190,8 @@ def test_audit_draws_three_all_or_one(run: Run) -> None:
 @pytest.mark.parametrize(
     ("target", "wanted"),
     [
-        ("ncnn", ["clean for ncnn: no", "7 Add, 3 Mul", "2 Greater, 2 Where"]),
+        ("ncnn", ["clean for ncnn: no", "2 Greater, 2 Where, 1 Expand"]),
+        ("mnn", ["clean for mnn: no", "different              2  1 Max, 1 Sum"]),
         ("litert-gpu", ["GPU-clean: no", "silently wrong", "falls back to the CPU", "2 MatMul"]),
         ("onnxruntime", ["clean for onnxruntime: yes"]),
     ],
@@ -207,12 +208,32 @@ def test_summary_is_a_few_lines(run: Run, target: str, wanted: list[str]) -> Non
 @pytest.mark.parametrize(
     ("model", "options"),
     [
-        ("tiny_vision.onnx", ["--target", "ncnn", "--via", "pnnx", "--batch-axis", "0"]),
-        ("dynamic.onnx", ["--target", "ncnn", "--given", "T >= 1", "--set", "heads=2"]),
-        ("dynamic.onnx", ["--target", "ncnn", "--input-shape", "features=?,8"]),
-        ("bugs/ncnn-2837.onnx", ["--target", "ncnn"]),
+        (
+            "tiny_vision.onnx",
+            ["--target", "ncnn", "--via", "none", "--via", "pnnx", "--batch-axis", "0"],
+        ),
+        (
+            "dynamic.onnx",
+            [
+                "--target",
+                "ncnn",
+                "--via",
+                "none",
+                "--via",
+                "none",
+                "--given",
+                "T >= 1",
+                "--set",
+                "heads=2",
+            ],
+        ),
+        (
+            "dynamic.onnx",
+            ["--target", "ncnn", "--via", "none", "--via", "none", "--input-shape", "features=?,8"],
+        ),
+        ("bugs/ncnn-2837.onnx", ["--target", "ncnn", "--via", "none", "--via", "none"]),
         ("bugs/onnx2tf-698.onnx", ["--target", "tensorflow", "--layout", "nhwc"]),
-        ("bugs/tensorflow-61594.onnx", ["--target", "ncnn"]),
+        ("bugs/tensorflow-61594.onnx", ["--target", "ncnn", "--via", "none", "--via", "none"]),
     ],
 )
 def test_next_command_runs(
@@ -274,7 +295,7 @@ def test_verify_shows_the_shapes_of_a_product(run: Run, tmp_path: Path) -> None:
 
 def test_port_of_many_nodes_is_a_short_table(run: Run) -> None:
     pytest.importorskip("onnx", reason="reads a model")
-    port = ("port", VISION, "--target", "ncnn", "--dry-run")
+    port = ("port", VISION, "--target", "ncnn", "--via", "none", "--via", "none", "--dry-run")
     answer = run(*port)
     assert answer.out.count("\n") < 30
     assert "     10  Add  stem/column_shift" in answer.out

@@ -61,10 +61,9 @@ def _rows(plan: Plan, names: Sequence[str]) -> Iterator[str]:
     """The rows: axis numbers, each operand, the result."""
     yield "<tr><td>" + "".join(f'<th scope="col">{axis}' for axis in range(plan.rank))
     *operands, result = names_of(plan, names)
-    for k, name in enumerate(operands):
+    for k, (name, row) in enumerate(zip(operands, cells(plan, names), strict=True)):
         wide = stretching(plan, k)
         yield f'<tr><th scope="row">{esc(name)}'
-        row = cells(plan, k, names)
         yield "" if row else "<td>()"
         for axis, cell in enumerate(row):
             kind = ' class="w"' if axis in wide else ' class="e"' if cell is None else ""

@@ -114,19 +114,25 @@ def listing(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def cells(plan: Plan, k: int, names: Sequence[Any] = ()) -> tuple[str | None, ...]:
-    """Operand k's row of a drawing: a size, `1→5` where it stretches, None where nothing lands.
+def cells(plan: Plan, names: Sequence[Any] = ()) -> list[tuple[str | None, ...]]:
+    """Each operand's row of a drawing: a size, `1→5` where it stretches, None where nothing lands.
 
     An open size that may stretch is marked: `N⇢`.
 
     >>> import zerostride as zs
-    >>> cells(zs.plan((2, 3, 5), (3, 1)), 1), cells(zs.plan(("N",), ("M",)), 0)
+    >>> cells(zs.plan((2, 3, 5), (3, 1)))[1], cells(zs.plan(("N",), ("M",)))[0]
     ((None, '3', '1→5'), ('N⇢',))
     """
+    operands = range(len(plan.operands))
     if plan.open is not None:
         from .open import namer, open_cells
 
-        return open_cells(plan, k, namer(plan, names))
+        name = namer(plan, names)
+        return [open_cells(plan, k, name) for k in operands]
+    return [_closed_cells(plan, k) for k in operands]
+
+
+def _closed_cells(plan: Plan, k: int) -> tuple[str | None, ...]:
     lands = set(plan.axes_mapping[k])
     return tuple(
         None if axis not in lands else f"1→{full}" if axis in plan.stretched[k] else str(size)

@@ -110,7 +110,7 @@ def svg(plan: Plan, names: Sequence[Any] = ()) -> str:
 
 def _rows(plan: Plan, names: Sequence[Any]) -> list[Sequence[str | None]]:
     return [
-        *(cells(plan, k, names) for k in range(len(plan.operands))),
+        *cells(plan, names),
         result_cells(plan, names),
     ]
 

@@ -41,8 +41,7 @@ def explain(plan: Plan, names: Sequence[Any] = (), *, color: bool = False) -> st
 
 def drawn(plan: Plan, names: Sequence[Any] = (), *, color: bool = False) -> list[str]:
     """The operands over the result, in columns; of a plan whose alignment is one."""
-    rows: list[Sequence[Any]] = [cells(plan, k, names) for k in range(len(plan.operands))]
-    rows.append(result_cells(plan, names))
+    rows: list[Sequence[Any]] = [*cells(plan, names), result_cells(plan, names)]
     stretched = [stretching(plan, k) for k in range(len(plan.operands))] if color else []
 
     titles: tuple[str, ...] = names_of(plan, names)

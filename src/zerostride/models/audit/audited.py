@@ -26,6 +26,7 @@ from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
 from .delegate_checks import DelegateChecks
 from .delegated import with_outcomes
 from .judge import BATCHLESS, Judge
+from .known_numbers import fitting
 from .source_lines import at_source, operations_by_line
 
 #: Called with the number of nodes done and of all.
@@ -159,6 +160,9 @@ def audited(
             findings[id(node)] = finding if node.origin is None else at_source(finding, node, lines)
         if progress is not None:
             progress(done + 1, len(graph.nodes))
+    judged = [(node, findings[id(node)]) for node in graph.nodes if id(node) in findings]
+    fitted = fitting(graph, engine.name, judged)
+    findings = {id(node): f for (node, _), f in zip(judged, fitted, strict=True)}
     return Audited(question, graph, module, judge, flow, delegate, sites, findings)
 
 

@@ -19,7 +19,6 @@ from ..layout.changes import check_layout, layout_findings
 from ..options import ModelOptions
 from ..transport.converters import NONE, named
 from .audited import Progress, Question, audited
-from .known_numbers import fitting
 
 
 @checked
@@ -100,7 +99,7 @@ def audit_graph(
     question = Question.of(options, engine, graph.format)
     with allowance(), uncollected():
         judged = audited(graph, question, progress)
-        findings = fitting(judged.graph, engine.name, judged.judged())
+        findings = [finding for _, finding in judged.judged()]
         if options.layout is None:
             return judged.report(findings)
         relaid, notes = layout_findings(judged.graph)

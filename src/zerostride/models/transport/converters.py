@@ -24,7 +24,7 @@ from ...ops import OPS
 from ..ir.graph import Node
 from ..ir.site import ONE_WAY, Kind, Site, present_operands
 from .frontend import read_by_frontend
-from .pnnx import pnnx_transport
+from .pnnx import OF_ONE, pnnx_transport
 from .ways import refusal, transport
 
 #: The name for no converter: op for op.
@@ -45,7 +45,7 @@ class Converter:
         release: the converter's release.
         run: whether it was run (True) or only read.
         noted: whether a report explains it: it is another program than the engine.
-        dies_of_one: ONNX ops of any number of operands that crash it if they have one operand.
+        wrong_of_one: ONNX ops of any number of operands that it gets wrong if they have one.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Converter:
     release: str
     run: bool = True
     noted: bool = True
-    dies_of_one: frozenset[str] = frozenset()
+    wrong_of_one: frozenset[str] = frozenset()
 
 
 # TensorRT's ONNX parser.
@@ -203,6 +203,7 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
                 None,
                 pnnx_transport,
                 "pnnx 20261020",
+                wrong_of_one=frozenset(OF_ONE),
             ),
             Converter(
                 "onnx-frontend",
@@ -232,7 +233,7 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
                 _WRITTEN,
                 _converted,
                 "MNN 3.6.1",
-                dies_of_one=_DIES_OF_ONE,
+                wrong_of_one=_DIES_OF_ONE,
             ),
         )
     }
@@ -293,12 +294,12 @@ def carried_by(via: str | None) -> Callable[[Site, Engine], Side]:
 
 
 def lone_site(node: Node, via: str | None) -> Site | None:
-    """The site of a node of one operand that crashes the converter, or None.
+    """The site of a node of one operand that the converter gets wrong, or None.
 
-    The node broadcasts nothing, but the model cannot be converted.
+    The node broadcasts nothing.
     """
     row = CONVERTERS.get(via or "")
-    if row is None or node.domain != "" or node.op not in row.dies_of_one or len(node.inputs) != 1:
+    if row is None or node.domain != "" or node.op not in row.wrong_of_one or len(node.inputs) != 1:
         return None
     return Site(node, Kind.ELEMENTWISE, present_operands(node), RULES["numpy"], {})
 

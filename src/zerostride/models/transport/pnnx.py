@@ -18,13 +18,13 @@ from ...core.plan import Plan
 from ...core.rules import NCNN_RANK, RULES
 from ...derive.size_traps import Side
 from ...engines.model import Engine
-from ...errors import BroadcastError, Reason
+from ...errors import Reason
 from ...sizes import Asker
 from ..findings import Finding, Verdict
 from ..ir.graph import Graph, Node, Value
 from ..ir.site import Kind, Site
 from ..reasons import Cause
-from .ways import NotJudged, transport
+from .ways import NotJudged, refusal, transport
 
 _SOURCE = "pnnx 20261020, run on generated models; insert_reshape_numpy_binaryop_broadcast.cpp"
 #: NumPy's alignment, up to the rank of ncnn's blobs.
@@ -32,12 +32,20 @@ RULE = replace(
     RULES["numpy"],
     summary="pnnx reshapes the operand of lower rank, so that NumPy's alignment holds.",
     source=_SOURCE,
-    operands=(2, 2),
     max_rank=NCNN_RANK,
 )
-#: ONNX's ops that become BinaryOp layers, with the most operands they may have there.
-BINARY: Mapping[str, int] = MappingProxyType(
-    {**dict.fromkeys(("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow"), 2), "Sum": 16}
+#: ONNX's ops that become BinaryOp layers, several of them for more than two operands.
+BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "Sum"})
+#: Ops of which it keeps two operands.
+_OF_TWO = frozenset({"Max", "Min"})
+#: What it makes of one operand: a Max becomes a reduction over all axes.
+OF_ONE: Mapping[str, tuple[Reason, str]] = MappingProxyType(
+    {
+        "Max": (Reason.WRONG_RESULT, "pnnx makes the largest number of a Max of one operand"),
+        "Min": (Reason.WRONG_RESULT, "pnnx makes the least number of a Min of one operand"),
+        "Sum": (Reason.CRASH, "pnnx ends with a segmentation fault on a Sum of one operand"),
+        "Mean": (Reason.NO_OP, "pnnx writes a layer Mean, which ncnn does not have"),
+    }
 )
 
 
@@ -69,9 +77,16 @@ def pnnx_transport(site: Site, engine: Engine) -> Side:
         BroadcastError: ncnn has no such op.
         NotJudged: nothing is known about it.
     """
-    if (detail := _as_linear(site)) is not None:
-        shapes = [part.shape for part in site.operands]
-        raise BroadcastError(detail, reason=Reason.NO_OP, shapes=shapes)
+    if len(site.operands) == 1 and site.node.op in OF_ONE:
+        reason, detail = OF_ONE[site.node.op]
+        hint = "leave the node out: it hands on its operand"
+        raise refusal(site, detail, reason, silent=reason is not Reason.NO_OP, hint=hint)
+    if len(site.operands) > 2 and site.node.op in _OF_TWO:
+        detail = f"pnnx keeps the first two operands of a {site.node.op}, and leaves out the others"
+        raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
+    lacking = OF_ONE["Mean"][1] if site.node.op == "Mean" else _as_linear(site)
+    if lacking is not None:
+        raise refusal(site, lacking, Reason.NO_OP)
     direct = transport(site, engine)
     data = site.operands[0].shape
     if site.node.op == "InstanceNormalization" and data is not None and len(data) == 3:
@@ -79,13 +94,11 @@ def pnnx_transport(site: Site, engine: Engine) -> Side:
             "pnnx writes nn.InstanceNorm1d, a layer that ncnn does not have (of a GroupNorm that "
             "PyTorch exported, unless pnnx is told all sizes)"
         )
-        shapes = [part.shape for part in site.operands]
-        raise BroadcastError(detail, reason=Reason.NO_OP, shapes=shapes)
+        raise refusal(site, detail, Reason.NO_OP)
     if site.kind is not Kind.ELEMENTWISE:
         return direct
-    if len(site.operands) > BINARY.get(site.node.op, 0):
-        many = f" of {len(site.operands)} operands" if site.node.op in BINARY else ""
-        raise NotJudged(f"what pnnx makes of {site.node.op}{many} is not known to work")
+    if site.node.op not in BINARY:
+        raise NotJudged(f"what pnnx makes of {site.node.op} is not known to work")
     return Side(_on_release(engine, direct.rule), {}, engine.title, direct.op)
 
 
@@ -116,7 +129,7 @@ def _on_release(engine: Engine, rule: Rule) -> Rule:
     if not engine.newest:
         return RULE
     check = functools.partial(_checked_by, rule)
-    return replace(RULE, check=check, silent=RULE.silent | rule.silent)
+    return replace(RULE, operands=(2, 2), check=check, silent=RULE.silent | rule.silent)
 
 
 def _checked_by(rule: Rule, plan: Plan, asker: Asker) -> None:

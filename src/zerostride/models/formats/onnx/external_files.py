@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Most bytes of a protocol buffer.
 _MOST_BYTES = 2**31 - 1
+#: Bytes that are copied at once.
+_BLOCK = 1 << 20
 
 
 def save(
@@ -43,11 +45,11 @@ def save(
         if touched:
             path.write_bytes(_bytes(model, path))
         else:
-            shutil.copyfile(source, path)
+            _copy(source, path)
         for file, goal in _external(model, source.parent, path.parent):
             written.append(goal)
             goal.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, goal)
+            _copy(file, goal)
     except OSError as error:
         _remove(written)
         raise ModelError(f"{error.filename or path}: {error.strerror or error}") from None
@@ -119,6 +121,17 @@ def _external(model: onnx.ModelProto, old: Path, new: Path) -> Iterator[tuple[Pa
                 f"{goal}: the model needs its data under this name, and something else is there; "
                 "write the model to an empty folder"
             )
+
+
+def _copy(source: Path, goal: Path) -> None:
+    """Copies a file; an error of writing names the goal, which `shutil.copyfile` does not do."""
+    with source.open("rb") as data, goal.open("wb") as copy:
+        try:
+            shutil.copyfileobj(data, copy, _BLOCK)
+            copy.flush()
+        except OSError as error:
+            error.filename = error.filename or goal
+            raise
 
 
 def _remove(files: Sequence[Path]) -> None:
