@@ -214,7 +214,11 @@ class _Work:
         return None
 
     def _audit(self) -> Report:
-        return zs.audit(self.file, self.pair.target, batch_axis=self.batch_axis)
+        return zs.audit(self.file, self.pair.target, via=self._way(), batch_axis=self.batch_axis)
+
+    def _way(self) -> str | None:
+        """Op for op for ncnn, as `verify` runs it there."""
+        return "none" if self.pair.target == "ncnn" else None
 
     def _verify(self, file: Path) -> Report:
         return zs.verify(
@@ -231,7 +235,9 @@ class _Work:
         )
 
     def _ported(self, goal: Path) -> Report:
-        return zs.port(self.file, self.pair.target, goal, batch_axis=self.batch_axis)
+        return zs.port(
+            self.file, self.pair.target, goal, via=self._way(), batch_axis=self.batch_axis
+        )
 
 
 def wrong_same(findings: Sequence[Finding], checks: Sequence[Check]) -> list[str]:

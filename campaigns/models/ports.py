@@ -134,14 +134,15 @@ def _port_one(file: Path, path: Path, tally: PortTally) -> None:
     from zerostride.models.port import port
 
     start = time.perf_counter()
-    report = port(file, tally.target, path)
+    via = "none" if tally.target == "ncnn" else None  # pnnx leaves little to rewrite
+    report = port(file, tally.target, path, via=via)
     tally.seconds += time.perf_counter() - start
     tally.graphs += 1
     tally.findings += sum(finding.verdict != "same" for finding in report.before)
     tally.rewrites.update(change.by for change in report.changes)
     _count_left(report, tally)
     if report.changes:
-        again = port(path, tally.target, path.with_name("again.onnx"))
+        again = port(path, tally.target, path.with_name("again.onnx"), via=via)
         if again.changes:
             tally.wrong.append(f"{file.name}: a second port changes {again.changes[0].words}")
 

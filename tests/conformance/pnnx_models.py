@@ -99,3 +99,58 @@ def compound(op: str, x: tuple[int, ...], weights: list[Any], **attributes: Any)
     inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, x)]
     result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
     return _model(helper.make_graph(nodes, "g", inputs, [result], constants), 17)
+
+
+def expand(seed: int) -> tuple[ModelProto, dict[str, Any]]:
+    """An Expand to a constant, behind a convolution or not, and the input."""
+    draw = random.Random(seed)
+    tells = draw.random() < 0.6
+    rank = 4 if tells else draw.randint(1, 4)
+    full = [draw.randint(1, 4) for _ in range(rank)]
+    data = [draw.choice([1, size]) for size in full]
+    if tells:
+        data[0], data[1], full[0] = 1, full[1], draw.choice([1, 1, 2])
+    length = draw.randint(1, 4)
+    outer = [1, 2, 3][: max(0, length - rank)]
+    target = [draw.choice([1, size]) for size in [*outer, *full][-length:]]
+    rng = np.random.default_rng(seed)
+    names, constants, nodes = "x", [], []
+    if tells:
+        kernel = rng.uniform(0.1, 1, (data[1], data[1], 1, 1)).astype(np.float32)
+        constants.append(numpy_helper.from_array(kernel, "kernel"))
+        nodes.append(helper.make_node("Conv", ["x", "kernel"], ["h"]))
+        names = "h"
+    constants.append(numpy_helper.from_array(np.array(target, np.int64), "target"))
+    nodes.append(helper.make_node("Expand", [names, "target"], ["y"], name="site"))
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, data)]
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    model = _model(helper.make_graph(nodes, "g", inputs, [result], constants), 13)
+    return model, {"x": rng.uniform(0.1, 1, data).astype(np.float32)}
+
+
+def normalised(
+    shape: tuple[int, ...], axis: int, mark: str, *, norm: str = "ReduceL2", spread: bool = True
+) -> tuple[ModelProto, dict[str, Any]]:
+    """A division by a norm, as PyTorch exports F.normalize, after a layer or not, and the input."""
+    rng = np.random.default_rng(len(shape) + axis)
+    constants = [numpy_helper.from_array(np.float32(1e-12), "least")]
+    if mark:
+        sizes = (shape[1], shape[1], *(1,) * (len(shape) - 2))
+        weight = rng.uniform(-1, 1, sizes).astype(np.float32)
+        constants.append(numpy_helper.from_array(weight, "weight"))
+    operands = {"": ["x"], "Conv": ["x", "weight"], "Gemm": ["x", "weight", "bias"]}[mark]
+    if mark == "Gemm":
+        constants.append(numpy_helper.from_array(np.ones(shape[1], np.float32), "bias"))
+    nodes = [
+        helper.make_node(mark or "LeakyRelu", operands, ["h"]),
+        helper.make_node(norm, ["h"], ["n"], axes=[axis], keepdims=1),
+        helper.make_node("Clip", ["n", "least"], ["c"]),
+    ]
+    if spread:
+        constants.append(numpy_helper.from_array(np.array(shape, np.int64), "to"))
+        nodes.append(helper.make_node("Expand", ["c", "to"], ["e"]))
+    nodes.append(helper.make_node("Div", ["h", "e" if spread else "c"], ["y"], name="site"))
+    inputs = [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)]
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    model = _model(helper.make_graph(nodes, "g", inputs, [result], constants), 13)
+    return model, {"x": rng.uniform(-1, 1, shape).astype(np.float32)}

@@ -26,7 +26,7 @@ ort: Any = pytest.importorskip("onnxruntime", reason="the reference is an extra,
 import pnnx_networks  # noqa: E402
 from campaigns.models.exporter_forms import write_form  # noqa: E402
 from campaigns.models.exporter_sheet import Sheet  # noqa: E402
-from pnnx_models import BINARY, Broadcast, compound, generated  # noqa: E402
+from pnnx_models import BINARY, Broadcast, compound, expand, generated, normalised  # noqa: E402
 
 from zerostride.models.audit.run import audit  # noqa: E402
 from zerostride.models.findings import Finding, Report, Verdict  # noqa: E402
@@ -72,7 +72,7 @@ def equal(answer: tuple[str, Any], wanted: Any) -> bool:
 def judged(folder: Path) -> Report:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # another release than the measured one
-        return audit(folder / "m.onnx", target="ncnn", via="pnnx")
+        return audit(folder / "m.onnx", target="ncnn")
 
 
 def at_site(report: Report) -> Finding:
@@ -134,7 +134,9 @@ def test_networks_marked_same_give_equal_numbers(ncnn_ops: Child, tmp_path: Path
         table[worst, same] += 1
         if same != (not bad):
             wrong.append((k, network.batch, network.given, [(f.node, f.message) for f in bad]))
-        plain.update(str(f.reason) for f in audit(folder / "m.onnx", target="ncnn").findings)
+        plain.update(
+            str(f.reason) for f in audit(folder / "m.onnx", target="ncnn", via="none").findings
+        )
     print(f"\n{count} networks: {dict(table)}; op for op {dict(plain)}")
     assert wrong == []
     assert table["same", True] > count // 2
@@ -335,3 +337,43 @@ def test_any_number_of_operands(ncnn_ops: Child, tmp_path: Path, op: str, count:
     assert (finding.verdict == "same", same) == (right, right)
     silent = op in ("Max", "Min") or (op, count) == ("Sum", 1)
     assert finding.verdict == ("different" if silent else "same" if right else "refused")
+
+
+def test_expands_have_pnnxs_verdict(ncnn_ops: Child, tmp_path: Path) -> None:
+    """pnnx makes a Tile, and takes the batch axis out of the target, too."""
+    table: Counter[tuple[str, bool]] = Counter()
+    for seed in range(60):
+        model, feeds = expand(seed)
+        (folder := tmp_path / str(seed)).mkdir()
+        finding, same = outcome(ncnn_ops, model.SerializeToString(), feeds, folder)
+        assert (finding.verdict == "same") == same, (seed, finding.message)
+        table[str(finding.verdict), same] += 1
+    assert table["same", True] > 30
+    assert table["different", False] > 2
+
+
+NORMALISED = [
+    *(((1, 3, 4, 5), axis, "Conv") for axis in (0, 1, 2, 3)),
+    *(((1, 3, 4), axis, "Conv") for axis in (1, 2)),
+    ((1, 6), 1, "Gemm"),
+    ((3, 6), 1, "Gemm"),
+    *((shape, axis, "") for shape in [(6,), (3, 6), (3, 4, 5), (2, 3, 4, 5)] for axis in (0, -1)),
+    ((1, 3, 4, 5), 1, ""),
+]
+
+
+@pytest.mark.parametrize(("shape", "axis", "mark"), NORMALISED)
+@pytest.mark.parametrize("norm", ["ReduceL1", "ReduceL2"])
+def test_norms_become_a_layer_of_the_first_axis(
+    ncnn_ops: Child, tmp_path: Path, shape: tuple[int, ...], axis: int, mark: str, norm: str
+) -> None:
+    """F.normalize of PyTorch; without its Expand, pnnx writes what the nodes say."""
+    for spread in (True, False):
+        model, feeds = normalised(shape, axis, mark, norm=norm, spread=spread)
+        (folder := tmp_path / str(spread)).mkdir()
+        finding, same = outcome(ncnn_ops, model.SerializeToString(), feeds, folder)
+        if spread:
+            assert (finding.verdict == "same") == same, finding.message
+            assert same or "pnnx makes a Normalize" in finding.message
+        else:
+            assert "Normalize" not in finding.message

@@ -64,8 +64,8 @@ def wrong(report):
 @pytest.mark.parametrize("name", NAMES)
 def test_module_is_audited_as_its_file(tmp_path, name):
     torch.onnx.export(network(name), inputs(name), tmp_path / "m.onnx", dynamo=True, verbose=False)
-    of_module = zs.audit(network(name), "ncnn", args=inputs(name))
-    of_file = zs.audit(tmp_path / "m.onnx", "ncnn")
+    of_module = zs.audit(network(name), "ncnn", via="none", args=inputs(name))
+    of_file = zs.audit(tmp_path / "m.onnx", "ncnn", via="none")
     # As data: two refusals of the same are not equal objects.
     assert dicts(of_module) == dicts(of_file)
     assert of_module.findings
@@ -98,7 +98,7 @@ def test_every_fix_of_the_source_makes_its_finding_clean(tmp_path, name):
     lines = SOURCE.read_text().splitlines()
     model = network(name)
     expected = model(*inputs(name))
-    report = zs.audit(model, "ncnn", args=inputs(name))
+    report = zs.audit(model, "ncnn", via="none", args=inputs(name))
     applied = 0
     while fixable := [finding for finding in wrong(report) if finding.source_fix]:
         first = fixable[0]
@@ -108,7 +108,7 @@ def test_every_fix_of_the_source_makes_its_finding_clean(tmp_path, name):
         module = load("\n".join(lines), tmp_path / f"fixed_{applied}.py")
         fixed = network(name, module)
         fixed.load_state_dict(model.state_dict())
-        again = zs.audit(fixed, "ncnn", args=inputs(name))
+        again = zs.audit(fixed, "ncnn", via="none", args=inputs(name))
         assert len(wrong(again)) == len(wrong(report)) - 1
         assert torch.allclose(fixed(*inputs(name)), expected, atol=1e-5)
         report, applied = again, applied + 1
@@ -120,16 +120,16 @@ def test_programs_and_archives_are_audited_as_the_module(tmp_path):
     name = "MaskedAttention"
     program = torch.export.export(network(name), inputs(name))
     torch.export.save(program, tmp_path / "m.pt2")
-    of_module = zs.audit(network(name), "ncnn", args=inputs(name))
-    of_program = zs.audit(program, "ncnn")
-    of_archive = zs.audit(tmp_path / "m.pt2", "ncnn")
+    of_module = zs.audit(network(name), "ncnn", via="none", args=inputs(name))
+    of_program = zs.audit(program, "ncnn", via="none")
+    of_archive = zs.audit(tmp_path / "m.pt2", "ncnn", via="none")
     assert dicts(of_module) == dicts(of_program) == dicts(of_archive)
     assert of_archive.model == str(tmp_path / "m.pt2")
     assert zs.shapes(tmp_path / "m.pt2").shapes["add"] == (1, 6, 6)
-    ported = zs.port(tmp_path / "m.pt2", "ncnn", output=tmp_path / "out.onnx")
+    ported = zs.port(tmp_path / "m.pt2", "ncnn", via="none", output=tmp_path / "out.onnx")
     assert ported.ok
     assert len(ported.changes) == 5
-    assert zs.audit(tmp_path / "out.onnx", "ncnn").ok
+    assert zs.audit(tmp_path / "out.onnx", "ncnn", via="none").ok
 
 
 class Scaled(torch.nn.Module):
@@ -162,7 +162,7 @@ def test_a_program_names_its_open_sizes(rows, name):
 
 def test_an_archive_names_its_open_sizes(tmp_path):
     torch.export.save(exported(Halved(), torch.export.Dim("rows")), tmp_path / "m.pt2")
-    report = zs.audit(tmp_path / "m.pt2", "ncnn")
+    report = zs.audit(tmp_path / "m.pt2", "ncnn", via="none")
     (finding,) = report.findings
     assert "x_0" in str(finding.operands[0][1][0])
     assert "s77" not in str(report) + report.to_json()
@@ -174,7 +174,7 @@ def test_open_sizes_keep_their_names():
     example = (torch.ones(3, 5), torch.ones(5))
     rows = torch.export.Dim("rows")
     dynamic = {"x": {0: rows}, "y": None}
-    report = zs.audit(Scaled(), "ncnn", args=example, dynamic_shapes=dynamic)
+    report = zs.audit(Scaled(), "ncnn", via="none", args=example, dynamic_shapes=dynamic)
     (finding,) = wrong(report)
     assert finding.verdict == "same_here"
     assert finding.values == {"rows": 5}
@@ -186,10 +186,10 @@ def test_commands_take_modules(tmp_path):
     module = network("Positions").train()
     example = inputs("Positions")
     assert zs.shapes(module, args=example).shapes["mul"] == (1, 6, 6)
-    assert zs.port(module, "ncnn", args=example, output=tmp_path / "out.onnx").ok
+    assert zs.port(module, "ncnn", via="none", args=example, output=tmp_path / "out.onnx").ok
     assert not all(
         finding.verdict == "same"
-        for finding in zs.port(module, "ncnn", args=example, dry_run=True).before
+        for finding in zs.port(module, "ncnn", via="none", args=example, dry_run=True).before
     )
     assert module.training  # as it was
 
@@ -197,16 +197,16 @@ def test_commands_take_modules(tmp_path):
 def test_bad_calls():
     module = network("Positions")
     with pytest.raises(TypeError, match="example inputs"):
-        zs.audit(module, "ncnn")
+        zs.audit(module, "ncnn", via="none")
     with pytest.raises(TypeError, match=r"^args is .* a tuple"):
-        zs.audit(module, "ncnn", args=torch.ones(1, 6, 6))
+        zs.audit(module, "ncnn", via="none", args=torch.ones(1, 6, 6))
     with pytest.raises(TypeError, match=r"for a torch\.nn\.Module"):
-        zs.audit("model.onnx", "ncnn", args=(1,))
+        zs.audit("model.onnx", "ncnn", via="none", args=(1,))
     with pytest.raises(zs.ModelError, match=r"Positions: torch\.export refuses it"):
-        zs.audit(module, "ncnn", args=(torch.ones(2, 3),))
+        zs.audit(module, "ncnn", via="none", args=(torch.ones(2, 3),))
     scripted = torch.jit.script(module)
     with pytest.raises(zs.ModelError, match="a TorchScript module"):
-        zs.audit(scripted, "ncnn", args=inputs("Positions"))
+        zs.audit(scripted, "ncnn", via="none", args=inputs("Positions"))
 
 
 def test_an_error_about_an_input_names_the_module():

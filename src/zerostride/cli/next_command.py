@@ -75,7 +75,7 @@ def after_port(report: Report, options: ModelOptions, *, dry_run: bool) -> str:
         return _port(report, report.before, options)
     if report.target in RUNNERS and report.output is not None:
         words = [report.output, "--engine", report.target]
-        return _command("verify", [*words, *_words_of(replace(options, via=None))])
+        return _command("verify", [*words, *_words_of(options)])
     return ""
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     "Seconds for one answer; 20, and 300 for a whole model. Loading the engine may take 6 times as "
     "long: at least 60, at most 240.",
 )
-@options.of_model("batch_axis", "facts")
+@options.of_model("via", "batch_axis", "facts")
 @options.as_json
 def verify(
     model: str,

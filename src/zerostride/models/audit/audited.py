@@ -21,7 +21,7 @@ from ..reasons import Cause
 from ..transport.batch import BatchAxes, batch_axes
 from ..transport.converters import chosen, lone_site, met, note_of, words_of
 from ..transport.mnn_packing import Packing
-from ..transport.pnnx import as_group_norm, group_norms
+from ..transport.pnnx_groups import joined
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
 from .delegate_checks import DelegateChecks
 from .delegated import with_outcomes
@@ -148,7 +148,7 @@ def audited(
     judge, module = Judge(met(via, engine), via, batch, needs, packing), module_of(graph)
     sites: dict[int, Site] = {}
     findings: dict[int, Finding] = {}
-    decided = dict.fromkeys(group_norms(graph), as_group_norm) if via == "pnnx" else {}
+    decided = dict(joined(graph, batch)) if via == "pnnx" else {}
     decided |= dict.fromkeys(shape_arithmetic(graph), counted)
     lines, delegate = operations_by_line(graph), DelegateChecks(graph, engine)
     for done, node in enumerate(graph.nodes):

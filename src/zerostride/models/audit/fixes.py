@@ -47,7 +47,8 @@ def _tabled(case: JudgedSite) -> bool:
     """Whether the target's rule is in the engine table, where `express` looks for it."""
     stacked = len(case.shapes) > 2 and (case.engine.name, case.site.stands_for) in MANY
     many = stacked or len(case.shapes) > case.target.rule.operands[1]
-    return case.target.op not in CARRIERS and not many
+    missing = case.site.kind is Kind.EXPAND and not case.engine.to_target  # a converter's rule
+    return case.target.op not in CARRIERS and not many and not missing
 
 
 def expressed(case: JudgedSite) -> Expression | None:

@@ -24,7 +24,7 @@ from ..transport.converters import carried_by
 from ..transport.element_types import mixed_types, narrowed_types
 from ..transport.mnn_packing import Packing
 from ..transport.node_limits import has_offset
-from ..transport.pnnx import carried
+from ..transport.pnnx import carried, check_tile
 from ..transport.ways import NotJudged, canonical, transport
 from .judged_site import Carried, JudgedSite, Judgement, Message, sizes_of
 from .symbolic import carried_as_is, compare_open, is_open, related
@@ -191,6 +191,8 @@ class Judge:
             across = sample.across
             return self._across(site, source, lambda like: like.operands[across].name, axes)
         try:
+            if self.via == "pnnx":
+                check_tile(site, axes)
             side = self._carry(site, self.engine)
         except NotJudged as answer:
             return Judgement(source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, str(answer))

@@ -215,7 +215,10 @@ class JudgedSite(Carried):
         """The shapes that the target's rule takes; a Broadcast op's target shape comes last."""
         if not self.target.rule.to_target:
             return self.sample.shapes
-        return (*self.sample.shapes, sizes_of(self.site.operands[-1]))
+        target, axis = sizes_of(self.site.operands[-1]), self.sample.axis
+        if axis is not None and len(target) == len(self.source.shape) and target[axis] == 1:
+            target = (*target[:axis], *target[axis + 1 :])
+        return (*self.sample.shapes, target)
 
     @property
     def meaning(self) -> Side | None:

@@ -18,12 +18,10 @@ from ...core.plan import Plan
 from ...core.rules import NCNN_RANK, RULES
 from ...derive.size_traps import Side
 from ...engines.model import Engine
+from ...engines.rows import frozen
 from ...errors import Reason
 from ...sizes import Asker
-from ..findings import Finding, Verdict
-from ..ir.graph import Graph, Node, Value
 from ..ir.site import Kind, Site
-from ..reasons import Cause
 from .ways import NotJudged, refusal, transport
 
 _SOURCE = "pnnx 20261020, run on generated models; insert_reshape_numpy_binaryop_broadcast.cpp"
@@ -34,8 +32,12 @@ RULE = replace(
     source=_SOURCE,
     max_rank=NCNN_RANK,
 )
+#: An Expand, of which pnnx makes a Tile.
+TILED = replace(RULES["bidirectional"], max_rank=NCNN_RANK, source=_SOURCE)
 #: ONNX's ops that become BinaryOp layers, several of them for more than two operands.
 BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "Sum"})
+#: Ops whose forms of op sets before 7 pnnx's own copy of ONNX Runtime lacks: pnnx crashes then.
+_SINCE_7 = frozen("Add Sub Mul Div Pow And Or Xor Equal Greater Less PRelu Gemm BatchNormalization")
 #: Ops of which it keeps two operands.
 _OF_TWO = frozenset({"Max", "Min"})
 #: What it makes of one operand: a Max becomes a reduction over all axes.
@@ -77,6 +79,10 @@ def pnnx_transport(site: Site, engine: Engine) -> Side:
         BroadcastError: ncnn has no such op.
         NotJudged: nothing is known about it.
     """
+    if site.node.op in _SINCE_7 and site.node.domain == "" and site.node.version < 7:
+        detail = f"pnnx ends with a segmentation fault on {site.node.op} of op sets before 7"
+        hint = "convert the model to opset 13 first"
+        raise refusal(site, detail, Reason.CRASH, silent=True, hint=hint)
     if len(site.operands) == 1 and site.node.op in OF_ONE:
         reason, detail = OF_ONE[site.node.op]
         hint = "leave the node out: it hands on its operand"
@@ -84,6 +90,11 @@ def pnnx_transport(site: Site, engine: Engine) -> Side:
     if len(site.operands) > 2 and site.node.op in _OF_TWO:
         detail = f"pnnx keeps the first two operands of a {site.node.op}, and leaves out the others"
         raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
+    if site.kind is Kind.EXPAND:
+        sizes = [size for part in site.operands for size in part.shape or (None,)]
+        if not all(isinstance(size, int) for size in sizes):
+            raise NotJudged("pnnx makes a Tile of an Expand; of open sizes it was not measured")
+        return Side(TILED, {}, engine.title)
     lacking = OF_ONE["Mean"][1] if site.node.op == "Mean" else _as_linear(site)
     if lacking is not None:
         raise refusal(site, lacking, Reason.NO_OP)
@@ -100,6 +111,23 @@ def pnnx_transport(site: Site, engine: Engine) -> Side:
     if site.node.op not in BINARY:
         raise NotJudged(f"what pnnx makes of {site.node.op} is not known to work")
     return Side(_on_release(engine, direct.rule), {}, engine.title, direct.op)
+
+
+def check_tile(site: Site, axes: Sequence[int | None]) -> None:
+    """Refuses an Expand of data that loses its batch axis to a target that is too short.
+
+    pnnx leaves out the target's first number, whatever axis it is of (run:
+    tests/conformance/test_pnnx.py).
+    """
+    if site.kind is not Kind.EXPAND or axes[0] is None:
+        return
+    data, target = (part.shape or () for part in site.operands)
+    if 0 < len(target) < len(data) - 1 and target[0] != 1 == data[-len(target)]:
+        detail = (
+            f"pnnx leaves out the first number of the target {target}, as if it were of the batch "
+            "axis, which the data lose"
+        )
+        raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
 
 
 def _as_linear(site: Site) -> str | None:
@@ -137,55 +165,3 @@ def _checked_by(rule: Rule, plan: Plan, asker: Asker) -> None:
     resolve(asker, plan.aligned, alignment, rule)
     if rule.check is not None:
         rule.check(reshaped(plan), asker)
-
-
-def group_norms(graph: Graph) -> frozenset[int]:
-    """Nodes, by identity, that pnnx makes a GroupNorm of together with the Reshapes around them.
-
-    PyTorch exports a GroupNorm so: an InstanceNormalization of groups, with scales of 1 and biases
-    of 0. pnnx needs the sizes of a sample (run: tests/conformance/test_pnnx.py).
-    """
-    nodes = [node for node in graph.nodes if node.word == "InstanceNormalization"]
-    if not nodes:
-        return frozenset()
-    makers = {id(value): node for node in graph.nodes for value in node.outputs}
-    readers: dict[int, list[Node]] = {}
-    for node in graph.nodes:
-        for value in node.inputs:
-            readers.setdefault(id(value), []).append(node)
-    kept = {id(value) for value in graph.outputs}
-    return frozenset(
-        id(node)
-        for node in nodes
-        if len(node.inputs) == 3
-        and node.inputs[0] is not None
-        and all(isinstance(size, int) for size in (node.inputs[0].shape or (None,))[1:])
-        and getattr(makers.get(id(node.inputs[0])), "op", "") == "Reshape"
-        and [after.op for after in readers.get(id(node.outputs[0]), ())] == ["Reshape"]
-        and id(node.outputs[0]) not in kept
-        and _all(node.inputs[1], 1)
-        and _all(node.inputs[2], 0)
-    )
-
-
-def _all(value: Value | None, number: float) -> bool:
-    """Whether a tensor is a constant of one repeated number."""
-    if value is None or not value.constant or value.missing is not None:
-        return False
-    return bool((value.data() == number).all())
-
-
-def as_group_norm(finding: Finding) -> Finding:
-    """The finding of such a node: the same."""
-    return replace(
-        finding,
-        verdict=Verdict.SAME,
-        reason=Cause.SAME_PLAN,
-        target=finding.source,
-        message="pnnx makes a GroupNorm of it and of the Reshapes around it",
-        fix=None,
-        witness=None,
-        notes=(),
-        when=None,
-        values=None,
-    )

@@ -238,11 +238,11 @@ def _outcome(failure: str | None) -> Outcome:
 def _words_of(row: EngineConverter, stem: str, inputs: Mapping[str, Array]) -> Sequence[str]:
     """The further words of a converter's child."""
     if row.name == "pnnx":
-        return _words_of_pnnx(stem, inputs)
+        return pnnx_words(stem, inputs)
     return [] if row.reads_onnx else [json.dumps([array.shape for array in inputs.values()])]
 
 
-def _words_of_pnnx(stem: str, inputs: Mapping[str, Array]) -> Sequence[str]:
+def pnnx_words(stem: str, inputs: Mapping[str, Array]) -> Sequence[str]:
     """pnnx needs the shape and type of every input, and a name for each file that it writes."""
     shapes = []
     for name, array in inputs.items():

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import re
+import signal
+import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,8 +16,10 @@ import numpy as np
 from ...core.rules import NCNN_RANK
 from ...models.formats.ncnn.text import in_order
 from ...ops import Op
+from ..convert.converters import pnnx_words
 from ..task import Array, Form, Task
 from . import Absent, Attrs, ModelFile, Refused, Runner, Shape, epsilon_of
+from .onnx_node import fed, one_node
 
 _MAGIC = "7767517"
 _TAG = b"\0\0\0\0"  # the storage type of weights: float32
@@ -127,8 +132,36 @@ def load() -> Runner:
 
         return ModelFile([[name] for name in inputs], [[name] for name in outputs], compute)
 
-    forms = {Form.COMPOUND: compound}
+    def node(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+        """What pnnx makes of an ONNX node, on ncnn."""
+        try:
+            program = importlib.import_module("pnnx").EXEC_PATH
+        except ImportError:
+            raise Absent("pnnx is not installed") from None
+        feeds = fed(task, arrays)
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "m.onnx").write_bytes(one_node(task, arrays))
+            words = [program, "m.onnx", *pnnx_words("m", feeds)]
+            done = subprocess.run(words, cwd=folder, capture_output=True, check=False)
+            if done.returncode < 0:
+                raise Refused(f"pnnx was ended by {signal.Signals(-done.returncode).name}")
+            net = new_net()
+            if net.load_param(f"{folder}/m.param") != 0 or net.load_model(f"{folder}/m.bin") != 0:
+                raise Refused("the engine does not load what pnnx wrote")
+            batch = re.findall(r"batch_index=(\d+)", Path(folder, "m.ncnnpy").read_text("utf-8"))
+        blobs = {
+            f"in{k}": array.squeeze(int(axis)) if _dropped(array, int(axis)) else array
+            for k, (array, axis) in enumerate(zip(feeds.values(), batch, strict=False))
+        }
+        return extract(net, blobs, ["out0"])
+
+    forms = {Form.COMPOUND: compound, Form.NODE: node}
     return Runner(str(ncnn.__version__), call, (), _named, "", forms, open_file)
+
+
+def _dropped(array: Array, axis: int) -> bool:
+    """Whether pnnx leaves an axis of an input out as the batch; 233 is its word for none."""
+    return axis < array.ndim and array.shape[axis] == 1
 
 
 def _flat(*arrays: Array) -> bytes:

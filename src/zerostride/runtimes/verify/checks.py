@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from ...models.ir.graph import Graph
 from ...models.ir.site import Site
 from ...models.options import ModelOptions
 from ...models.transport.batch import BatchAxes, batch_axes
+from ...models.transport.converters import NONE, chosen
 from ...sizes.condition import Condition
 from ..feeds import fed
 from ..process import CASE_SECONDS, MODEL_SECONDS, running
@@ -31,6 +34,9 @@ from ..task import Array
 from .cache import Cache
 from .site_checks import Progress, SiteChecks
 from .whole_model import check_whole
+
+#: The packages that a converter needs besides its engine's.
+_MODULES: Mapping[str, tuple[str, ...]] = {"pnnx": ("pnnx", "onnx")}
 
 
 @checked
@@ -49,6 +55,7 @@ def verify(
     timeout: float | None = None,
     cases: int = 1,
     cache: bool = True,
+    via: str | None = None,
     batch_axis: int | None = None,
     facts: Any = None,
     sizes: Sizes | None = None,
@@ -58,9 +65,11 @@ def verify(
 ) -> Report:
     """Runs every broadcast of a model on a real engine, or the model as a whole.
 
-    Each broadcast becomes one op in the engine's own terms, as the audit has it, with the node's
-    shapes and random operands; its numbers are compared with those that zerostride computes by the
-    model's own rule. Engines run in a child process: a crash or a hang is an outcome.
+    Each broadcast of an ONNX model goes alone through the engine's own converter, as the audit has
+    it, with the node's shapes and random operands; of another format, or with `via="none"`, it
+    becomes one op in the engine's own terms. Its numbers are compared with those that zerostride
+    computes by the model's own rule. Engines run in a child process: a crash or a hang is an
+    outcome.
 
     Args:
         model: a model file, or a module or program of PyTorch.
@@ -76,7 +85,7 @@ def verify(
             may take 6 times as long: at least 60 seconds, at most 240.
         cases: how many random operands each broadcast gets.
         cache: use the answers of earlier runs: equal tasks on one release answer equally.
-        batch_axis, facts, sizes, input_shapes: as for :func:`~zerostride.audit`.
+        via, batch_axis, facts, sizes, input_shapes: as for :func:`~zerostride.audit`.
         pythons: interpreters by engine, for engines that need an environment of their own.
         progress: called with the number of checks done and of all.
 
@@ -97,12 +106,12 @@ def verify(
     whole = whole or against is not None or bool(inputs)
     with model_file(model, Example(args, kwargs, dynamic_shapes)) as source:
         # 2. What the audit says of it.
-        door = None if "onnx" in RUNNERS[engine].files else "none"  # each op as the engine's own
-        options = ModelOptions(door, batch_axis, facts, sizes, input_shapes)
+        options = ModelOptions(via, batch_axis, facts, sizes, input_shapes)
         arrays: dict[str, Array] = {}
         graph = options.read(source.path)
         if whole:
             graph, arrays = fed(options, Path(source.path), inputs or {}, seed, source.example)
+        options, missing = _installed(options, engine, graph, pythons, whole=whole)
         report = audit_graph(graph, row, options)
         findings = report.findings
         if node is not None and not whole:
@@ -116,9 +125,10 @@ def verify(
             else:
                 graph, batch = _sized(graph, engine, options.premises(), batch_axis)
                 sites = _sites(graph, node)
-                answers = Cache(engine, process.version, on=cache)
-                asked = SiteChecks(graph, batch, process, answers, seed, cases)
-                checks, notes = list(asked.run(sites, findings, progress)), ()
+                way = report.via
+                answers = Cache(engine, f"{process.version}{_release_of(way)}", on=cache)
+                asked = SiteChecks(graph, batch, process, answers, seed, cases, way)
+                checks, notes = list(asked.run(sites, findings, progress)), missing
                 answers.trim()
         # 4. Where the two differ.
         loud = () if whole else surprises(findings, checks)
@@ -132,6 +142,31 @@ def verify(
                 release=process.version or report.release,
             )
         )
+
+
+def _installed(
+    options: ModelOptions,
+    engine: str,
+    graph: Graph,
+    pythons: Mapping[str, str] | None,
+    *,
+    whole: bool,
+) -> tuple[ModelOptions, tuple[str, ...]]:
+    """The options, op for op where the usual converter is not installed, and a note on that."""
+    way = chosen(options.via, engine, graph.format)
+    if way is None or whole or options.via is not None or engine in (pythons or {}):
+        return options, ()
+    missing = [name for name in _MODULES.get(way.name, ()) if not find_spec(name)]
+    if not missing:
+        return options, ()
+    note = f"{missing[0]} is not installed (pip install {missing[0]}): every node runs op for op"
+    return replace(options, via=NONE), (note,)
+
+
+def _release_of(way: str | None) -> str:
+    """The release of a converter that is a package of its own, for the cache."""
+    names = [name for name in _MODULES.get(way or "", ()) if find_spec(name)]
+    return "".join(f" {name} {metadata.version(name)}" for name in names)
 
 
 def _sized(

@@ -38,6 +38,7 @@ class SiteChecks:
         cache: earlier answers.
         seed: of the random operands.
         cases: how many random operands each broadcast gets.
+        via: the converter that carries ONNX nodes to the engine; None: op for op.
         left: the work that is left of the limit.
     """
 
@@ -47,6 +48,7 @@ class SiteChecks:
     cache: Cache
     seed: int
     cases: int
+    via: str | None = None
     left: int = field(default_factory=lambda: MOST_WORK)
     _answers: dict[str, tuple[Agreement, bool]] = field(default_factory=dict)
 
@@ -68,7 +70,7 @@ class SiteChecks:
     def _check(self, site: Site, finding: Finding) -> Check:
         if finding.reason == Cause.FOLDED:
             raise Skip(finding.message)
-        plain = prepare(site, find_engine(self.process.engine), self.batch, self.graph)
+        plain = prepare(site, find_engine(self.process.engine), self.batch, self.graph, self.via)
         key = self._key(plain)
         if key not in self._answers:
             # Cached answers count too, so the limit does not depend on earlier calls.

@@ -24,7 +24,7 @@ from ...models.ir.site import Kind, Site
 from ...models.onnx_ops.kernels.call import NodeCall, Unfit
 from ...models.onnx_ops.table import op_row, run_op
 from ...models.transport.batch import BatchAxes, Sample, contracted_batch, whole, without_batch
-from ...models.transport.converters import carried_by, chosen
+from ...models.transport.converters import carried_by, met
 from ...models.transport.ways import NotJudged, canonical
 from ...ops import OPS, column_of
 from ..runners import RUNNERS
@@ -122,8 +122,17 @@ class Plain:
         return run_op(NodeCall(self.word, placed))[0]
 
 
-def prepare(site: Site, engine: Engine, batch: BatchAxes, graph: Graph) -> Plain:
-    """The site of a graph as a task.
+def prepare(
+    site: Site, engine: Engine, batch: BatchAxes, graph: Graph, via: str | None = None
+) -> Plain:
+    """The site of a graph as a task: a node through the engine's converter, or one of its own ops.
+
+    Args:
+        site: the site.
+        engine: the engine.
+        batch: the batch axes, for an engine without one.
+        graph: the graph.
+        via: the converter that carries ONNX nodes to the engine; None: op for op.
 
     Raises:
         Skip: the site cannot be run alone on that engine; says why.
@@ -150,16 +159,16 @@ def prepare(site: Site, engine: Engine, batch: BatchAxes, graph: Graph) -> Plain
     if site.node.domain == engine.name and RUNNERS[engine.name].own_layers:
         return _layer(site)
     try:
-        way = chosen(None, engine.name, graph.format) if _as_node(site, engine) else None
-        side = carried_by(None if way is None else way.name)(site, engine)
+        side = carried_by(via)(site, met(via, engine))
     except NotJudged as answer:
         raise Skip(str(answer)) from None
     except BroadcastError as error:
-        if not _as_node(site, engine):
+        runs = site.kind in PLANNED or RUNNERS[engine.name].onnx_nodes
+        if not (runs and _as_node(site, engine, via)):
             raise Skip(f"there is no op to run: {error.detail}") from None
         side = Side(site.rule, {}, engine.name, None)  # the engine refuses it
     if site.kind in PLANNED:
-        return _planned(site, engine, side, shapes, sample)
+        return _planned(site, engine, side, shapes, sample, via)
     return _compound(site, engine, batch, module_of(graph))
 
 
@@ -197,21 +206,27 @@ def with_advice(words: str, how: str) -> str:
 
 
 def _planned(
-    site: Site, engine: Engine, side: Side, shapes: tuple[tuple[int, ...], ...], sample: Sample
+    site: Site,
+    engine: Engine,
+    side: Side,
+    shapes: tuple[tuple[int, ...], ...],
+    sample: Sample,
+    via: str | None,
 ) -> Plain:
     """An element-wise op or a Broadcast op, in the engine's own terms."""
     engine_shapes = tuple(tuple(map(int, shape)) for shape in sample.shapes)
     result = tuple(map(int, sample.plan.shape))
     if site.kind is Kind.EXPAND:
         task = Task(Form.TO, "expand", {"mode": side.rule.name}, target=shapes[1])
-        if _as_node(site, engine):
-            task = Task(Form.NODE, "Expand", target=shapes[1])
+        if _as_node(site, engine, via):
+            target = result if engine.name in BATCHLESS else shapes[1]
+            task = Task(Form.NODE, "Expand", target=target)
         kinds, note = _dtypes(site, engine, "expand", 1)
         return Plain(site, task, shapes[:1], engine_shapes[:1], kinds, result, note=note)
     op = side.op or "add"
     kinds, note = _dtypes(site, engine, op, len(shapes))
     node = site.node
-    if _as_node(site, engine):
+    if _as_node(site, engine, via):
         attributes = {k: v for k, v in node.attributes.items() if k != "consumed_inputs"}
         constant = tuple(part.constant for part in site.operands)
         if all(constant):  # something is fed
@@ -237,9 +252,9 @@ def _planned(
     return Plain(site, task, shapes, engine_shapes, kinds, result, note=note)
 
 
-def _as_node(site: Site, engine: Engine) -> bool:
-    """Whether an ONNX node is run as it is, by the engine's own reader of ONNX."""
-    return "onnx" in RUNNERS[engine.name].files and _is_onnx(site)
+def _as_node(site: Site, engine: Engine, via: str | None) -> bool:
+    """Whether an ONNX node is run as it is, by the engine's own reader or its converter."""
+    return _is_onnx(site) and (via is not None or "onnx" in RUNNERS[engine.name].files)
 
 
 def _is_onnx(site: Site) -> bool:
