@@ -25,10 +25,16 @@ RUN = [named for named in NAMED if named.target not in ("litert-gpu", "coreml")]
 AGAINST = {Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED}
 
 
+def way(named: Named) -> dict[str, Any]:
+    """Op for op on ncnn: the reports are of its layers."""
+    return {"via": "none"} if named.target == "ncnn" else {}
+
+
 def verified(file: Path, named: Named, **options: Any) -> Report:
     """The file on the engine; a skip where that is not installed."""
     if file.name.startswith("paddle"):
         options["sizes"] = {"N": 1}
+    options |= way(named)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", zs.EngineVersionWarning)
         try:
@@ -61,7 +67,7 @@ def test_ported_model_gives_the_right_numbers(named: Named, tmp_path: Path) -> N
     goal = tmp_path / file.name
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", zs.EngineVersionWarning)
-        assert zs.port(file, named.target, goal, **options).ok
+        assert zs.port(file, named.target, goal, **options, **way(named)).ok
     report = verified(goal, named, **options)
     assert report.checks
     assert {check.outcome for check in report.checks} == {Outcome.AGREES}

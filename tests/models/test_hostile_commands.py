@@ -37,7 +37,7 @@ def everything(path: Path) -> None:
 
 
 def not_ported(path: Path, goal: Path) -> str:
-    report = zs.port(path, "ncnn", goal)
+    report = zs.port(path, "ncnn", goal, via="none")
     return " ".join(note for finding in report.findings for note in finding.notes)
 
 
