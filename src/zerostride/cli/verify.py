@@ -76,6 +76,7 @@ def verify(
         if not engine:
             raise click.UsageError(f"Missing option '--engine'. Choose from: {', '.join(RUNNERS)}")
     how: dict[str, Any] = {"whole": whole, "against": against, "node": node, "cases": cases}
+    how["via"] = given.via
     return engine_runs.carry_out(
         partial(run, engine=engine, cache=not no_cache, **how, **asked),
         model,

@@ -123,7 +123,7 @@ def verify(
                 file = Path(against or source.path)
                 checks, notes = check_whole(graph, file, process, arrays, batch_axis)
             else:
-                graph, batch = _sized(graph, engine, options.premises(), batch_axis)
+                graph, batch = _sized(graph, engine, options.premises(), batch_axis, report.via)
                 sites = _sites(graph, node)
                 way = report.via
                 answers = Cache(engine, f"{process.version}{_release_of(way)}", on=cache)
@@ -170,13 +170,13 @@ def _release_of(way: str | None) -> str:
 
 
 def _sized(
-    graph: Graph, engine: str, premises: Condition, batch_axis: int | None
+    graph: Graph, engine: str, premises: Condition, batch_axis: int | None, via: str | None
 ) -> tuple[Graph, BatchAxes]:
     """The graph with its sizes resolved, and the batch axes that the engine does not have."""
     graph = resolved(graph, premises)[0]
     if not drops_batch(graph, engine):
         return graph, BatchAxes()
-    return graph, batch_axes(lowered(graph), batch_axis)
+    return graph, batch_axes(lowered(graph), batch_axis, engine, via=via)
 
 
 def _sites(graph: Graph, node: str | None) -> list[Site]:
