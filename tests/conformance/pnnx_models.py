@@ -154,3 +154,20 @@ def normalised(
     result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
     model = _model(helper.make_graph(nodes, "g", inputs, [result], constants), 13)
     return model, {"x": rng.uniform(-1, 1, shape).astype(np.float32)}
+
+
+def typed(op: str, kind: str, other: tuple[int, ...] | None) -> tuple[ModelProto, dict[str, Any]]:
+    """An op on small numbers of an element type: with a constant of a shape, or two inputs."""
+    rng = np.random.default_rng(3)
+    code = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    x, y = (rng.integers(1, 5, shape).astype(kind) for shape in ((3, 4), other or (3, 4)))
+    inputs = [helper.make_tensor_value_info("x", code, (3, 4))]
+    constants, feeds = [], {"x": x}
+    if other is None:
+        inputs.append(helper.make_tensor_value_info("z", code, (3, 4)))
+        feeds["z"] = y
+    else:
+        constants.append(numpy_helper.from_array(y, "z"))
+    node = helper.make_node(op, ["x", "z"], ["y"], name="site")
+    result = helper.make_tensor_value_info("y", code, None)
+    return _model(helper.make_graph([node], "g", inputs, [result], constants), 14), feeds

@@ -26,10 +26,20 @@ ort: Any = pytest.importorskip("onnxruntime", reason="the reference is an extra,
 import pnnx_networks  # noqa: E402
 from campaigns.models.exporter_forms import write_form  # noqa: E402
 from campaigns.models.exporter_sheet import Sheet  # noqa: E402
-from pnnx_models import BINARY, Broadcast, compound, expand, generated, normalised  # noqa: E402
+from pnnx_models import (  # noqa: E402
+    BINARY,
+    Broadcast,
+    compound,
+    expand,
+    generated,
+    normalised,
+    typed,
+)
 
 from zerostride.models.audit.run import audit  # noqa: E402
+from zerostride.models.execute import execute  # noqa: E402
 from zerostride.models.findings import Finding, Report, Verdict  # noqa: E402
+from zerostride.models.formats import read_model  # noqa: E402
 
 pytestmark = pytest.mark.conformance
 
@@ -377,3 +387,26 @@ def test_norms_become_a_layer_of_the_first_axis(
             assert same or "pnnx makes a Normalize" in finding.message
         else:
             assert "Normalize" not in finding.message
+
+
+KINDS = ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16"]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "uint32", "uint64"])
+@pytest.mark.parametrize("op", ["Add", "Div", "Max", "Pow"])
+def test_element_types(ncnn_ops: Child, tmp_path: Path, op: str, kind: str) -> None:
+    """Inputs, constants, and constants of one number, which become a parameter."""
+    for name, other in {"inputs": None, "constant": (3, 4), "one": (1,)}.items():
+        (folder := tmp_path / name).mkdir()
+        model, feeds = typed(op, kind, other)
+        wanted = execute(read(model, folder), feeds)["y"]
+        converted = convert(model.SerializeToString(), folder)
+        finding = at_site(judged(folder))
+        floats = {key: array.astype(np.float32) for key, array in feeds.items()}
+        same = converted and equal(numbers(ncnn_ops, folder, floats), wanted)
+        assert (finding.verdict == "same") == same, (name, finding.message)
+
+
+def read(model: Any, folder: Path) -> Any:
+    (folder / "read.onnx").write_bytes(model.SerializeToString())
+    return read_model(folder / "read.onnx")

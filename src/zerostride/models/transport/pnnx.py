@@ -72,6 +72,49 @@ def carried(site: Site, axes: Sequence[int | None]) -> Sequence[int | None]:
     return [axis if whole else None for axis, whole in zip(axes, full, strict=False)]
 
 
+#: Element types of constants that pnnx writes as they are, though ncnn reads float32.
+_RAW = frozen("float64 int32 int64")
+#: Element types whose constants of one number become a parameter of the layer.
+_PARAMETER = frozen("float16 float32 int32 int64")
+#: Element types whose kernels pnnx's own copy of ONNX Runtime lacks, by op: pnnx crashes then.
+_NO_KERNEL: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "Div": frozen("int8 uint8 int16 uint16 int32 uint32 uint64"),
+        "Pow": frozen("int8 uint8 int16 uint16 uint32 uint64"),
+        **dict.fromkeys(("Max", "Min"), frozen("int16 uint16")),
+    }
+)
+
+
+def _check_types(site: Site) -> None:
+    """Refuses element types that pnnx does not carry (run: tests/conformance/test_pnnx.py)."""
+    values = [(part.constant, part.tensor) for part in site.operands if part.tensor is not None]
+    kinds = {str(value.computed_type) for _, value in values if value.computed_type}
+    lacking = kinds & (_NO_KERNEL.get(site.node.op, frozenset()) | {"bfloat16"})
+    if lacking:
+        detail = f"pnnx ends with a segmentation fault on {site.node.op} of {min(lacking)}"
+        raise refusal(site, detail, Reason.CRASH, silent=True)
+    constants = {
+        (str(value.computed_type), all(size == 1 for size in value.shape or ()))
+        for constant, value in values
+        if constant and value.computed_type and value.known
+    }
+    for kind, single in sorted(constants):
+        if single and site.kind is Kind.ELEMENTWISE:
+            if kind not in _PARAMETER:
+                detail = f"pnnx ends with an abort on a constant of one number of {kind}"
+                raise refusal(site, detail, Reason.CRASH, silent=True)
+        elif kind in _RAW:
+            detail = f"pnnx writes a constant of {kind} as it is, and ncnn reads it as float32"
+            raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
+        elif not kind.startswith("float"):
+            detail = f"ncnn does not load what pnnx writes of a constant of {kind}"
+            raise refusal(site, detail, Reason.DTYPE)
+    if site.node.op == "Div" and "int64" in kinds:
+        detail = "ncnn divides numbers of int64 as floats, and does not cut the quotient off"
+        raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
+
+
 def pnnx_transport(site: Site, engine: Engine) -> Side:
     """The rule that holds on ncnn after pnnx; as `transport` for ops that it leaves alone.
 
@@ -93,12 +136,17 @@ def pnnx_transport(site: Site, engine: Engine) -> Side:
     if site.kind is Kind.EXPAND:
         sizes = [size for part in site.operands for size in part.shape or (None,)]
         if not all(isinstance(size, int) for size in sizes):
-            raise NotJudged("pnnx makes a Tile of an Expand; of open sizes it was not measured")
+            detail = (
+                "pnnx writes a layer Expand, which ncnn does not have, where it does not know all "
+                "sizes; of sizes that it is given (inputshape=) it makes a Tile"
+            )
+            raise refusal(site, detail, Reason.NO_OP)
         return Side(TILED, {}, engine.title)
     lacking = OF_ONE["Mean"][1] if site.node.op == "Mean" else _as_linear(site)
     if lacking is not None:
         raise refusal(site, lacking, Reason.NO_OP)
     direct = transport(site, engine)
+    _check_types(site)
     data = site.operands[0].shape
     if site.node.op == "InstanceNormalization" and data is not None and len(data) == 3:
         detail = (
