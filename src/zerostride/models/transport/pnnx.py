@@ -35,7 +35,7 @@ RULE = replace(
 #: An Expand, of which pnnx makes a Tile.
 TILED = replace(RULES["bidirectional"], max_rank=NCNN_RANK, source=_SOURCE)
 #: ONNX's ops that become BinaryOp layers, several of them for more than two operands.
-BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min", "Pow", "Sum"})
+BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min", "Mod", "Pow", "Sum"})
 #: Ops whose forms of op sets before 7 pnnx's own copy of ONNX Runtime lacks: pnnx crashes then.
 _SINCE_7 = frozen("Add Sub Mul Div Pow And Or Xor Equal Greater Less PRelu Gemm BatchNormalization")
 #: Ops of which it keeps two operands.
@@ -80,6 +80,7 @@ _PARAMETER = frozen("float16 float32 int32 int64")
 _NO_KERNEL: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "Div": frozen("int8 uint8 int16 uint16 int32 uint32 uint64"),
+        "Mod": frozen("int8 uint8 int16 uint16 int32 uint32 int64 uint64"),
         "Pow": frozen("int8 uint8 int16 uint16 uint32 uint64"),
         **dict.fromkeys(("Max", "Min"), frozen("int16 uint16")),
     }
