@@ -37,6 +37,11 @@ _CASES = 12
 _BY_LUCK = frozenset({Cause.SILENT, Cause.OTHER_VALUES})
 
 
+def way(engine: str) -> str | None:
+    """Op for op where the usual way is a converter, whose own campaign is `front-doors`."""
+    return "none" if engine in ("ncnn", "mnn") else None
+
+
 @dataclass
 class VerdictTally:
     """The results of the nodes of one format on one engine.
@@ -72,7 +77,13 @@ class VerdictTally:
         """Whether an agreement that was not expected is none with other numbers."""
         if finding.verdict not in (Verdict.DIFFERENT, Verdict.REFUSED):
             return False
-        again = zs.verify(file, self.engine, node=finding.node, cases=_CASES, seed=1)
+        how: dict[str, Any] = {
+            "node": finding.node,
+            "cases": _CASES,
+            "seed": 1,
+            "via": way(self.engine),
+        }
+        again = zs.verify(file, self.engine, **how)
         return not any(map(denied, again.findings, again.checks))
 
     def as_dict(self) -> dict[str, Any]:
@@ -122,7 +133,8 @@ def measure(
             for tally in tallies:
                 if not tally.missing:
                     try:
-                        report = zs.verify(file, tally.engine, pythons=dict(pythons), cache=False)
+                        how: dict[str, Any] = {"pythons": dict(pythons), "via": way(tally.engine)}
+                        report = zs.verify(file, tally.engine, cache=False, **how)
                         tally.add(file, report, number)
                     except ZerostrideError as error:
                         tally.missing = str(error)

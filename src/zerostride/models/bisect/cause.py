@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core.plan import Plan
 from ...errors import ModelError
+from .. import reasons
 from ..findings import Finding, Verdict
 from ..formats import lowered
 from ..ir.graph import Array, Graph, Node
@@ -62,7 +63,7 @@ def cause(
         plans = None
         if isinstance(finding.source, Plan) and isinstance(finding.target, Plan):
             plans = finding.source, finding.target
-        if own is None or plans is None or any(_same_plan(plans[1], p) for _, p in own.plans()):
+        if own is None or _is_there(finding, plans, own):
             return Cause(_words(finding), _fix(finding), plans, finding.names)
     if own is not None and (wrong := own.wrong(most)) is not None:
         return Cause(wrong.describe(), wrong.fix())
@@ -80,6 +81,13 @@ def _of(findings: Sequence[Finding], nodes: Sequence[Node]) -> list[Finding]:
     paths = {node.path for node in nodes}
     fine = (Verdict.SAME, Verdict.UNKNOWN)
     return [f for f in findings if f.node in paths and f.verdict not in fine][:1]
+
+
+def _is_there(finding: Finding, plans: tuple[Plan, Plan] | None, own: OtherPart) -> bool:
+    """Whether the file has the broadcast that a finding tells of."""
+    if plans is not None:
+        return any(_same_plan(plans[1], plan) for _, plan in own.plans())
+    return finding.reason != reasons.Cause.SILENT or own.fails()
 
 
 def _same_plan(finding: Plan, written: Plan) -> bool:

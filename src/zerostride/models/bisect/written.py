@@ -102,8 +102,17 @@ class OtherPart:
         fix = f"reshape the operands of {node.path} in {self._file} to {shapes}"
         return words, fix, (ours, theirs)
 
+    def fails(self) -> bool:
+        """Whether a node does not broadcast by the file's own rule, on the shapes that it had."""
+        return any(isinstance(plan, BroadcastError) for _, plan in self._planned())
+
     def plans(self) -> Iterator[tuple[Node, Plan]]:
         """Yield the nodes that broadcast and how, on the shapes that they had, from the result."""
+        for node, plan in self._planned():
+            if isinstance(plan, Plan):
+                yield node, plan
+
+    def _planned(self) -> Iterator[tuple[Node, Plan | BroadcastError]]:
         module = module_of(self._graph)
         for node in self._nodes():
             site = module.find_site(node)
@@ -112,8 +121,8 @@ class OtherPart:
             shapes = [self._shape(value) for value in site.node.inputs if value is not None]
             try:
                 yield node, site.plan(tuple(shapes[: len(site.operands)]))
-            except (BroadcastError, ModelError):
-                continue
+            except BroadcastError as error:
+                yield node, error
 
     def wrong(self, most: float) -> Written | None:
         """The first node that with the model's numbers makes the rest of the file right, or None.

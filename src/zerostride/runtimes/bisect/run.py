@@ -28,6 +28,7 @@ from ...models.formats import format_of, read_model
 from ...models.formats.torch_export import Example, model_file
 from ...models.ir.graph import Graph, Value
 from ...models.options import ModelOptions
+from ...models.transport.converters import NONE
 from ...sizes.condition import ALWAYS
 from ..feeds import fed
 from ..process import MODEL_SECONDS, running
@@ -163,7 +164,12 @@ def _bisected(
         # 4. Why.
         findings: Sequence[Finding] = ()
         if faults:
-            findings = audit_graph(graph, find_engine(other_engine), options).findings
+            row = find_engine(other_engine)
+            findings = audit_graph(graph, row, options).findings
+            if other is not None and options.via is None:
+                # The file need not be of the usual converter.
+                directly = audit_graph(graph, row, replace(options, via=NONE)).findings
+                findings = (*findings, *directly)
         causes = [cause(fault, findings, other_graph, side, most) for fault in faults]
         engines = engine, other_engine
         reduction = Reduction(graph, ours.fetch, theirs, other_engine, seconds, pythons)
