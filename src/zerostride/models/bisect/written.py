@@ -46,11 +46,12 @@ class Written:
         """The two nodes, in words."""
         what = f"the shape {self.held}, and" if self.held != self.shape else "other numbers than"
         gives = f" gives {self.shape}" if self.held != self.shape else ""
-        said = ", ".join(f"{key}={shown(a)}" for key, a in self.node.attributes.items())
+        written = ", ".join(f"{key}={shown(a)}" for key, a in self.node.attributes.items())
         return (
             f"{self.node.path} ({self.node.op}) of {self.file} gives {what} {self.meant.path} "
             f"({self.meant.op}) of the model{gives}; with the model's numbers there, the nodes "
-            f"after it in {self.file} are right" + (f". It is written as {said}" if said else "")
+            f"after it in {self.file} are right"
+            + (f". It is written as {written}" if written else "")
         )
 
     def fix(self) -> str:
@@ -203,15 +204,17 @@ class OtherPart:
         for node in self._parts.nodes:
             if any(id(v) in later for v in node.inputs if v is not None):
                 later |= {id(v) for v in node.outputs}
-        side = self._side
-        values = {id(v): side.inputs[v.name] for v in self._graph.inputs if v.name in side.inputs}
-        for node in self._parts.nodes:
-            for v in node.outputs:
-                array = self._fetch(v) if id(v) not in later else None
-                if array is not None:
-                    values[id(v)] = array
+        names, inputs = self._side.names, self._side.inputs
+        made = (v for node in self._parts.nodes for v in node.outputs if v.name in names)
+        given = (v for v in self._graph.inputs if v.name in inputs)
+        known = {id(v) for v in (*made, *given)} - later
         assert self._result is not None
-        return self._parts.before(self._result, {id(value), *values}), values
+        part = self._parts.before(self._result, {id(value), *known})
+        # A large file has many tensors, and few of them are read here.
+        arrays = {
+            id(v): inputs.get(v.name, self._fetch(v)) for v in part.operands if v is not value
+        }
+        return part, {key: array for key, array in arrays.items() if array is not None}
 
 
 def operands(part: Part, values: Mapping[int, Array], site: Site) -> list[Array] | None:

@@ -32,21 +32,34 @@ RULE = replace(
     source=_SOURCE,
     max_rank=NCNN_RANK,
 )
-#: An Expand, of which pnnx makes a Tile.
+#: The rule of an Expand: pnnx writes a Tile for it.
 TILED = replace(RULES["bidirectional"], max_rank=NCNN_RANK, source=_SOURCE)
 #: ONNX's ops that become BinaryOp layers, several of them for more than two operands.
 BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min", "Mod", "Pow", "Sum"})
 #: Ops whose forms of op sets before 7 pnnx's own copy of ONNX Runtime lacks: pnnx crashes then.
 _SINCE_7 = frozen("Add Sub Mul Div Pow And Or Xor Equal Greater Less PRelu Gemm BatchNormalization")
-#: Ops of which it keeps two operands.
+#: Ops that it writes with their first two operands alone.
 _OF_TWO = frozenset({"Max", "Min"})
-#: What it makes of one operand: a Max becomes a reduction over all axes.
+#: Ops of one operand that it gets wrong, and how: a Max becomes a reduction over all axes.
 OF_ONE: Mapping[str, tuple[Reason, str]] = MappingProxyType(
     {
         "Max": (Reason.WRONG_RESULT, "pnnx makes the largest number of a Max of one operand"),
         "Min": (Reason.WRONG_RESULT, "pnnx makes the least number of a Min of one operand"),
         "Sum": (Reason.CRASH, "pnnx ends with a segmentation fault on a Sum of one operand"),
         "Mean": (Reason.NO_OP, "pnnx writes a layer Mean, which ncnn does not have"),
+    }
+)
+#: Element types of constants that pnnx writes as they are, though ncnn reads float32.
+_RAW = frozen("float64 int32 int64")
+#: Element types whose constants of one number become a parameter of the layer.
+_PARAMETER = frozen("float16 float32 int32 int64")
+#: Element types whose kernels pnnx's own copy of ONNX Runtime lacks, by op: pnnx crashes then.
+_NO_KERNEL: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "Div": frozen("int8 uint8 int16 uint16 int32 uint32 uint64"),
+        "Mod": frozen("int8 uint8 int16 uint16 int32 uint32 int64 uint64"),
+        "Pow": frozen("int8 uint8 int16 uint16 uint32 uint64"),
+        **dict.fromkeys(("Max", "Min"), frozen("int16 uint16")),
     }
 )
 
@@ -70,21 +83,6 @@ def carried(site: Site, axes: Sequence[int | None]) -> Sequence[int | None]:
     ):
         return axes
     return [axis if whole else None for axis, whole in zip(axes, full, strict=False)]
-
-
-#: Element types of constants that pnnx writes as they are, though ncnn reads float32.
-_RAW = frozen("float64 int32 int64")
-#: Element types whose constants of one number become a parameter of the layer.
-_PARAMETER = frozen("float16 float32 int32 int64")
-#: Element types whose kernels pnnx's own copy of ONNX Runtime lacks, by op: pnnx crashes then.
-_NO_KERNEL: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "Div": frozen("int8 uint8 int16 uint16 int32 uint32 uint64"),
-        "Mod": frozen("int8 uint8 int16 uint16 int32 uint32 int64 uint64"),
-        "Pow": frozen("int8 uint8 int16 uint16 uint32 uint64"),
-        **dict.fromkeys(("Max", "Min"), frozen("int16 uint16")),
-    }
-)
 
 
 def _check_types(site: Site) -> None:

@@ -34,7 +34,7 @@ def joined(graph: Graph, batch: BatchAxes) -> Mapping[int, Callable[[Finding], F
 
 
 def _norms(graph: Graph, batch: BatchAxes) -> Iterator[tuple[Node, str]]:
-    """Yield divisions by a norm of which pnnx makes a wrong layer, and what it does.
+    """Yield each division by a norm that pnnx writes as a wrong layer, and what is wrong.
 
     A norm, a Clip and an Expand before a Div become ncnn's Normalize, whatever the norm's axis is
     (run: tests/conformance/test_pnnx.py). PyTorch exports F.normalize so.

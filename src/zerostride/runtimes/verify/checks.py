@@ -140,6 +140,7 @@ def verify(
                 command="verify",
                 checks=tuple(checks),
                 release=process.version or report.release,
+                arrival="" if against is not None else report.arrival,  # whoever wrote that file
             )
         )
 
