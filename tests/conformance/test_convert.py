@@ -22,7 +22,7 @@ pytestmark = pytest.mark.conformance
 EXAMPLES = Path(__file__).parents[2] / "examples"
 #: An engine, the packages of its converter, and the files that are written.
 ENGINES = {
-    "ncnn": (("pnnx", "ncnn"), ("m.ncnn.param", "m.ncnn.bin")),
+    "ncnn": (("pnnx", "ncnn"), ("m.ncnn.param", "m.ncnn.bin", "m.ncnn.py")),
     "openvino": (("openvino",), ("m.openvino.xml", "m.openvino.bin")),
     "mnn": (("MNN",), ("m.mnn",)),
 }
@@ -45,6 +45,31 @@ def vector(folder: Path) -> Path:
     path = folder / "m.onnx"
     onnx.save(onnx.parser.parse_model(VECTOR), path)
     return path
+
+
+#: pnnx drops the batch axis of the convolution alone.
+SAMPLES = """
+<ir_version: 8, opset_import: ["" : 17]>
+g (float[3,2,4,4] x, float[5,1,1] z) => (float[3,5,4,4] y, float[5,1,1] t) <float[5,2,1,1] w> {
+    c = Conv(x, w)
+    y = Mul(c, z)
+    t = Relu(z)
+}
+"""
+
+
+def test_several_samples_are_run_one_after_the_other(tmp_path: Path) -> None:
+    needed("ncnn")
+    model = onnx.parser.parse_model(SAMPLES)
+    weights = np.random.default_rng(0).normal(size=(5, 2, 1, 1)).astype(np.float32)
+    del model.graph.initializer[:]
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "w"))
+    onnx.save(model, tmp_path / "m.onnx")
+    report = zs.convert(tmp_path / "m.onnx", "ncnn", tmp_path / "out")
+    assert report.ok, (report.checks, report.findings)
+    assert [check.outcome for check in report.checks] == [Outcome.AGREES] * 2
+    again = zs.verify(tmp_path / "m.onnx", "ncnn", against=tmp_path / "out" / "m.ncnn.param")
+    assert [check.outcome for check in again.checks] == [Outcome.AGREES] * 2
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -58,3 +58,14 @@ def test_missing_packages_are_named(
 def test_files_of_litert_need_no_converter(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(converters.importlib.util, "find_spec", lambda name: None)
     assert converters.converter_to("litert", "litert").engine == "litert"
+
+
+@pytest.mark.parametrize("name", ["m.ncnn.py", "m_ncnn.py"])
+def test_the_script_of_pnnx_tells_the_batch_axes(tmp_path: Path, name: str) -> None:
+    file, script = tmp_path / "m.ncnn.param", tmp_path / name
+    assert converters.batches_of(file, 2) is None
+    line = '    ex.input("in{}", ncnn.Mat(in{}.numpy(), batch_index={}).clone())\n'
+    out = "    out.append(torch.from_numpy(out0.numpy(batch_index=0)))\n"
+    script.write_text(line.format(0, 0, 1) + line.format(1, 1, 233) + out)
+    assert converters.batches_of(file, 2) == ([1, None], [0])
+    assert converters.batches_of(file, 3) is None  # a script of another model

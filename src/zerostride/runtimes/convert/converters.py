@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from ...errors import ModelError, ZerostrideError
 from ...models.findings import Outcome
@@ -23,9 +25,11 @@ from ..task import Array
 
 #: Seconds for one conversion.
 SECONDS = 600.0
+#: The end of the script in which pnnx writes how its file is fed, and its word for no batch axis.
+_SCRIPT, _NO_BATCH = ".py", 233
 #: How pnnx writes element types.
 _PNNX_TYPES: Mapping[str, str] = {
-    "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "bool": "u8",
+    "float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16",
     "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8", "uint8": "u8",
 }  # fmt: skip
 #: Runs before a converter: all that it prints is its error output, whose last line is its reason.
@@ -73,8 +77,8 @@ class EngineConverter:
         modules: the Python packages that it needs.
         source: Python source of the child. Its arguments are a folder of its own, the model, the
             file to write, and further words.
-        beside: the end of a second file with the same stem, or "".
-        load: Python source that loads the two files, for a converter that does not report what the
+        beside: the ends of further files with the same stem.
+        load: Python source that loads the files, for a converter that does not report what the
             engine lacks; or "".
         inside: the converter crashes on external data, so it gets a copy with the data inside.
         reads_onnx: it converts the ported ONNX model. Otherwise it converts a program of
@@ -90,7 +94,7 @@ class EngineConverter:
     suffix: str
     modules: tuple[str, ...]
     source: str
-    beside: str = ""
+    beside: tuple[str, ...] = ()
     load: str = ""
     inside: bool = False
     reads_onnx: bool = True
@@ -125,9 +129,11 @@ _LITERT_TORCH = EngineConverter(
 ENGINE_CONVERTERS: Mapping[str, EngineConverter] = {
     row.engine: row
     for row in (
-        EngineConverter("ovc", "openvino", ".xml", ("openvino",), _OPENVINO, ".bin"),
+        EngineConverter("ovc", "openvino", ".xml", ("openvino",), _OPENVINO, (".bin",)),
         EngineConverter(
-            "pnnx", "ncnn", ".param", ("pnnx", "ncnn"), _PNNX, ".bin", _LOAD_NCNN, inside=True
+            *("pnnx", "ncnn", ".param", ("pnnx", "ncnn"), _PNNX, (".bin", _SCRIPT)),
+            load=_LOAD_NCNN,
+            inside=True,
         ),
         EngineConverter("mnnconvert", "mnn", ".mnn", ("MNN",), _MNN),
         _LITERT_TORCH,
@@ -183,13 +189,12 @@ def run_converter(
     Args:
         row: the converter.
         model: an ONNX file, or an archive of torch.export.
-        goal: the file to write; a second one gets its stem.
+        goal: the file to write; further ones get its stem.
         inputs: arrays of the model's inputs, for their shapes and types.
         seconds: the longest time.
 
     Raises:
         ModelError: pnnx does not read external data, and an ONNX file cannot have as much inside.
-        ZerostrideError: pnnx does not read an input's element type.
     """
     with tempfile.TemporaryDirectory(prefix="zerostride-") as place:
         copy = Path(place, f"inside-{model.name}")
@@ -216,7 +221,7 @@ def run_converter(
 
 def files_of(row: EngineConverter, goal: Path) -> list[Path]:
     """The files of a conversion."""
-    return [goal, *([goal.with_suffix(row.beside)] if row.beside else [])]
+    return [goal, *(goal.with_name(goal.stem + end) for end in row.beside)]
 
 
 def load(row: EngineConverter, goal: Path, seconds: float) -> tuple[Outcome, str] | None:
@@ -243,15 +248,43 @@ def _words_of(row: EngineConverter, stem: str, inputs: Mapping[str, Array]) -> S
 
 
 def pnnx_words(stem: str, inputs: Mapping[str, Array]) -> Sequence[str]:
-    """pnnx needs the shape and type of every input, and a name for each file that it writes."""
-    shapes = []
-    for name, array in inputs.items():
-        kind = _PNNX_TYPES.get(str(array.dtype))
-        if kind is None:
-            raise ZerostrideError(f"input {name!r}: pnnx does not read {array.dtype}")
-        shapes.append(f"[{','.join(map(str, array.shape))}]{kind}")
-    others = ("pnnxparam", "pnnxbin", "pnnxpy", "pnnxonnx", "ncnnpy")
-    names = {"ncnnparam": f"{stem}.param", "ncnnbin": f"{stem}.bin"}
+    """The shapes and types of the inputs, and a name for each file that pnnx writes.
+
+    It has no words for inputs of rank 0 and for some element types; then it takes the model's own
+    shapes.
+    """
+    arrays = inputs.values()
+    kinds = [_PNNX_TYPES.get(str(array.dtype)) for array in arrays]
+    shapes = [f"[{','.join(map(str, array.shape))}]" for array in arrays]
+    said = all(kinds) and "[]" not in shapes
+    words = ",".join(f"{shape}{kind}" for shape, kind in zip(shapes, kinds, strict=True))
+    others = ("pnnxparam", "pnnxbin", "pnnxpy", "pnnxonnx")
+    names = {"ncnnparam": f"{stem}.param", "ncnnbin": f"{stem}.bin", "ncnnpy": f"{stem}{_SCRIPT}"}
     names |= {other: f"{stem}.{other}" for other in others}
     files = [f"{name}={file}" for name, file in names.items()]
-    return [f"inputshape={','.join(shapes)}", "fp16=0", *files]
+    return [*([f"inputshape={words}"] if said else []), "fp16=0", *files]
+
+
+class Batches(NamedTuple):
+    """The batch axis of each input and output; None for none."""
+
+    inputs: Sequence[int | None]
+    outputs: Sequence[int | None]
+
+
+def batches_of(file: Path, inputs: int) -> Batches | None:
+    """The batch axes of a file that pnnx wrote, by the script beside it.
+
+    None: there is no script, or it is of another number of inputs.
+    """
+    # By itself pnnx writes M.ncnn.param and M_ncnn.py.
+    names = file.stem + _SCRIPT, file.stem.removesuffix(".ncnn") + "_ncnn.py"
+    for script in filter(Path.is_file, map(file.with_name, names)):
+        text = script.read_text("utf-8", "replace")
+        given, gives = (
+            [None if int(axis) == _NO_BATCH else int(axis) for axis in re.findall(pattern, text)]
+            for pattern in (r"ex\.input\(.*batch_index=(\d+)", r"out\d+\.numpy\(.*=(\d+)")
+        )
+        if len(given) == inputs:
+            return Batches(given, gives)
+    return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 import signal
 import subprocess
 import tempfile
@@ -16,7 +15,7 @@ import numpy as np
 from ...core.rules import NCNN_RANK
 from ...models.formats.ncnn.text import in_order
 from ...ops import Op
-from ..convert.converters import pnnx_words
+from ..convert.converters import batches_of, pnnx_words
 from ..task import Array, Form, Task
 from . import Absent, Attrs, ModelFile, Refused, Runner, Shape, epsilon_of
 from .onnx_node import fed, one_node
@@ -123,8 +122,9 @@ def load() -> Runner:
         elif net.load_model(str(weights)) != 0:
             raise Refused("the weights were not taken")
         inputs = in_order(net.input_names())
-        # An input that no layer reads counts as an output.
-        outputs = in_order(name for name in net.output_names() if name not in inputs)
+        # An input that no layer reads counts as an output; a net without layers has no others.
+        every = in_order(net.output_names())
+        outputs = [name for name in every if name not in inputs] or every
 
         def compute(feeds: Mapping[int, Array], wanted: Sequence[int | str]) -> Sequence[Array]:
             names = [outputs[name] if isinstance(name, int) else name for name in wanted]
@@ -148,20 +148,16 @@ def load() -> Runner:
             net = new_net()
             if net.load_param(f"{folder}/m.param") != 0 or net.load_model(f"{folder}/m.bin") != 0:
                 raise Refused("the engine does not load what pnnx wrote")
-            batch = re.findall(r"batch_index=(\d+)", Path(folder, "m.ncnnpy").read_text("utf-8"))
+            told = batches_of(Path(folder, "m.param"), len(feeds))
+            batch = [None] * len(feeds) if told is None else told.inputs
         blobs = {
-            f"in{k}": array.squeeze(int(axis)) if _dropped(array, int(axis)) else array
-            for k, (array, axis) in enumerate(zip(feeds.values(), batch, strict=False))
+            f"in{k}": array if axis is None or array.shape[axis] != 1 else array.squeeze(axis)
+            for k, (array, axis) in enumerate(zip(feeds.values(), batch, strict=True))
         }
         return extract(net, blobs, ["out0"])
 
     forms = {Form.COMPOUND: compound, Form.NODE: node}
     return Runner(str(ncnn.__version__), call, (), _named, "", forms, open_file)
-
-
-def _dropped(array: Array, axis: int) -> bool:
-    """Whether pnnx leaves an axis of an input out as the batch; 233 is its word for none."""
-    return axis < array.ndim and array.shape[axis] == 1
 
 
 def _flat(*arrays: Array) -> bytes:

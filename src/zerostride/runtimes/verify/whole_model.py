@@ -20,6 +20,7 @@ from ...models.formats import format_of, lowered, read_model
 from ...models.ir.graph import Graph, Value
 from ...models.transport.batch import batch_axes
 from ...sizes.condition import ALWAYS
+from ..convert.converters import batches_of
 from ..files import tensors
 from ..process import MODEL_SECONDS, Process, running
 from ..runners import RUNNERS
@@ -61,7 +62,7 @@ def check_whole(
         graph = replace(graph, outputs=_tensors_of(graph))
     itself = engine if str(file) == graph.path else ""
     expected, note = _meant(graph, inputs, itself)
-    feed, reply = feed_of(graph, file, process, inputs, batch_axis, expected)
+    feed, reply = feed_of(graph, file, process, inputs, batch_axis, expected, by_sample=True)
     missing = without_result(reply)
     if missing is not None:
         return [_check(value, missing, process) for value in graph.outputs], note
@@ -91,14 +92,30 @@ def feed_of(
     inputs: Mapping[str, Array],
     batch_axis: int | None,
     expected: Mapping[str, Array],
+    *,
+    by_sample: bool = False,
 ) -> tuple[Mapping[str, Array], Reply]:
     """The inputs as a file takes them, and the engine's outputs.
 
     A conversion for an engine without a batch axis takes one sample. But pnnx drops the batch axis
-    only where an op, such as a convolution, shows it: if the outputs of a sample differ and those
+    only where an op, such as a convolution, shows it; its script beside the file says so. Without
+    the script: if the outputs of a sample differ and those
     of the whole inputs agree, or they alone have the right shapes, the file takes these. A file
     whose own ops tell the axes of all its inputs leaves no choice: wrong inputs may give nearly the
     same numbers.
+
+    Args:
+        graph: the model that defines the meaning.
+        file: a conversion of it.
+        process: the engine.
+        inputs: arrays by the names of the model's inputs.
+        batch_axis: as for the audit.
+        expected: the outputs that are known, by name.
+        by_sample: several samples are run one after the other, and their outputs joined; the first
+            is the feed. Otherwise they are refused.
+
+    Raises:
+        ZerostrideError: an input has more or fewer than one sample.
     """
     engine, form = process.engine, format_of(file).name
     names = [value.name for value in graph.outputs]
@@ -109,6 +126,16 @@ def feed_of(
 
     if engine not in BATCHLESS or form == graph.format:
         return inputs, asked(inputs)
+    told = batches_of(file, len(graph.inputs))
+    if told is not None:
+        axes = {v.name: axis for v, axis in zip(graph.inputs, told.inputs, strict=True)}
+        if all(axis is None for axis in told.inputs):
+            return inputs, asked(inputs)
+        feeds = _samples(inputs, axes) if by_sample else ()
+        if len(feeds) > 1:
+            return feeds[0], _joined([asked(feed) for feed in feeds], told.outputs)
+        feed = {name: _without(name, inputs[name], axis) for name, axis in axes.items()}
+        return feed, asked(feed)
     feed = samples(graph, inputs, batch_axis)
     reply = asked(feed)
     decided = max((array.ndim for array in inputs.values()), default=0) > NCNN_RANK
@@ -119,6 +146,42 @@ def feed_of(
     if better or _agrees(whole, names, expected, engine):
         return inputs, whole
     return feed, reply
+
+
+def _samples(
+    inputs: Mapping[str, Array], axes: Mapping[str, int | None]
+) -> Sequence[Mapping[str, Array]]:
+    """The inputs of each sample; none if their numbers differ.
+
+    >>> _samples({"x": np.arange(2)[:, None], "y": np.arange(2)}, {"x": 0, "y": None})
+    [{'x': array([0]), 'y': array([0, 1])}, {'x': array([1]), 'y': array([0, 1])}]
+    """
+    counts = {inputs[name].shape[axis] for name, axis in axes.items() if axis is not None}
+    if len(counts) != 1:
+        return []
+    return [
+        {
+            name: inputs[name] if axis is None else inputs[name].take(k, axis)
+            for name, axis in axes.items()
+        }
+        for k in range(counts.pop())
+    ]
+
+
+def _joined(replies: Sequence[Reply], axes: Sequence[int | None]) -> Reply:
+    """The replies of several samples as one, by the batch axes of the outputs.
+
+    If one of them has no result, that one.
+    """
+    for reply in replies:
+        if reply.kind is not ReplyKind.RESULT:
+            return reply
+    arrays = zip(*(reply.arrays for reply in replies), strict=True)
+    joined = (
+        parts[0] if axis is None else np.stack(parts, axis)
+        for parts, axis in zip(arrays, axes, strict=True)
+    )
+    return replace(replies[0], arrays=tuple(joined))
 
 
 def _takes(file: Path, feed: Mapping[str, Array]) -> bool:
