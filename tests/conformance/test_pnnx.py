@@ -404,7 +404,7 @@ def test_element_types(ncnn_ops: Child, tmp_path: Path, op: str, kind: str) -> N
         finding = at_site(judged(folder))
         floats = {key: array.astype(np.float32) for key, array in feeds.items()}
         same = converted and equal(numbers(ncnn_ops, folder, floats), wanted)
-        assert (finding.verdict == "same") == same, (name, finding.message)
+        assert (finding.verdict in ("same", "same_here")) == same, (name, finding.message)
 
 
 def read(model: Any, folder: Path) -> Any:

@@ -213,6 +213,26 @@ NCNN = Engine(
             Reason.WRONG_RESULT,
             _NCNN,
         ),
+        Divergence(
+            "whole numbers are float32",
+            Reason.WRONG_RESULT,
+            _NCNN,
+            strikes=always,
+            dtypes=frozen("int32 uint32 int64 uint64"),
+            narrows="float32",
+        ),
+        *(
+            Divergence(
+                "small integers are float32, which does not go round at their ends",
+                Reason.WRONG_RESULT,
+                _NCNN,
+                strikes=always,
+                ops=frozen("add subtract multiply pow"),
+                dtypes=frozen(kind),
+                narrows=kind,
+            )
+            for kind in ("int8", "uint8", "int16", "uint16")
+        ),
     ),
 )
 

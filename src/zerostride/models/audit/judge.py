@@ -20,11 +20,10 @@ from ..ir.graph import MALFORMED, Node
 from ..ir.site import Kind, Operand, Site
 from ..reasons import Cause
 from ..transport.batch import BatchAxes, Sample, contracted_batch, follow, whole, without_batch
-from ..transport.converters import carried_by
+from ..transport.converters import batches_by, carried_by
 from ..transport.element_types import mixed_types, narrowed_types
 from ..transport.mnn_packing import Packing
 from ..transport.node_limits import has_offset
-from ..transport.pnnx import carried, check_tile
 from ..transport.ways import NotJudged, canonical, transport
 from .judged_site import Carried, JudgedSite, Judgement, Message, sizes_of
 from .symbolic import carried_as_is, compare_open, is_open, related
@@ -179,8 +178,16 @@ class Judge:
         if lost is not None:
             return self._across(site, source, lambda like: _input_name(like, lost), ())
         axes: Sequence[int | None] = [self.batch.of_operand(part) for part in site.operands]
-        if self.via == "pnnx":
-            axes = carried(site, axes)
+        side: Side | None = None
+        try:
+            axes = batches_by(self.via, site, axes)
+            side = self._carry(site, self.engine)
+        except NotJudged as answer:
+            not_judged = str(answer)
+        except BroadcastError as error:
+            silent = error.silent and not self._unheld(site, axes)
+            verdict = Verdict.DIFFERENT if silent else Verdict.REFUSED
+            return Judgement(source, error, verdict, error.reason, error.detail)
         sample = whole(source)
         if self.engine.name in BATCHLESS:
             single = tuple(map(self.batch.of_one, shapes))
@@ -190,15 +197,8 @@ class Judge:
         if sample.across is not None:
             across = sample.across
             return self._across(site, source, lambda like: like.operands[across].name, axes)
-        try:
-            if self.via == "pnnx":
-                check_tile(site, axes)
-            side = self._carry(site, self.engine)
-        except NotJudged as answer:
-            return Judgement(source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, str(answer))
-        except BroadcastError as error:
-            verdict = Verdict.DIFFERENT if error.silent else Verdict.REFUSED
-            return Judgement(source, error, verdict, error.reason, error.detail)
+        if side is None:
+            return Judgement(source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, not_judged)
         case = JudgedSite(site, self.engine, side, source, sample, self._bare)
         if (limit := case.unfit) is not None:
             return struck(case, case.plan(case.shapes), limit)
@@ -206,6 +206,17 @@ class Judge:
             return mixed_layouts(case, one)
         judged = compare_open(case, premises) if is_open(case) else compare_case(case)
         return other_values(case, narrowed(case, judged))
+
+    def _unheld(self, site: Site, axes: Sequence[int | None]) -> bool:
+        """Whether an input has more axes than the engine's tensors, so that it is refused."""
+        if self.engine.name not in BATCHLESS or self.engine.tensor_rank is None:
+            return False
+        ranks = [
+            len(part.tensor.shape or ()) - (axis is not None)
+            for part, axis in zip(site.operands, axes, strict=False)
+            if part.tensor is not None and not part.constant
+        ]
+        return max(ranks, default=0) > self.engine.tensor_rank
 
     def _of_any_shape(self, site: Site, unknown: Judgement) -> Judgement:
         """The judgement of unknown shapes: `same` if both sides use one rule, else `unknown`."""

@@ -21,6 +21,8 @@ from ..ir.site import Kind, Operand, Site
 from .batch_sizes import BY_SAMPLE, Samples, fixed_note, outer_sizes, sizes_of_samples
 from .node_axes import new_axis
 
+#: Further ops by which pnnx takes axis 0 for the batch (run: tests/conformance/test_pnnx.py).
+_BY_PNNX = frozenset({"LayerNormalization", "PRelu", "RMSNormalization"})
 #: Ops whose result depends on a tensor's shape or values but does not hold its samples.
 _DETACHES = frozenset({"Shape", "Size", "NonZero", "ConstantOfShape", "Range", "EyeLike"})
 
@@ -34,9 +36,10 @@ class BatchAxes:
         home: the position of the batch axis. Only a batch axis at this position is removed.
         samples: the open sizes that count samples; to the engine they are 1.
         dropped: whether axes are dropped. A converter that finds no batch keeps all axes.
+        telling: the ops of whose data axis 0 is the batch.
     """
 
-    __slots__ = ("_places", "_under", "dropped", "home", "samples")
+    __slots__ = ("_places", "_under", "dropped", "home", "samples", "telling")
 
     def __init__(
         self,
@@ -45,12 +48,14 @@ class BatchAxes:
         home: int = 0,
         samples: Samples | None = None,
         dropped: bool = True,
+        telling: frozenset[str] = BY_SAMPLE,
     ) -> None:
         """Starts with the axes of `under`, if any."""
         self._places: dict[int, int] = {}
         self._under = under
         self.home: int = home if under is None else under.home
         self.dropped: bool = dropped if under is None else under.dropped
+        self.telling: frozenset[str] = telling if under is None else under.telling
         self.samples: Samples = samples or (Samples() if under is None else under.samples)
 
     def of(self, value: Value | None) -> int | None:
@@ -76,6 +81,13 @@ class BatchAxes:
             return self.home
         place = self._places.get(id(value))
         return self._under.place(value) if place is None and self._under is not None else place
+
+    def told_by(self, node: Node) -> bool:
+        """Whether axis 0 of a node's data is the batch. A PRelu of one slope is a LeakyRelu."""
+        if node.word != "PRelu" or node.word not in self.telling:
+            return node.word in self.telling
+        slope = node.inputs[1]
+        return slope is not None and slope.constant and any(n != 1 for n in slope.shape or ())
 
     def counts(self, size: object) -> bool:
         """Whether a size counts samples."""
@@ -122,18 +134,21 @@ def batch_axes(
         via: a converter. pnnx takes every open axis 0 for a batch (load_onnx.cpp), and drops the
             batch where an op of the model is defined by samples.
     """
+    telling = BY_SAMPLE | _BY_PNNX if via == "pnnx" else BY_SAMPLE
     axes = BatchAxes(
         home=max(0, override or 0),
         samples=_samples(graph, override, engine, via),
-        dropped=(override is None or override >= 0)
-        and (via != "pnnx" or override is not None or knows_batch(graph)),
+        dropped=override is None or override >= 0,
+        telling=telling,
     )
+    told = any(map(axes.told_by, graph.nodes))
+    axes.dropped &= via != "pnnx" or override is not None or told
     fixed = []
     for value in graph.inputs:
         shape = value.shape or ()
         if len(shape) > axes.home and (override is not None or shape[axes.home] == 1):
             axes.put(value, axes.home)
-        elif override is None and _holds_samples(value, graph, axes):
+        elif override is None and told and _holds_samples(value, graph, axes):
             fixed.append(value)
     for value in fixed:
         axes.put(value, 0)
@@ -146,21 +161,16 @@ def batch_axes(
 def _holds_samples(value: Value, graph: Graph, axes: BatchAxes) -> bool:
     """Whether a number on axis 0 of an input reaches, as axis 0, an op defined by samples."""
     shape = value.shape or ()
-    if len(shape) < 2 or not isinstance(shape[0], int) or not knows_batch(graph):
+    if len(shape) < 2 or not isinstance(shape[0], int):
         return False
     trial = BatchAxes(axes)
     trial.put(value, 0)
     for node in graph.nodes:
         data = node.inputs[0] if node.inputs else None
-        if node.word in BY_SAMPLE and trial.place(data) == 0 and axes.place(data) is None:
+        if trial.told_by(node) and trial.place(data) == 0 and axes.place(data) is None:
             return True
         follow(node, trial)
     return False
-
-
-def knows_batch(graph: Graph) -> bool:
-    """Whether an op of the model tells pnnx that axis 0 is the batch."""
-    return any(node.word in BY_SAMPLE for node in graph.nodes)
 
 
 def _samples(graph: Graph, override: int | None, engine: str, via: str | None) -> Samples:
@@ -174,7 +184,7 @@ def _samples(graph: Graph, override: int | None, engine: str, via: str | None) -
 
 def follow(node: Node, axes: BatchAxes) -> None:
     """Hands the batch axis of a node's operands to its results."""
-    if node.word in BY_SAMPLE:
+    if axes.told_by(node):
         _by_sample(node, axes)
     carriers = [v for v in node.inputs if v is not None and axes.place(v) is not None]
     if not carriers or node.word in _DETACHES:

@@ -9,9 +9,10 @@ the model's format; `via="none"` judges every node as if it were carried over op
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TypeAlias
 
 from ...core.rules import RULES
 from ...derive.size_traps import Side
@@ -24,11 +25,13 @@ from ...ops import OPS
 from ..ir.graph import Node
 from ..ir.site import ONE_WAY, Kind, Site, present_operands
 from .frontend import read_by_frontend
-from .pnnx import OF_ONE, pnnx_transport
+from .pnnx import OF_ONE, batches_by_pnnx, pnnx_transport
 from .ways import refusal, transport
 
 #: The name for no converter: op for op.
 NONE = "none"
+#: The batch axis of each operand.
+BatchPlaces: TypeAlias = Sequence[int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,8 @@ class Converter:
         release: the converter's release.
         run: whether it was run (True) or only read.
         noted: whether a report explains it: it is another program than the engine.
+        batches: the batch axes of a site's operands as it sees them; raises BroadcastError. None:
+            as they are.
         wrong_of_one: ONNX ops of any number of operands that it gets wrong if they have one.
     """
 
@@ -57,6 +62,7 @@ class Converter:
     release: str
     run: bool = True
     noted: bool = True
+    batches: Callable[[Site, BatchPlaces], BatchPlaces] | None = None
     wrong_of_one: frozenset[str] = frozenset()
 
 
@@ -203,6 +209,7 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
                 None,
                 pnnx_transport,
                 "pnnx 20261020",
+                batches=batches_by_pnnx,
                 wrong_of_one=frozenset(OF_ONE),
             ),
             Converter(
@@ -285,6 +292,12 @@ def met(via: str | None, engine: Engine) -> Engine:
     """The engine's row for a converter's output."""
     row = CONVERTERS.get(via or "")
     return engine if row is None or row.engine is None else row.engine
+
+
+def batches_by(via: str | None, site: Site, axes: BatchPlaces) -> BatchPlaces:
+    """The batch axes of a site's operands as a converter sees them; raises BroadcastError."""
+    row = CONVERTERS.get(via or "")
+    return axes if row is None or row.batches is None else row.batches(site, axes)
 
 
 def carried_by(via: str | None) -> Callable[[Site, Engine], Side]:

@@ -86,6 +86,10 @@ NARROWED: Mapping[tuple[str, str], tuple[Divergence, ...]] = MappingProxyType(
         ("mnn", "Clip"): (
             _narrow("clipped in float32", "mnnconvert and MNN 3.6.1", _WHOLE, "float32"),
         ),
+        **{
+            ("ncnn", op): (_narrow("computed in float32", "pnnx and ncnn", _WHOLE, "float32"),)
+            for op in ("MatMul", "Gemm", "Clip", "Expand")
+        },
         ("openvino", "Clip"): (
             _narrow("64 bits become int32", _FRONTEND, "uint32 int64 uint64", "int32"),
         ),

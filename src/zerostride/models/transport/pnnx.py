@@ -9,6 +9,7 @@ tests/conformance/test_pnnx.py converts small models and compares the numbers.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -22,6 +23,7 @@ from ...engines.rows import frozen
 from ...errors import Reason
 from ...sizes import Asker
 from ..ir.site import Kind, Site
+from .pnnx_types import check_types
 from .ways import NotJudged, refusal, transport
 
 _SOURCE = "pnnx 20261020, run on generated models; insert_reshape_numpy_binaryop_broadcast.cpp"
@@ -38,6 +40,9 @@ TILED = replace(RULES["bidirectional"], max_rank=NCNN_RANK, source=_SOURCE)
 BINARY = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min", "Mod", "Pow", "Sum"})
 #: Ops whose forms of op sets before 7 pnnx's own copy of ONNX Runtime lacks: pnnx crashes then.
 _SINCE_7 = frozen("Add Sub Mul Div Pow And Or Xor Equal Greater Less PRelu Gemm BatchNormalization")
+#: Ops whose layers hold a scale along the normalised axes.
+_LAYER_NORMS = frozenset({"LayerNormalization", "RMSNormalization"})
+_RANK = frozenset({Reason.RANK_LIMIT})
 #: Ops that it writes with their first two operands alone.
 _OF_TWO = frozenset({"Max", "Min"})
 #: Ops of one operand that it gets wrong, and how: a Max becomes a reduction over all axes.
@@ -49,19 +54,6 @@ OF_ONE: Mapping[str, tuple[Reason, str]] = MappingProxyType(
         "Mean": (Reason.NO_OP, "pnnx writes a layer Mean, which ncnn does not have"),
     }
 )
-#: Element types of constants that pnnx writes as they are, though ncnn reads float32.
-_RAW = frozen("float64 int32 int64")
-#: Element types whose constants of one number become a parameter of the layer.
-_PARAMETER = frozen("float16 float32 int32 int64")
-#: Element types whose kernels pnnx's own copy of ONNX Runtime lacks, by op: pnnx crashes then.
-_NO_KERNEL: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "Div": frozen("int8 uint8 int16 uint16 int32 uint32 uint64"),
-        "Mod": frozen("int8 uint8 int16 uint16 int32 uint32 int64 uint64"),
-        "Pow": frozen("int8 uint8 int16 uint16 uint32 uint64"),
-        **dict.fromkeys(("Max", "Min"), frozen("int16 uint16")),
-    }
-)
 
 
 def reshaped(plan: Plan) -> Plan:
@@ -70,12 +62,17 @@ def reshaped(plan: Plan) -> Plan:
     return Plan(plan.shape, plan.aligned, every, plan.rule)
 
 
-def carried(site: Site, axes: Sequence[int | None]) -> Sequence[int | None]:
+def batches_by_pnnx(site: Site, axes: Sequence[int | None]) -> Sequence[int | None]:
     """The batch axes of a site's operands as pnnx sees them.
 
     If an operand of full rank carries the batch, one of lower rank has none: pnnx puts ones in
     front of it. If only an operand of lower rank carries it, pnnx gives up.
+
+    Raises:
+        BroadcastError: pnnx writes a wrong layer for want of the axis.
     """
+    if site.kind is Kind.EXPAND:
+        _check_tile(site, axes)
     ranks = [len(part.shape or ()) for part in site.operands]
     full = [rank == max(ranks, default=0) for rank in ranks]
     if site.kind is not Kind.ELEMENTWISE or all(
@@ -83,35 +80,6 @@ def carried(site: Site, axes: Sequence[int | None]) -> Sequence[int | None]:
     ):
         return axes
     return [axis if whole else None for axis, whole in zip(axes, full, strict=False)]
-
-
-def _check_types(site: Site) -> None:
-    """Refuses element types that pnnx does not carry (run: tests/conformance/test_pnnx.py)."""
-    values = [(part.constant, part.tensor) for part in site.operands if part.tensor is not None]
-    kinds = {str(value.computed_type) for _, value in values if value.computed_type}
-    lacking = kinds & (_NO_KERNEL.get(site.node.op, frozenset()) | {"bfloat16"})
-    if lacking:
-        detail = f"pnnx ends with a segmentation fault on {site.node.op} of {min(lacking)}"
-        raise refusal(site, detail, Reason.CRASH, silent=True)
-    constants = {
-        (str(value.computed_type), all(size == 1 for size in value.shape or ()))
-        for constant, value in values
-        if constant and value.computed_type and value.known
-    }
-    for kind, single in sorted(constants):
-        if single and site.kind is Kind.ELEMENTWISE:
-            if kind not in _PARAMETER:
-                detail = f"pnnx ends with an abort on a constant of one number of {kind}"
-                raise refusal(site, detail, Reason.CRASH, silent=True)
-        elif kind in _RAW:
-            detail = f"pnnx writes a constant of {kind} as it is, and ncnn reads it as float32"
-            raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
-        elif not kind.startswith("float"):
-            detail = f"ncnn does not load what pnnx writes of a constant of {kind}"
-            raise refusal(site, detail, Reason.DTYPE)
-    if site.node.op == "Div" and "int64" in kinds:
-        detail = "ncnn divides numbers of int64 as floats, and does not cut the quotient off"
-        raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
 
 
 def pnnx_transport(site: Site, engine: Engine) -> Side:
@@ -129,23 +97,19 @@ def pnnx_transport(site: Site, engine: Engine) -> Side:
         reason, detail = OF_ONE[site.node.op]
         hint = "leave the node out: it hands on its operand"
         raise refusal(site, detail, reason, silent=reason is not Reason.NO_OP, hint=hint)
-    if len(site.operands) > 2 and site.node.op in _OF_TWO:
-        detail = f"pnnx keeps the first two operands of a {site.node.op}, and leaves out the others"
-        raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
+    if site.node.op in _LAYER_NORMS:
+        _check_scale(site)
     if site.kind is Kind.EXPAND:
-        sizes = [size for part in site.operands for size in part.shape or (None,)]
-        if not all(isinstance(size, int) for size in sizes):
-            detail = (
-                "pnnx writes a layer Expand, which ncnn does not have, where it does not know all "
-                "sizes; of sizes that it is given (inputshape=) it makes a Tile"
-            )
-            raise refusal(site, detail, Reason.NO_OP)
-        return Side(TILED, {}, engine.title)
+        return Side(_tiled(site), {}, engine.title)
     lacking = OF_ONE["Mean"][1] if site.node.op == "Mean" else _as_linear(site)
     if lacking is not None:
         raise refusal(site, lacking, Reason.NO_OP)
     direct = transport(site, engine)
-    _check_types(site)
+    of_two = site.node.op in _OF_TWO
+    check_types(site, site.operands[:2] if of_two else site.operands)
+    if of_two and len(site.operands) > 2:
+        detail = f"pnnx keeps the first two operands of a {site.node.op}, and leaves out the others"
+        raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
     data = site.operands[0].shape
     if site.node.op == "InstanceNormalization" and data is not None and len(data) == 3:
         detail = (
@@ -154,21 +118,69 @@ def pnnx_transport(site: Site, engine: Engine) -> Side:
         )
         raise refusal(site, detail, Reason.NO_OP)
     if site.kind is not Kind.ELEMENTWISE:
-        return direct
+        return replace(direct, rule=_as_fed(site, direct.rule))
     if site.node.op not in BINARY:
         raise NotJudged(f"what pnnx makes of {site.node.op} is not known to work")
-    return Side(_on_release(engine, direct.rule), {}, engine.title, direct.op)
+    return Side(_as_fed(site, _on_release(engine, direct.rule)), {}, engine.title, direct.op)
 
 
-def check_tile(site: Site, axes: Sequence[int | None]) -> None:
-    """Refuses an Expand of data that loses its batch axis to a target that is too short.
+def _tiled(site: Site) -> Rule:
+    """The rule of the Tile that an Expand becomes."""
+    shapes = [part.shape for part in site.operands]
+    sizes = [size for shape in shapes for size in shape or ()]
+    if None in shapes or not all(isinstance(size, int) for size in sizes):
+        detail = (
+            "pnnx writes a layer Expand, which ncnn does not have, where it does not know all "
+            "sizes; of sizes that it is given (inputshape=) it makes a Tile"
+        )
+        raise refusal(site, detail, Reason.NO_OP)
+    check_types(site, [part for part in site.operands[:1] if not part.constant])
+    # It leaves out a fifth axis of 1; of another size ncnn does not load the Tile.
+    return _as_fed(site, TILED) if (shapes[1] or (0,))[0] == 1 else TILED
 
-    pnnx leaves out the target's first number, whatever axis it is of (run:
-    tests/conformance/test_pnnx.py).
-    """
-    if site.kind is not Kind.EXPAND or axes[0] is None:
+
+def _as_fed(site: Site, rule: Rule) -> Rule:
+    """The rule: too many axes are refused of an input alone; a constant loses them."""
+    values = [value for value in site.node.inputs if value is not None and not value.constant]
+    ranks = [len(value.shape or ()) for value in values]
+    return rule if max(ranks, default=0) > NCNN_RANK else replace(rule, silent=rule.silent | _RANK)
+
+
+def _check_scale(site: Site) -> None:
+    """Refuses a scale that stretches along the normalised axes: pnnx writes it as it is."""
+    data, scale = (part.shape for part in site.operands[:2])
+    if data is None or scale is None:
         return
+    first = int(site.node.attributes.get("axis", -1))
+    normalised = data[first:] if first else data
+    wanted, given = (
+        [size for size in shape if isinstance(size, int)] for shape in (normalised, scale)
+    )
+    if len(wanted) + len(given) < len(normalised) + len(scale):
+        return
+    if math.prod(given) != math.prod(wanted):
+        detail = (
+            f"ncnn does not load the layer that pnnx writes of a scale {scale} where "
+            f"{normalised} is normalised"
+        )
+        raise refusal(site, detail, Reason.EXTENT_MISMATCH, hint="store the scale in full")
+
+
+def _check_tile(site: Site, axes: Sequence[int | None]) -> None:
+    """Refuses an Expand that becomes a wrong Tile (run: tests/conformance/test_pnnx.py).
+
+    Of data that lose their batch axis pnnx leaves out the target's first number, whatever axis it
+    is of. ncnn puts the fourth axis of a Tile behind the first one of three.
+    """
     data, target = (part.shape or () for part in site.operands)
+    if not data and any(size != 1 for size in target):
+        detail = f"pnnx makes one number of an Expand of one number to {target}"
+        raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
+    if axes[0] is None:
+        if len(data) == 3 and len(target) == NCNN_RANK and data[0] != 1:
+            detail = f"ncnn puts the new axis of {target} behind the first axis of {data}"
+            raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
+        return
     if 0 < len(target) < len(data) - 1 and target[0] != 1 == data[-len(target)]:
         detail = (
             f"pnnx leaves out the first number of the target {target}, as if it were of the batch "
