@@ -244,12 +244,15 @@ def numbers(rng: Rng, kind: Numbers, step: Step, position: int, part: Operand) -
             array = np.zeros(shape, dtype)  # by the document
         if step.op == "Pow" and position:
             array = np.asarray(rng.integers(0, 4, shape)).astype(dtype)
+        elif step.op == "Pow":
+            array = np.abs(array)  # an exponent may be a fraction
         if step.op in _DIVIDED and position:
             array = np.where(array == 0, dtype.type(3), array)
         return np.asarray(array, dtype)
     array = np.asarray(rng.uniform(-3, 3, shape))
     if kind is Numbers.ENDS:
-        array = array * 10.0 ** rng.integers(-3, 4, shape)
+        most = 1 if "Normalization" in step.op else 3  # a sum of squares loses the small ones
+        array = array * 10.0 ** rng.integers(-most, most + 1, shape)
     if step.op in _DIVIDED and position:
         array = np.where(np.abs(array) < 0.25, 0.5, array)
     if step.op == "Pow":

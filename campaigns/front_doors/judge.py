@@ -79,6 +79,8 @@ def judge(number: int, seed: int, door: Door, folder: Path, op: str | None = Non
         judged.verdict = "none"
     else:
         judged.verdict, judged.reason, judged.message = worst
+    if not judged.skipped and outcomes[Numbers.USUAL].outcome is Outcome.NOT_RUN:
+        judged.skipped = judged.answers[Numbers.USUAL]
     if judged.skipped:
         return judged
     judged.contradiction = _contradiction(judged, outcomes, reports, door, model, path)
@@ -104,8 +106,6 @@ def _contradiction(
     usual = outcomes[Numbers.USUAL].outcome
     ends = outcomes[Numbers.ENDS].outcome if Numbers.ENDS in outcomes else None
     against = (Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED)
-    if usual is Outcome.NOT_RUN:
-        return ""
     verdict, reason = judged.verdict, judged.reason
     if verdict == "none" or reason in (Cause.INVALID, Cause.MIXED_TYPES):
         return ""
@@ -163,7 +163,8 @@ class DoorTally:
 
     Attributes:
         engine: whose door.
-        counts: models by verdict; skipped ones are those that nobody else computes.
+        counts: models by verdict; skipped ones are those that nobody else computes, or that the
+            door could not run.
         contradictions: models whose verdict is denied.
     """
 

@@ -1,0 +1,46 @@
+"""Verdicts compared with what the engines' own readers and converters make of random models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+pytest.importorskip("onnx", reason="the models are made with the onnx package")
+pytest.importorskip("onnxruntime", reason="the reference is an extra, not a test need")
+
+from campaigns.front_doors.judge import Judged, measure
+
+pytestmark = pytest.mark.conformance
+
+#: An engine, and the packages of its reader or converter.
+DOORS = {"ncnn": ("pnnx", "ncnn"), "mnn": ("MNN",), "openvino": ("openvino",)}
+#: Ops of which pnnx writes other layers by their element types, constants or shapes.
+BY_PNNX = ["Add", "Clip", "Div", "Expand", "Gemm", "MatMul", "Min", "Mod", "Pow"]
+BY_PNNX += ["BatchNormalization", "LayerNormalization", "RMSNormalization"]
+
+
+def needed(engine: str) -> None:
+    for name in DOORS[engine]:
+        pytest.importorskip(name, reason="the engine is an extra, not a test need")
+
+
+def contradicted(every: Sequence[Judged]) -> list[str]:
+    return [f"{one.number} {one.words}: {one.contradiction}" for one in every if one.contradiction]
+
+
+@pytest.mark.parametrize("engine", DOORS)
+def test_no_verdict_is_contradicted(engine: str) -> None:
+    needed(engine)
+    every = list(measure(engine, 0, 60, 7))
+    assert not contradicted(every)
+    counts = Counter(one.verdict for one in every)
+    assert counts["same"] > 2 < len(every) - counts["same"]
+    assert counts["unknown"] < 3
+
+
+@pytest.mark.parametrize("op", BY_PNNX)
+def test_ops_have_pnnxs_verdict(op: str) -> None:
+    needed("ncnn")
+    assert not contradicted(list(measure("ncnn", 0, 12, 3, op)))
