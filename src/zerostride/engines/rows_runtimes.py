@@ -223,7 +223,7 @@ NCNN = Engine(
         ),
         *(
             Divergence(
-                "small integers are float32, which does not go round at their ends",
+                f"{kind} is float32, which does not go round at its ends",
                 Reason.WRONG_RESULT,
                 _NCNN,
                 strikes=always,
