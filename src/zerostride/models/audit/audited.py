@@ -19,9 +19,8 @@ from ..open_sizes import with_advice
 from ..options import ModelOptions
 from ..reasons import Cause
 from ..transport.batch import BatchAxes, batch_axes
-from ..transport.converters import chosen, lone_site, met, note_of, words_of
+from ..transport.converters import chosen, joined_by, lone_site, met, note_of, words_of
 from ..transport.mnn_packing import Packing
-from ..transport.pnnx_groups import joined
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
 from .delegate_checks import DelegateChecks
 from .delegated import with_outcomes
@@ -148,7 +147,7 @@ def audited(
     judge, module = Judge(met(via, engine), via, batch, needs, packing), module_of(graph)
     sites: dict[int, Site] = {}
     findings: dict[int, Finding] = {}
-    decided = dict(joined(graph, batch)) if via == "pnnx" else {}
+    decided = dict(joined_by(via, graph, batch))
     decided |= dict.fromkeys(shape_arithmetic(graph), counted)
     lines, delegate = operations_by_line(graph), DelegateChecks(graph, engine)
     for done, node in enumerate(graph.nodes):

@@ -22,16 +22,22 @@ from ...engines.rows_read import TENSORRT
 from ...engines.rows_runtimes import MNN
 from ...errors import Reason, ZerostrideError
 from ...ops import OPS
-from ..ir.graph import Node
+from ..findings import Finding
+from ..ir.graph import Graph, Node
 from ..ir.site import ONE_WAY, Kind, Site, present_operands
+from .batch import BatchAxes
 from .frontend import read_by_frontend
+from .mnn_fusion import fused
 from .pnnx import OF_ONE, batches_by_pnnx, pnnx_transport
+from .pnnx_groups import joined
 from .ways import refusal, transport
 
 #: The name for no converter: op for op.
 NONE = "none"
 #: The batch axis of each operand.
 BatchPlaces: TypeAlias = Sequence[int | None]
+#: What is made of a finding.
+Change: TypeAlias = Callable[[Finding], Finding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,7 @@ class Converter:
         noted: whether a report explains it: it is another program than the engine.
         batches: the batch axes of a site's operands as it sees them; raises BroadcastError. None:
             as they are.
+        joined: how it changes the findings of nodes that it joins with others, by their identity.
         wrong_of_one: ONNX ops of any number of operands that it gets wrong if they have one.
     """
 
@@ -63,6 +70,7 @@ class Converter:
     run: bool = True
     noted: bool = True
     batches: Callable[[Site, BatchPlaces], BatchPlaces] | None = None
+    joined: Callable[[Graph, BatchAxes], Mapping[int, Change]] = lambda graph, batch: {}
     wrong_of_one: frozenset[str] = frozenset()
 
 
@@ -148,8 +156,8 @@ _WRITTEN = replace(
     | {"logical_and", "where", "prelu"},
     divergences=(
         _written(
-            "products, maxima and minima of integers are computed in float32",
-            "multiply maximum minimum",
+            "products, powers, maxima and minima of integers are computed in float32",
+            "multiply maximum minimum pow",
             "int32 uint32 int64 uint64",
             "float32",
         ),
@@ -174,7 +182,7 @@ def _converted(site: Site, engine: Engine) -> Side:
     side = transport(site, engine, "mnnconvert")
     if site.node.op == "Pow" and (mixed := _mixed_power(site)):
         raise refusal(site, mixed, Reason.DTYPE)
-    if site.kind is Kind.ELEMENTWISE:
+    if site.kind is Kind.ELEMENTWISE or site.node.op == "Clip":
         dtypes = {part.tensor.dtype for part in site.operands if part.constant and part.tensor}
         if "uint8" in dtypes:
             detail = "MNN does not load what its converter makes of a constant of uint8"
@@ -210,6 +218,7 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
                 pnnx_transport,
                 "pnnx 20261020",
                 batches=batches_by_pnnx,
+                joined=joined,
                 wrong_of_one=frozenset(OF_ONE),
             ),
             Converter(
@@ -240,6 +249,7 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
                 _WRITTEN,
                 _converted,
                 "MNN 3.6.1",
+                joined=fused,
                 wrong_of_one=_DIES_OF_ONE,
             ),
         )
@@ -298,6 +308,12 @@ def batches_by(via: str | None, site: Site, axes: BatchPlaces) -> BatchPlaces:
     """The batch axes of a site's operands as a converter sees them; raises BroadcastError."""
     row = CONVERTERS.get(via or "")
     return axes if row is None or row.batches is None else row.batches(site, axes)
+
+
+def joined_by(via: str | None, graph: Graph, batch: BatchAxes) -> Mapping[int, Change]:
+    """How a converter changes the findings of nodes that it joins with others."""
+    row = CONVERTERS.get(via or "")
+    return {} if row is None else row.joined(graph, batch)
 
 
 def carried_by(via: str | None) -> Callable[[Site, Engine], Side]:

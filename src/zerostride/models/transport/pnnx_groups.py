@@ -28,7 +28,7 @@ def joined(graph: Graph, batch: BatchAxes) -> Mapping[int, Callable[[Finding], F
     changes |= dict.fromkeys(group_norms(graph), as_group_norm)
     if any(node.word in _NORMS for node in graph.nodes):
         changes |= {
-            id(node): partial(_as_normalize, words=words) for node, words in _norms(graph, batch)
+            id(node): partial(as_wrong, words=words) for node, words in _norms(graph, batch)
         }
     return changes
 
@@ -79,8 +79,8 @@ def _axes(node: Node) -> tuple[int, ...] | None:
     return None if axes is None else tuple(int(axis) for axis in axes)
 
 
-def _as_normalize(finding: Finding, words: str) -> Finding:
-    """The finding of a division that is lost in a Normalize."""
+def as_wrong(finding: Finding, words: str) -> Finding:
+    """The finding of a node that a converter makes a wrong layer of, with its neighbours."""
     wrong = BroadcastError(words, reason=Reason.WRONG_RESULT, silent=True)
     return replace(
         finding,
