@@ -79,7 +79,7 @@ class _Biases:
         maker = self._makers.get(id(value))
         if maker is not None and self._readers[id(value)] == 1 and _is_product(maker):
             return maker, None
-        while maker is not None and self._readers[id(value)] == 1:
+        while maker is not None and maker.inputs and self._readers[id(value)] == 1:
             if _is_convolution(maker):
                 return maker, activation
             before = self._makers.get(id(maker.inputs[0]))
@@ -98,13 +98,13 @@ def _is_product(node: Node) -> bool:
     """Whether it is a product of matrices that may get a bias."""
     if node.word == "Gemm":
         return len(node.inputs) < 3 or node.inputs[2] is None
-    right = node.inputs[1] if node.word == "MatMul" else None
+    right = node.inputs[1] if node.word == "MatMul" and len(node.inputs) > 1 else None
     return right is not None and len(right.shape or ()) == 2
 
 
 def _is_convolution(node: Node) -> bool:
     """Whether it is a convolution over two axes, with constant weights."""
-    weights = node.inputs[1] if node.word in _CONVOLUTIONS else None
+    weights = node.inputs[1] if node.word in _CONVOLUTIONS and len(node.inputs) > 1 else None
     return weights is not None and weights.constant and len(weights.shape or ()) == 4
 
 
