@@ -127,3 +127,22 @@ def test_additions_have_mnnconverts_verdict(mnn: Process, layer: str, tmp_path: 
         table[judged, same] += 1
     assert table[True, True] > 5
     assert table[False, False] > 1
+
+
+def test_a_joined_node_is_not_proven_alone(tmp_path: Path) -> None:
+    """The Add itself is right on MNN; only the engine's file of both nodes is wrong."""
+    weights = {"w": np.ones((3, 3, 1, 1), np.float32), "c": np.arange(3, dtype=np.float32)}
+    nodes = [
+        onnx.helper.make_node("Conv", ["x", "w"], ["t"], name="conv"),
+        onnx.helper.make_node("Add", ["t", "c"], ["y"], name="add"),
+    ]
+    x, y = (onnx.helper.make_tensor_value_info(name, 1, (1, 3, 5, 3)) for name in "xy")
+    constants = [onnx.numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = onnx.helper.make_graph(nodes, "g", [x], [y], constants)
+    ids = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=ids, ir_version=8), tmp_path / "m.onnx")
+    report = zs.verify(tmp_path / "m.onnx", "mnn")
+    assert [finding.verdict for finding in report.findings] == ["different"]
+    assert [check.outcome for check in report.checks] == ["not_run"]
+    assert "joins it" in report.checks[0].detail
+    assert not any("agrees" in note for note in report.notes)

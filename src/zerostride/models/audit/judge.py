@@ -23,7 +23,7 @@ from ..transport.batch import BatchAxes, Sample, contracted_batch, follow, whole
 from ..transport.converters import batches_by, carried_by
 from ..transport.element_types import mixed_types, narrowed_types
 from ..transport.mnn_packing import Packing
-from ..transport.node_limits import has_offset
+from ..transport.node_limits import has_offset, odd_offset
 from ..transport.ways import NotJudged, canonical, transport
 from .judged_site import Carried, JudgedSite, Judgement, Message, sizes_of
 from .symbolic import carried_as_is, compare_open, is_open, related
@@ -140,10 +140,10 @@ class Judge:
         """The numbers that a verdict depends on.
 
         Those that are known where the engine computes in a narrower dtype, and of a quantisation
-        whether its zero point is 0, which engines ask for.
+        whether its zero point is 0, which engines ask for, or odd.
         """
         if site.kind is Kind.PER_AXIS:
-            return has_offset(site.node)
+            return has_offset(site.node), odd_offset(site.node)
         if self.engine.name == "mnn" and canonical(site) == "less":
             return beside_a_positive(site)
         values = [part.tensor for part in site.operands]

@@ -71,7 +71,7 @@ from .node_limits import (
     one_batch,
     one_number,
     one_type,
-    openvino_whole,
+    openvino_ties,
     quantised_data,
     several,
     spatial,
@@ -261,7 +261,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_each(
                 "onnxruntime", _row(AS_WRITTEN, _ORT, needs=quantised_data, because=Reason.DTYPE)
             ),
-            **_each("openvino", _row(AS_WRITTEN, _OPENVINO, wrong=openvino_whole)),
+            **_each("openvino", _row(AS_WRITTEN, _OPENVINO, wrong=openvino_ties)),
             "onnx-parser": (_PARSED_OFFSET,),
             "mnn": (Carrier(AS_WRITTEN, _MNN_QUANTISED, wrong=mnn_quantised),),
         },

@@ -116,6 +116,12 @@ def offset_of_zero(node: Node) -> str | None:
     return "the zero point is not 0" if has_offset(node) else None
 
 
+def odd_offset(node: Node) -> bool:
+    """Whether a zero point of a quantisation is odd, or not known."""
+    point = node.inputs[2] if len(node.inputs) > 2 else None
+    return point is not None and any(number % 2 for number in point.content or (1,))
+
+
 def has_offset(node: Node) -> bool:
     """Whether the zero point of a quantisation is known and is not 0."""
     point = node.inputs[2] if len(node.inputs) > 2 else None
@@ -241,9 +247,12 @@ def mnn_slopes(node: Node) -> str | None:
     return "slopes of whole numbers are read as floats" if kind.startswith("int") else None
 
 
-def openvino_whole(node: Node) -> str | None:
-    """OpenVINO's ONNX frontend makes a FakeQuantize of a QuantizeLinear."""
-    data = node.inputs[0]
-    if data is None or not str(data.dtype).startswith("int"):
+def openvino_ties(node: Node) -> str | None:
+    """OpenVINO's ONNX frontend makes a FakeQuantize of a QuantizeLinear.
+
+    Only a quotient of whole numbers is often halfway between two; of floats hardly ever.
+    """
+    whole = all(value is not None and "int" in str(value.dtype) for value in node.inputs[:2])
+    if not whole or not odd_offset(node):
         return None
-    return "of whole numbers it gives the ends of the range, or does not compile"
+    return "it rounds a tie to an even number after the zero point is added, not before"

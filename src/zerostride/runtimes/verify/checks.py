@@ -25,7 +25,7 @@ from ...models.ir.graph import Graph
 from ...models.ir.site import Site
 from ...models.options import ModelOptions
 from ...models.transport.batch import BatchAxes, batch_axes
-from ...models.transport.converters import NONE, chosen
+from ...models.transport.converters import NONE, chosen, joined_by
 from ...sizes.condition import Condition
 from ..feeds import fed
 from ..process import CASE_SECONDS, MODEL_SECONDS, running
@@ -129,6 +129,9 @@ def verify(
                 answers = Cache(engine, f"{process.version}{_release_of(way)}", on=cache)
                 asked = SiteChecks(graph, batch, process, answers, seed, cases, way)
                 checks, notes = list(asked.run(sites, findings, progress)), missing
+                joined = joined_by(way, graph, batch)
+                alone = [id(site.node) in joined for site in sites]
+                checks = list(map(_as_joined, findings, checks, alone))
                 answers.trim()
         # 4. Where the two differ.
         loud = () if whole else surprises(findings, checks)
@@ -143,6 +146,18 @@ def verify(
                 arrival="" if against is not None else report.arrival,  # whoever wrote that file
             )
         )
+
+
+def _as_joined(finding: Finding, check: Check, joined: bool) -> Check:
+    """The check of a node that its converter joins with others: alone it shows nothing."""
+    if (
+        not joined
+        or finding.verdict is not Verdict.DIFFERENT
+        or check.outcome is not Outcome.AGREES
+    ):
+        return check
+    detail = "alone it agrees; the converter joins it with its neighbours: zerostride convert"
+    return replace(check, outcome=Outcome.NOT_RUN, detail=detail)
 
 
 def _installed(
