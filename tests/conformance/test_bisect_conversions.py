@@ -115,7 +115,7 @@ def test_names_of_one_tensor_are_all_matched(tmp_path: Path) -> None:
 REDUCED = """
 <ir_version: 9, opset_import: ["" : 18]>
 g (float[1,3,8,8] x) => (float[1,8,8] y) <int64[1] axis = {1}> {
-    c = LeakyRelu <alpha = 0.3> (x)
+    c = Conv(x, w)
     m = OP <keepdims = 0> (c, axis)
     y = Add(m, p)
 }
@@ -132,7 +132,9 @@ def test_the_cause_is_what_the_file_says(tmp_path: Path, op: str, size: tuple[in
     pytest.importorskip("pnnx", reason="the converter is an extra")
     model = onnx.parser.parse_model(REDUCED.replace("OP", op))
     numbers = np.random.default_rng(1).uniform(-1, 1, size).astype(np.float32)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(numbers, "p"))
+    weights = np.random.default_rng(2).uniform(-1, 1, (3, 3, 1, 1)).astype(np.float32)
+    for name, array in {"p": numbers, "w": weights}.items():
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
     onnx.save(model, file := tmp_path / "reduced.onnx")
     place = convert(file, "pnnx", ("x=1,3,8,8",), tmp_path / "pnnx")
     report = zs.bisect(file, place, seed=0)

@@ -156,8 +156,8 @@ _WRITTEN = replace(
     | {"logical_and", "where", "prelu"},
     divergences=(
         _written(
-            "products, powers, maxima and minima of integers are computed in float32",
-            "multiply maximum minimum pow",
+            "products, maxima and minima of integers are computed in float32",
+            "multiply maximum minimum",
             "int32 uint32 int64 uint64",
             "float32",
         ),
