@@ -125,10 +125,7 @@ g (float[1,3,8,8] x) => (float[1,8,8] y) <int64[1] axis = {1}> {
 @pytest.mark.parametrize("size", [(8,), (1, 8), (8, 8)])
 @pytest.mark.parametrize("op", ["ReduceMean", "ReduceSum"])
 def test_the_cause_is_what_the_file_says(tmp_path: Path, op: str, size: tuple[int, ...]) -> None:
-    """The file reshapes p already; the layer before it has lost its axis.
-
-    With the axis, the reshape counts the batch axis that ncnn does not have.
-    """
+    """The file reshapes p already; the layer before it has lost its axis."""
     pytest.importorskip("pnnx", reason="the converter is an extra")
     model = onnx.parser.parse_model(REDUCED.replace("OP", op))
     numbers = np.random.default_rng(1).uniform(-1, 1, size).astype(np.float32)
@@ -145,12 +142,6 @@ def test_the_cause_is_what_the_file_says(tmp_path: Path, op: str, size: tuple[in
     assert "reshape p" not in culprit.fix
     assert culprit.plans is None
     _rewrite(place, "-23303=0 ", "-23303=1,0 ")
-    culprit = zs.bisect(file, place, seed=0).culprit
-    assert culprit is not None
-    assert f"(BinaryOp) of {place.name} broadcasts (8, 8) and (1, " in culprit.cause
-    assert culprit.plans is not None
-    assert culprit.plans[1].operands[0] == (8, 8)
-    _rewrite(place, " 2=1\n", "\n")
     assert zs.bisect(file, place, seed=0).ok
 
 
