@@ -250,15 +250,16 @@ def numbers(rng: Rng, kind: Numbers, step: Step, position: int, part: Operand) -
             array = np.where(array == 0, dtype.type(3), array)
         return np.asarray(array, dtype)
     array = np.asarray(rng.uniform(-3, 3, shape))
-    if kind is Numbers.ENDS:
+    scaled = position in _SCALES.get(step.op, ())
+    if kind is Numbers.ENDS and not scaled:
         most = 1 if "Normalization" in step.op else 3  # a sum of squares loses the small ones
         array = array * 10.0 ** rng.integers(-most, most + 1, shape)
     if step.op in _DIVIDED and position:
         array = np.where(np.abs(array) < 0.25, 0.5, array)
     if step.op == "Pow":
         array = np.abs(array) + 0.25 if position == 0 else np.clip(array, -3, 3)
-    if position in _SCALES.get(step.op, ()):
-        array = np.abs(array) + 0.25
+    if scaled:  # at the ends a quotient of whole numbers fits in their type
+        array = np.abs(array) + (1 if kind is Numbers.ENDS else 0.25)
     if step.op == "Clip" and position:
         array = np.abs(array) * (-1 if position == 1 else 1)
     if step.op in ("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual"):
