@@ -212,7 +212,9 @@ class OtherPart:
         part = self._parts.before(self._result, {id(value), *known})
         # A large file has many tensors, and few of them are read here.
         arrays = {
-            id(v): inputs.get(v.name, self._fetch(v)) for v in part.operands if v is not value
+            id(v): inputs[v.name] if v.name in inputs else self._fetch(v)
+            for v in part.operands
+            if v is not value
         }
         return part, {key: array for key, array in arrays.items() if array is not None}
 

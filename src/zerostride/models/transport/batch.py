@@ -21,7 +21,7 @@ from ..ir.site import Kind, Operand, Site
 from .batch_sizes import BY_SAMPLE, Samples, fixed_note, outer_sizes, sizes_of_samples
 from .node_axes import new_axis
 
-#: Further ops by which pnnx takes axis 0 for the batch (run: tests/conformance/test_pnnx.py).
+#: Further ops by which pnnx takes axis 0 for the batch: tests/conformance/test_front_doors.py.
 _BY_PNNX = frozenset({"LayerNormalization", "PRelu", "RMSNormalization"})
 #: Ops whose result depends on a tensor's shape or values but does not hold its samples.
 _DETACHES = frozenset({"Shape", "Size", "NonZero", "ConstantOfShape", "Range", "EyeLike"})

@@ -53,11 +53,11 @@ class _Biases:
             convolution = layer.word in _CONVOLUTIONS
             if convolution and data is second:
                 continue  # only the second operand becomes the bias of a convolution
-            shape, result = _numbers(constant), _numbers(layer.outputs[0])
+            shape, result = _numbers(constant), layer.outputs[0].shape
             if shape is None or result is None:
                 continue
             axis = 1 if convolution else len(result) - 1
-            if math.prod(shape) != result[axis]:
+            if not 0 <= axis < len(result) or math.prod(shape) != result[axis]:
                 continue
             self._biases.add(id(node))
             bias = f"mnnconvert makes {constant.name or 'the constant'} a bias of the {layer.op}"
@@ -113,21 +113,13 @@ def _is_relu6(node: Node) -> bool:
         return False
     if node.version < 11:
         return (node.attributes.get("min"), node.attributes.get("max")) == (0, 6)
-    bounds = [
-        float(value.data().item())
-        for value in node.inputs[1:3]
-        if value is not None and value.constant and value.missing is None and value.shape == ()
-    ]
-    return bounds == [0, 6]
+    return [value and value.reals for value in node.inputs[1:3]] == [(0,), (6,)]
 
 
 def _numbers(value: Value) -> tuple[int, ...] | None:
-    """The shape, if it is known; the first size, which may count samples, need not be."""
-    shape = value.shape
-    if shape is None:
-        return None
-    sizes = [size if isinstance(size, int) else 0 for size in shape]
-    return tuple(sizes)
+    """The shape, if all its sizes are numbers."""
+    sizes = [size for size in value.shape or () if isinstance(size, int)]
+    return tuple(sizes) if value.shape is not None and len(sizes) == len(value.shape) else None
 
 
 def _lies_at(shape: tuple[int, ...], axis: int) -> bool:

@@ -119,7 +119,9 @@ def offset_of_zero(node: Node) -> str | None:
 def odd_offset(node: Node) -> bool:
     """Whether a zero point of a quantisation is odd, or not known."""
     point = node.inputs[2] if len(node.inputs) > 2 else None
-    return point is not None and any(number % 2 for number in point.content or (1,))
+    return point is not None and any(
+        not isinstance(number, int) or number % 2 for number in point.content or (None,)
+    )
 
 
 def has_offset(node: Node) -> bool:

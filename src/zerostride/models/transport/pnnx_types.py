@@ -1,4 +1,4 @@
-"""Element types that pnnx and ncnn do not carry (run: tests/conformance/test_pnnx.py)."""
+"""Element types that pnnx and ncnn do not carry (run: tests/conformance/test_front_doors.py)."""
 
 from __future__ import annotations
 

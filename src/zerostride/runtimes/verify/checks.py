@@ -129,9 +129,9 @@ def verify(
                 answers = Cache(engine, f"{process.version}{_release_of(way)}", on=cache)
                 asked = SiteChecks(graph, batch, process, answers, seed, cases, way)
                 checks, notes = list(asked.run(sites, findings, progress)), missing
-                joined = joined_by(way, graph, batch)
-                alone = [id(site.node) in joined for site in sites]
-                checks = list(map(_as_joined, findings, checks, alone))
+                changes = joined_by(way, graph, batch)
+                joined = [id(site.node) in changes for site in sites]
+                checks = list(map(_as_joined, findings, checks, joined))
                 answers.trim()
         # 4. Where the two differ.
         loud = () if whole else surprises(findings, checks)
