@@ -16,7 +16,7 @@ from .commands import COMMANDS
 from .forks import forks
 from .hostile.command import hostile
 from .leaks import leaks
-from .real_models.command import chains, real_models
+from .real_models.command import chains, mutants, real_models
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -24,7 +24,7 @@ def campaigns() -> None:
     """Long measurements of zerostride, each a command."""
 
 
-for command in (*COMMANDS, real_models, chains, forks, hostile, leaks, every):
+for command in (*COMMANDS, real_models, chains, mutants, forks, hostile, leaks, every):
     campaigns.add_command(command)
 
 

@@ -70,6 +70,7 @@ def campaigns() -> Iterator[Campaign]:
     for engine in ("openvino", "mnn"):
         words = f"front-doors --engine {engine} --cases 5000"
         yield Campaign(f"front door of {engine}", words, doors, f"^{engine}: ")
+    yield Campaign("mutants", "mutants", (*judged, "campaigns/real_models"), "^[0-9,]+ faults of")
     yield Campaign("ports", "port --graphs 10000", _MODELS)
     native = (*_COMPUTE, "campaigns/native")
     yield Campaign("native engine", "native --cases 1000000 --isa all", native)

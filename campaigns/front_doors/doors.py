@@ -22,7 +22,8 @@ from zerostride.runtimes.process import Process
 from zerostride.runtimes.runners import RUNNERS
 from zerostride.runtimes.task import Reply, ReplyKind
 from zerostride.runtimes.verify.compare import compare, tolerance
-from zerostride.runtimes.verify.whole_model import feed_of, like
+from zerostride.runtimes.verify.rounding import like
+from zerostride.runtimes.verify.whole_model import feed_of
 
 from ..models.random_nodes import Array
 from .draw import Model

@@ -26,6 +26,7 @@ from rich.table import Table
 import zerostride as zs
 from zerostride.errors import ZerostrideError
 from zerostride.models.bisect.result import Culprit
+from zerostride.models.findings import Outcome
 from zerostride.runtimes.process import engines_kept
 
 from ..real_models.convert import convert
@@ -125,7 +126,8 @@ def draw(seed: int, folder: Path) -> _Case:
         turn += 1
 
 
-def _file(case: _Case, faulty: bool, engine: str, folder: Path) -> Path | str:
+def converted(case: _Case, faulty: bool, engine: str, folder: Path) -> Path | str:
+    """The case's file for an engine, with its fault or without; what is wrong if there is none."""
     model = case.files[faulty]
     if not CONVERTERS[engine]:
         return model
@@ -136,7 +138,7 @@ def _file(case: _Case, faulty: bool, engine: str, folder: Path) -> Path | str:
 def judge(case: _Case, pair: tuple[str, str], folder: Path, counts: Counts) -> None:
     """Bisects a case's two forms and counts."""
     model, other, same = (
-        _file(case, faulty, engine, folder)
+        converted(case, faulty, engine, folder)
         for faulty, engine in zip((False, True, False), (*pair, pair[1]), strict=True)
     )
     where = f"{pair[0]} and {pair[1]}, network {case.seed}"
@@ -144,12 +146,12 @@ def judge(case: _Case, pair: tuple[str, str], folder: Path, counts: Counts) -> N
         counts.left += 1
         return
     inputs = {"x": case.feed}
-    if not zs.verify(case.files[1], pair[1], against=other, inputs=inputs).ok:
+    if not _agree(zs.verify(case.files[1], pair[1], against=other, inputs=inputs)):
         counts.left += 1  # the converter or the engine makes another fault, or mends this one
         return
     untouched = _culprits(case, model, same, pair)
     if untouched:
-        right = zs.verify(case.files[0], pair[1], against=same, inputs=inputs).ok
+        right = _agree(zs.verify(case.files[0], pair[1], against=same, inputs=inputs))
         real = not right or _hidden(case, untouched[0].tensor, pair, folder)
         counts.false += not real
         counts.wrong += real
@@ -171,6 +173,11 @@ def judge(case: _Case, pair: tuple[str, str], folder: Path, counts: Counts) -> N
         counts.failures.append(f"{where}: {words}; culprits: {_described(culprits)}")
 
 
+def _agree(report: zs.Report) -> bool:
+    """Whether the outputs agree, whatever is inside."""
+    return all(check.outcome is Outcome.AGREES for check in report.checks if not check.node)
+
+
 def _hidden(case: _Case, tensor: str, pair: tuple[str, str], folder: Path) -> bool:
     """Whether the network that ends in a culprit's tensor is wrong, so that the rest hides it.
 
@@ -183,10 +190,10 @@ def _hidden(case: _Case, tensor: str, pair: tuple[str, str], folder: Path) -> bo
     del model.graph.output[:]
     model.graph.output.append(shape)
     cut = replace(case, files=(saved(model, folder / "cut.onnx"),) * 2)
-    files = {engine: _file(cut, False, engine, folder) for engine in pair}
+    files = {engine: converted(cut, False, engine, folder) for engine in pair}
     return any(
         not isinstance(file, str)
-        and not zs.verify(cut.files[0], engine, against=file, inputs={"x": case.feed}).ok
+        and not _agree(zs.verify(cut.files[0], engine, against=file, inputs={"x": case.feed}))
         for engine, file in files.items()
     )
 

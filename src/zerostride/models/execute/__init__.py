@@ -7,6 +7,7 @@ In: Graph, inputs. Out: outputs, within a limit of work.
 
 from .run import (
     Execution,
+    Nudge,
     execute,
     not_executed,
     prepare,
@@ -17,6 +18,7 @@ from .run import (
 
 __all__ = [
     "Execution",
+    "Nudge",
     "execute",
     "not_executed",
     "prepare",

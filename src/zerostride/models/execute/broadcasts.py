@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...compute.reference import compute
+from ...core.alignment import apply
 from ...core.plan import Plan, RuleUse
+from ...core.rules import RULES
 from ...errors import BroadcastError
 from ...ops import find_op
 from ..ir.graph import Array, Node, Value
@@ -90,6 +92,16 @@ def broadcast(site: Site, call: NodeCall, engine: str | None) -> Array:
     _check_types(site, arrays)
     with np.errstate(all="ignore"):
         return values(call, [plan.view(k, array) for k, array in enumerate(arrays)])
+
+
+def pointwise(site: Site, call: NodeCall, engine: str | None) -> Array:
+    """What a site's op makes of operands of one shape; arguments as of :func:`broadcast`."""
+    arrays = call.operands()
+    values = op_row(site.stands_for).values
+    if values is not None:
+        return values(call, arrays)
+    plan = apply(RULES["numpy"], [array.shape for array in arrays], {})
+    return _by_table(site, plan, arrays, engine)
 
 
 def _expanded(site: Site, data: Array) -> Array:

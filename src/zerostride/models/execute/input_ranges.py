@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -16,6 +17,10 @@ _PASSING = frozenset(
 )
 #: Ops that take no number below 0.
 _POSITIVE = frozenset({"Acosh", "Log", "Sqrt"})
+#: Comparisons, and whether they hold of a first operand that is larger.
+_COMPARED: Mapping[str, bool] = MappingProxyType(
+    {"Less": False, "LessOrEqual": False, "Greater": True, "GreaterOrEqual": True}
+)
 #: Bounds that are further apart are none.
 _WIDEST = 1e6
 #: Nodes that are followed from an input.
@@ -23,6 +28,8 @@ _MOST_NODES = 8
 #: Pixels are from 0 to 255. A model that subtracts more than 2, or divides by more than 32, has
 #: pixels as input: images from 0 to 1 have means and deviations below 1.
 _LEAST_MEAN, _LEAST_DEVIATION = 2.0, 32.0
+#: Types of lengths and positions, which no pixels have.
+_COUNTS = frozenset({"int32", "int64"})
 #: A product with a larger number takes what is masked out of a softmax.
 _LEAST_MASKED = 1000.0
 
@@ -57,7 +64,14 @@ def input_range(value: Value, uses: Uses) -> Meant | None:
             return _quantised(node)
         if node.word in _POSITIVE and not position:
             return _UNIT
+        if node.word == "Equal":
+            numbers = _numbers(node, 1 - position)
+            return Meant(numbers[0], numbers[0]) if numbers else None
+        if node.word in _COMPARED:
+            return _beside(node, position)
         if node.word in ("Sub", "Add", "Div", "Mul"):
+            if value.dtype in _COUNTS:
+                return None
             number = _size(node, 1 - position)
             if number is None:
                 return None
@@ -109,6 +123,24 @@ def _rows(node: Node) -> int | None:
         return None
     size = table.shape[axis]
     return size if isinstance(size, int) and size > 0 else None
+
+
+def _beside(node: Node, position: int) -> Meant | None:
+    """Numbers at which a comparison with constants holds of most: in the right quarter of them."""
+    other = node.inputs[1 - position]
+    if other is None or not other.constant:
+        return None
+    try:
+        numbers = np.asarray(other.data(), np.float64).reshape(-1)
+    except ModelError:
+        return None
+    if not numbers.size or not np.isfinite(numbers).all():
+        return None
+    low, high = float(numbers.min()), float(numbers.max())
+    quarter = (high - low) / 4
+    if _COMPARED[node.word] == (position == 0):
+        return Meant(high - quarter, high)
+    return Meant(low, low + quarter)
 
 
 def _bounds(node: Node) -> Meant | None:

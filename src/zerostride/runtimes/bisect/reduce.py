@@ -21,7 +21,8 @@ from ..convert.converters import ENGINE_CONVERTERS, converter_to, run_converter
 from ..process import running
 from ..runners import RUNNERS
 from ..task import ReplyKind
-from ..verify.whole_model import compared, feed_of, like
+from ..verify.rounding import compared, like
+from ..verify.whole_model import feed_of
 from .repro import cut_out
 
 #: Runs of parts for one fault; the most nodes of a part; how often the nodes before a part that is

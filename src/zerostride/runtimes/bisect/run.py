@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from ...models.ir.graph import Graph, Value
 from ...models.options import ModelOptions
 from ...models.transport.converters import NONE
 from ...sizes.condition import ALWAYS
-from ..feeds import fed
+from ..feeds import Fed, fed
 from ..process import MODEL_SECONDS, running
 from ..runners import RUNNERS
 from ..task import Array
@@ -78,7 +77,8 @@ def bisect(
         other: another file of the same model, such as a converter's; None: the model itself.
         args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`; it is
             run on these.
-        inputs: arrays, lists or numbers by the names of inputs; the others are random.
+        inputs: arrays, lists or numbers by the names of inputs; the others are chosen so that faults
+            show, in up to three runs.
         engine: what runs the model; None: the engine of its format, ONNX Runtime for ONNX.
         other_engine: what runs the other file; None: likewise.
         seed: of the random inputs.
@@ -100,34 +100,38 @@ def bisect(
         raise ZerostrideError("name another file, or another engine for the same file")
     options = ModelOptions(via, batch_axis, facts, sizes, input_shapes)
     with model_file(model, Example(args, kwargs, dynamic_shapes)) as source:
-        feed = partial(fed, options, source.path, inputs or {}, seed, source.example)
-        how = engine, other_engine, options, timeout, batch_axis, pythons, progress
-        return source.named(_bisected(source.path, other, feed, *how))
+        file, theirs = Path(source.path), Path(source.path if other is None else other)
+        engines = engine_of(file, engine), engine_of(theirs, other_engine)
+        given = fed(options, file, inputs or {}, seed, source.example)
+        how = engines, options, timeout or MODEL_SECONDS, batch_axis, pythons, progress
+        for arrays in given.runs:
+            report = bisected(file, other, given, arrays, *how)
+            if report.bisection is not None and report.bisection.culprits:
+                break
+        return source.named(report)
 
 
 @np.errstate(all="ignore")  # memory that an engine never wrote may hold signalling NaNs
-def _bisected(
+def bisected(
     file: Path,
     other: str | Path | None,
-    feed: Callable[[], tuple[Graph, dict[str, Array]]],
-    engine: str | None,
-    other_engine: str | None,
+    chosen: Fed,
+    arrays: Mapping[str, Array],
+    engines: tuple[str, str],
     options: ModelOptions,
-    timeout: float | None,
+    seconds: float,
     batch_axis: int | None,
     pythons: dict[str, str] | None,
     progress: Progress | None,
 ) -> Report:
-    """Finds the first nodes at which the runs of two files differ; see :func:`bisect`."""
+    """Finds the first nodes at which runs of two files on one set of inputs differ."""
     theirs = file if other is None else Path(other)
-    engine, other_engine = _engine(file, engine), _engine(theirs, other_engine)
-    graph, arrays = feed()
-    graph = resolved(graph, ALWAYS)[0]
+    engine, other_engine = engines
+    graph = resolved(chosen.graph, ALWAYS)[0]
     other_graph = graph
     if other is not None:
         other_graph = _with_names_of(graph, read_model(theirs))
         graph = _with_names_of(other_graph, graph)
-    seconds = timeout or MODEL_SECONDS
     with tempfile.TemporaryDirectory(prefix="zerostride-") as folder:
         # 2. Every tensor of both sides.
         ours, hers, alone = (Spilled(Path(folder, name)) for name in ("model", "other", "alone"))
@@ -171,7 +175,6 @@ def _bisected(
                 directly = audit_graph(graph, row, replace(options, via=NONE)).findings
                 findings = (*findings, *directly)
         causes = [cause(fault, findings, other_graph, side, most) for fault in faults]
-        engines = engine, other_engine
         reduction = Reduction(graph, ours.fetch, theirs, other_engine, seconds, pythons)
         culprits = [
             *(
@@ -183,6 +186,7 @@ def _bisected(
         notes += _observed(hers, alone, most, other_engine)
     if variants:
         notes.append(f"{theirs.name} stores its weights in half precision")
+    notes += chosen.notes
     bisection = Bisection(tuple(stages), tuple(culprits), tuple(notes))
     return _report(file, other_engine, release, bisection)
 
@@ -205,7 +209,7 @@ def _with_names_of(graph: Graph, other: Graph) -> Graph:
     return other.with_values(change)
 
 
-def _engine(file: Path, chosen: str | None) -> str:
+def engine_of(file: Path, chosen: str | None) -> str:
     """The engine that runs a file."""
     row = format_of(file)
     engine = chosen or row.engine or _ENGINE.get(row.name, "")
@@ -263,4 +267,4 @@ def _culprit(fault: Fault, why: Cause, engines: Sequence[str], alone: Alone) -> 
     )
 
 
-__all__ = ["bisect"]
+__all__ = ["bisect", "bisected", "engine_of"]

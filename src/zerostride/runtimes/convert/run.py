@@ -73,7 +73,7 @@ def convert(
             mnnconvert), "litert" or "litert-gpu" (by litert-torch).
         output: the folder for the ported model and the converted files; it is made.
         args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`.
-        inputs: arrays, lists or numbers by the names of the model's inputs; the others are random.
+        inputs: arrays, lists or numbers by the names of the model's inputs; the others are chosen.
         seed: of the random inputs.
         timeout: seconds for the conversion, and for the run on the engine; by default 600 and 300.
         batch_axis, facts, sizes, input_shapes: as for :func:`~zerostride.audit`.
@@ -96,7 +96,7 @@ def convert(
     with model_file(model, Example(args, kwargs, dynamic_shapes)) as source:
         # 2. The inputs, whose shapes the converted files have.
         path, stem = Path(source.path), Path(source.label or source.path).stem
-        _, arrays = fed(options, path, inputs or {}, seed)
+        arrays = fed(options, path, inputs or {}, seed).runs[0]
         folder = _folder(Path(output))
         # 3. The port and the conversion.
         job = _Job(row, path, folder, stem, arrays, options, timeout or SECONDS, progress)

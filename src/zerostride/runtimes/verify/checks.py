@@ -27,13 +27,13 @@ from ...models.options import ModelOptions
 from ...models.transport.batch import BatchAxes, batch_axes
 from ...models.transport.converters import NONE, chosen, joined_by
 from ...sizes.condition import Condition
-from ..feeds import fed
+from ..feeds import Fed, fed
 from ..process import CASE_SECONDS, MODEL_SECONDS, running
 from ..runners import RUNNERS
-from ..task import Array
 from .cache import Cache
+from .inside import check_inside
 from .site_checks import Progress, SiteChecks
-from .whole_model import check_whole
+from .whole_model import check_whole, worst_of
 
 #: The packages that a converter needs besides its engine's.
 _MODULES: Mapping[str, tuple[str, ...]] = {"pnnx": ("pnnx", "onnx")}
@@ -77,8 +77,9 @@ def verify(
         args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`.
         whole: run the file itself, not its broadcasts.
         against: run this file, a conversion of the model, instead of the model; implies `whole`.
-        inputs: arrays, lists or numbers by the names of the model's inputs, the others are random;
-            implies `whole`.
+            The tensors inside are compared, too, as :func:`~zerostride.bisect` does.
+        inputs: arrays, lists or numbers by the names of the model's inputs; the others are chosen
+            so that faults show, in up to three runs. Implies `whole`.
         node: check this node alone, named as in a finding.
         seed: of the random operands.
         timeout: seconds for one answer; by default 20, for a whole model 300. Loading the engine
@@ -107,10 +108,11 @@ def verify(
     with model_file(model, Example(args, kwargs, dynamic_shapes)) as source:
         # 2. What the audit says of it.
         options = ModelOptions(via, batch_axis, facts, sizes, input_shapes)
-        arrays: dict[str, Array] = {}
         graph = options.read(source.path)
+        given = Fed(graph, ())
         if whole:
-            graph, arrays = fed(options, Path(source.path), inputs or {}, seed, source.example)
+            given = fed(options, Path(source.path), inputs or {}, seed, source.example)
+            graph = given.graph
         options, missing = _installed(options, engine, graph, pythons, whole=whole)
         report = audit_graph(graph, row, options)
         findings = report.findings
@@ -121,7 +123,10 @@ def verify(
         with running(engine, seconds, pythons) as process:
             if whole:
                 file = Path(against or source.path)
-                checks, notes = check_whole(graph, file, process, arrays, batch_axis)
+                runs = [check_whole(graph, file, process, r, batch_axis) for r in given.runs]
+                checks = worst_of([checks for checks, _ in runs])
+                noted = [note for _, notes in runs for note in notes]
+                notes = tuple(dict.fromkeys([*noted, *given.notes]))
             else:
                 graph, batch = _sized(graph, engine, options.premises(), batch_axis, report.via)
                 sites = _sites(graph, node)
@@ -133,6 +138,9 @@ def verify(
                 joined = [id(site.node) in changes for site in sites]
                 checks = list(map(_as_joined, findings, checks, joined))
                 answers.trim()
+        if against is not None:
+            how = options, seconds, batch_axis, pythons
+            checks = check_inside(checks, Path(source.path), Path(against), engine, given, *how)
         # 4. Where the two differ.
         loud = () if whole else surprises(findings, checks)
         return source.named(

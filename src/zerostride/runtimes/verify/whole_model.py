@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 
 from ...core.rules import NCNN_RANK
 from ...errors import ModelError, ZerostrideError
 from ...models.audit.judge import BATCHLESS
-from ...models.execute import execute, not_executed
+from ...models.execute import Nudge, execute, not_executed
 from ...models.findings import Check, Outcome
 from ...models.flow.resolved import resolved
 from ...models.formats import format_of, lowered, read_model
@@ -25,8 +25,18 @@ from ..files import tensors
 from ..process import MODEL_SECONDS, Process, running
 from ..runners import RUNNERS
 from ..task import Array, Reply, ReplyKind
-from .compare import MODEL_ULPS, Agreement, compare, without_result
+from .compare import Agreement, without_result
 from .halves import onnx_with_halves, stores_halves, with_halves
+from .rounding import (
+    STORAGE,
+    Answers,
+    compared,
+    excused,
+    is_doubted,
+    like,
+    moved_array,
+    small_compared,
+)
 
 
 def check_whole(
@@ -61,7 +71,7 @@ def check_whole(
     if form in _EVERY_TENSOR and form == graph.format:
         graph = replace(graph, outputs=_tensors_of(graph))
     itself = engine if str(file) == graph.path else ""
-    expected, note = _meant(graph, inputs, itself)
+    expected, note = meant_outputs(graph, inputs, itself)
     feed, reply = feed_of(graph, file, process, inputs, batch_axis, expected, by_sample=True)
     missing = without_result(reply)
     if missing is not None:
@@ -81,8 +91,23 @@ def check_whole(
     if _some_differ(answers):
         answers, moved = _beside_rounding(graph, inputs, expected, answers, itself)
         note = (*note, *moved)
+    elif not note and not stores_halves(file):
+        answers = _small_numbers(graph, inputs, expected, reply, answers)
     note = (*note, *_without_proof(results, expected, answers))
     return [_check(value, answers[value.name], process) for value in graph.outputs], note
+
+
+def worst_of(runs: Sequence[Sequence[Check]]) -> list[Check]:
+    """The checks of several runs as one: of each tensor the first that does not agree.
+
+    Of checks that agree, the one with the largest error.
+    """
+
+    def worst(checks: Sequence[Check]) -> Check:
+        failed = (check for check in checks if check.outcome is not Outcome.AGREES)
+        return next(failed, max(checks, key=lambda check: check.error))
+
+    return [worst(checks) for checks in zip(*runs, strict=True)]
 
 
 def feed_of(
@@ -212,10 +237,6 @@ def _agrees(reply: Reply, names: Sequence[str], expected: Mapping[str, Array], e
     )
 
 
-#: The comparison of each output, by its name.
-Answers: TypeAlias = Mapping[str, Agreement]
-
-
 def _some_differ(answers: Answers) -> bool:
     return any(one.outcome is Outcome.DIFFERS and one.elements for one in answers.values())
 
@@ -244,10 +265,6 @@ def _without_proof(
 
 #: How often the effect of rounding is measured, with signs drawn anew.
 _MOVES = 2
-#: A measured effect is the reason for a difference of so many times its size, and in so many times
-#: as many numbers. A single tie of quantisation is no reason for a step in all numbers. Networks of
-#: 1 to 10 quantised layers on ONNX Runtime have up to 1.7 times as many numbers.
-_SIZES, _COUNTS = 2, 16
 #: Formats for which every tensor of the file is compared, not the outputs alone. LiteRT's
 #: interpreter keeps all of them; other engines compute tensors inside a model on request.
 _EVERY_TENSOR = frozenset({"litert"})
@@ -283,20 +300,6 @@ def _without(name: str, array: Array, axis: int | None) -> Array:
     return array.squeeze(axis)
 
 
-def like(array: Array, shape: tuple[int, ...]) -> Array:
-    """The array without the one axis of extent 1 that `shape` lacks: the batch that was dropped.
-
-    >>> like(np.ones((1, 2)), (2,)).shape, like(np.ones((3, 2)), (2,)).shape
-    ((2,), (3, 2))
-    """
-    if array.ndim != len(shape) + 1:
-        return array
-    tries = (
-        array.shape[:k] + array.shape[k + 1 :] for k in range(array.ndim) if array.shape[k] == 1
-    )
-    return array.reshape(shape) if shape in tries else array
-
-
 def _beside_rounding(
     graph: Graph,
     inputs: Mapping[str, Array],
@@ -307,71 +310,46 @@ def _beside_rounding(
     """The comparisons, and notes, of a model that makes large differences of small ones.
 
     A step of quantisation or an argmax does. The effect is measured: the model is computed again
-    with each number of its inputs moved by one rounding. Engines round every tensor otherwise.
+    with each number of its inputs, and of each node's result, moved by one rounding.
     """
-    moved = [_meant(graph, moved_inputs(inputs, seed), itself)[0] for seed in range(_MOVES)]
-    judged = _excused(answers, expected, moved, "one rounding of the inputs moves it by")
+    moved = [moved_outputs(graph, inputs, itself, seed) for seed in range(_MOVES)]
+    judged = excused(answers, expected, moved, "one rounding of each tensor moves it by")
     changed = [name for name in judged if judged[name] != answers[name]]
     return judged, tuple(f"{name}: {judged[name].detail}" for name in changed)
 
 
-def moved_inputs(inputs: Mapping[str, Array], seed: int) -> dict[str, Array]:
-    """The inputs, each finite number moved up or down by one part in 2 to the bits of its type.
-
-    1 and -1 stay, as 0 does: a mask is exact, and every output may depend on `mask == 1`.
-
-    >>> moved = moved_inputs({"x": np.array([1.5, 1], np.float32)}, 0)["x"]
-    >>> abs(moved - [1.5, 1]) * 2**23
-    array([2., 0.])
-    """
-    rng = np.random.default_rng(seed)
-
-    def moved(array: Array) -> Array:
-        if array.dtype.kind != "f":
-            return array
-        signs = rng.choice([-1, 1], array.shape) * (abs(array) != 1)
-        nudged: Array = (array * (1 + np.finfo(array.dtype).eps * signs)).astype(array.dtype)
-        return nudged
-
-    return {name: moved(array) for name, array in inputs.items()}
-
-
-def _excused(
-    answers: Answers,
+def _small_numbers(
+    graph: Graph,
+    inputs: Mapping[str, Array],
     expected: Mapping[str, Array],
-    moved: Sequence[Mapping[str, Array]],
-    effect_of: str,
+    reply: Reply,
+    answers: Answers,
 ) -> Answers:
-    """The comparisons; a difference that a measured effect explains is none of the engine's.
+    """The comparisons, in which a small number beside large ones is compared by its own size.
 
-    It explains one of at most twice its size, in at most 16 times as many numbers. An infinite
-    effect measures nothing: the root of a number that was moved below 0, say.
-
-    Args:
-        answers: of the outputs.
-        expected: the outputs by the meaning of the model.
-        moved: the same outputs with the effect.
-        effect_of: the effect in words, before its size.
+    Boxes of hundreds and probabilities of a millionth are in one tensor of a detector. What
+    rounding does to numbers of like size is measured, as in :func:`_beside_rounding`.
     """
-    return {
-        name: _explained(answer, expected[name], [one[name] for one in moved], effect_of)
-        if answer.outcome is Outcome.DIFFERS and answer.elements
-        else answer
-        for name, answer in answers.items()
+    pairs = zip(answers, reply.arrays, strict=True)
+    doubted = {name: array for name, array in pairs if is_doubted(expected[name], array)}
+    if not doubted:
+        return answers
+    moved = [moved_outputs(graph, inputs, "", seed) for seed in range(_MOVES)]
+    judged = {
+        name: small_compared(answers[name], expected[name], array, [one[name] for one in moved])
+        for name, array in doubted.items()
     }
+    return {**answers, **judged}
 
 
-def _explained(
-    answer: Agreement, meant: Array, moved: Sequence[Array], effect_of: str
-) -> Agreement:
-    most = _tolerated(meant) / _SIZES
-    effects = [compare(meant, like(one, meant.shape), most) for one in moved]
-    effect = max(one.error for one in effects)
-    if not answer.error <= _SIZES * effect < np.inf:
-        return answer
-    if answer.wrong > _COUNTS * max(one.wrong for one in effects):
-        return answer
-    return replace(answer, outcome=Outcome.AGREES, detail=f"{effect_of} up to {effect:.2g}")
+def moved_outputs(
+    graph: Graph, inputs: Mapping[str, Array], itself: str, seed: int
+) -> dict[str, Array]:
+    """The outputs with every tensor moved by one rounding; of an engine, the inputs alone."""
+    rng = np.random.default_rng(seed)
+    nudge = partial(moved_array, rng)
+    moved = {name: nudge(array) for name, array in inputs.items()}
+    return meant_outputs(graph, moved, itself, nudge=nudge)[0]
 
 
 def _beside_halves(
@@ -387,14 +365,19 @@ def _beside_halves(
     """
     if not stores_halves(file):
         return answers, ()
-    rounded, _ = _meant(graph, inputs, itself="", halves=True)
+    rounded, _ = meant_outputs(graph, inputs, itself="", halves=True)
     words = "its weights are float16, which by itself makes"
     note = f"{file.name} stores its weights in half precision"
-    return _excused(answers, expected, [rounded], words), (note,)
+    return excused(answers, expected, [rounded], words, STORAGE), (note,)
 
 
-def _meant(
-    graph: Graph, inputs: Mapping[str, Array], itself: str, *, halves: bool = False
+def meant_outputs(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    itself: str,
+    *,
+    halves: bool = False,
+    nudge: Nudge | None = None,
 ) -> tuple[dict[str, Array], tuple[str, ...]]:
     """The expected outputs, and a note on their source: zerostride if it executes every op.
 
@@ -406,7 +389,7 @@ def _meant(
         sized = resolved(graph, ALWAYS)[0]
         graph, refused = (graph, refused) if not_executed(sized) else (sized, ())
     if not refused:
-        return execute(with_halves(graph) if halves else graph, inputs), ()
+        return execute(with_halves(graph) if halves else graph, inputs, nudge=nudge), ()
     ops = ", ".join(sorted({node.op for node in refused}))
     if graph.format != "onnx" or itself == "onnxruntime":
         hint = (
@@ -432,22 +415,6 @@ def _meant(
         )
     note = f"compared with ONNX Runtime {process.version}: zerostride does not execute {ops}"
     return dict(zip(names, reply.arrays, strict=True)), (note,)
-
-
-def _tolerated(expected: Array) -> float:
-    """The largest tolerated difference of an output, as in :func:`~.compare.tolerance`."""
-    kind = expected.dtype if expected.dtype.kind == "f" else np.dtype(np.float32)
-    # A double is single on several engines; the input data are of order 1.
-    eps = float(np.finfo(np.float32 if kind.itemsize > 4 else kind).eps)
-    return eps * MODEL_ULPS if expected.dtype.kind in "fc" else 0.0
-
-
-def compared(expected: Array, actual: Array, engine: str) -> Agreement:
-    """The comparison of an engine's output with the expected one, as after many ops."""
-    if expected.dtype.kind == "f" and expected.size and np.isnan(expected).all():
-        detail = "the model itself makes nothing but NaN of these random inputs"
-        return Agreement(Outcome.NOT_RUN, detail)
-    return compare(expected, actual, _tolerated(expected), any_rank=engine in BATCHLESS)
 
 
 def _check(value: Value, answer: Agreement, process: Process) -> Check:

@@ -1,0 +1,81 @@
+"""The tensors inside a model and inside its conversion, compared as `bisect` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ...errors import ZerostrideError
+from ...models.bisect.result import Bisection, Culprit
+from ...models.findings import Check, Outcome
+from ...models.options import ModelOptions
+from ..bisect.run import bisected, engine_of
+from ..feeds import Fed
+
+
+def check_inside(
+    checks: Sequence[Check],
+    model: Path,
+    other: Path,
+    engine: str,
+    given: Fed,
+    options: ModelOptions,
+    seconds: float,
+    batch_axis: int | None,
+    pythons: dict[str, str] | None,
+) -> list[Check]:
+    """The checks of the outputs, and one more for each node inside that differs.
+
+    If no node does, small differences of all nodes explain that of an output: some engines
+    approximate an exponential or an error function. An engine that hands out no tensors, and a
+    model whose own engine is not installed, leave the checks as they are.
+
+    Args:
+        checks: of the outputs.
+        model, other: the model's file, and the conversion that ran.
+        engine: what runs the conversion.
+        given: the inputs.
+        options, batch_axis, pythons: as for :func:`~zerostride.bisect`.
+        seconds: for one answer of an engine.
+    """
+    if any(check.outcome in (Outcome.REFUSED, Outcome.CRASHED) for check in checks):
+        return list(checks)
+    try:
+        engines = engine_of(model, None), engine_of(other, engine)
+        how = engines, options, seconds, batch_axis, pythons, None
+        runs = [bisected(model, other, given, inputs, *how).bisection for inputs in given.runs]
+    except ZerostrideError:
+        return list(checks)
+    found = [run for run in runs if run is not None]
+    culprits = [c for run in found for c in run.culprits if c.side == "other"]
+    if culprits:
+        return [*checks, *_differing(culprits, {check.op for check in checks}, checks[0].release)]
+    if len(found) < len(runs) or not all(map(_whole, found)):
+        return list(checks)
+    return [_explained(check) for check in checks]
+
+
+def _differing(culprits: Iterable[Culprit], outputs: set[str], release: str) -> Iterable[Check]:
+    """A check for each node that differs, once."""
+    seen = set(outputs)
+    for culprit in culprits:
+        if culprit.tensor in seen or culprit.judged is None:
+            continue
+        seen.add(culprit.tensor)
+        judged = culprit.judged
+        detail = f"inside: {judged.wrong} of {judged.elements} numbers differ: {judged.detail}"
+        numbers = (Outcome.DIFFERS, detail, judged.elements, judged.error)
+        yield Check(culprit.node, culprit.op, culprit.inputs, *numbers, release)
+
+
+def _whole(run: Bisection) -> bool:
+    """Whether the other side's tensors were compared, and all agree."""
+    return bool(run.stages) and all(stage.agrees for stage in run.stages)
+
+
+def _explained(check: Check) -> Check:
+    if check.outcome is not Outcome.DIFFERS or not check.elements:
+        return check
+    detail = f"no node inside differs; small differences of all add up to {check.error:.2g}"
+    return replace(check, outcome=Outcome.AGREES, detail=detail)
