@@ -19,6 +19,8 @@ DOORS = {"ncnn": ("pnnx", "ncnn"), "mnn": ("MNN",), "openvino": ("openvino",)}
 #: Ops of which pnnx writes other layers by their element types, constants or shapes.
 BY_PNNX = ["Add", "Clip", "Div", "Expand", "Gemm", "MatMul", "Min", "Mod", "Pow"]
 BY_PNNX += ["BatchNormalization", "LayerNormalization", "RMSNormalization"]
+#: Ops that mnnconvert refuses or gets wrong by their element types and sizes.
+BY_MNNCONVERT = ["DequantizeLinear", "Gemm", "MatMul", "PRelu"]
 
 
 def needed(engine: str) -> None:
@@ -44,3 +46,9 @@ def test_no_verdict_is_contradicted(engine: str) -> None:
 def test_ops_have_pnnxs_verdict(op: str) -> None:
     needed("ncnn")
     assert not contradicted(list(measure("ncnn", 0, 12, 3, op)))
+
+
+@pytest.mark.parametrize("op", BY_MNNCONVERT)
+def test_ops_have_mnnconverts_verdict(op: str) -> None:
+    needed("mnn")
+    assert not contradicted(list(measure("mnn", 11, 40, 911, op)))

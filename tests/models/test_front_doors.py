@@ -121,6 +121,8 @@ ROWS: list[tuple[Any, ...]] = [
     ("mnn", "Less", {"x": (2, 3)}, {"s": np.full((), -1, F)}, {}, 13, "different", "other_values"),
     ("mnn", "Pow", {"x": (2, 3)}, {"s": np.array(3)}, {}, 13, "refused", "dtype"),
     ("mnn", "Pow", {"x": (2, 3)}, {"s": np.array(2)}, {}, 13, "same", "same_plan"),
+    ("mnn", "MatMul", {"x": (2, 3, 1, 4)}, {"s": np.ones(4, F)}, {}, 13, "same", "same_plan"),
+    ("mnn", "MatMul", {"x": (2, 2, 3, 1, 4)}, {"s": np.ones(4, F)}, {}, 13, "refused", "rank"),
 ]
 
 

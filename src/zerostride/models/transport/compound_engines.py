@@ -64,8 +64,10 @@ from .node_limits import (
     mnn_dequantised,
     mnn_epsilon,
     mnn_quantised,
+    mnn_scale_fits,
     mnn_slopes,
     mnn_transposed,
+    mnn_whole_slopes,
     no_double,
     offset_of_zero,
     one_batch,
@@ -169,7 +171,14 @@ _SLOPES: _Rows = {
     "ncnn": (_row(LIST, "PReLU", weights=True),),
     "mnn": (_row(SLOPE, _MNN, weights=True),),
     "mnnconvert": (
-        _row(SLOPE, _MNN, weights=True, wrong=mnn_slopes),
+        _row(
+            SLOPE,
+            _MNN,
+            weights=True,
+            wrong=mnn_slopes,
+            needs=mnn_whole_slopes,
+            because=Reason.DTYPE,
+        ),
         _row(ONE_WAY, _MNN, weights=False, types=MNN_SLOPES),
     ),
     **_parsed(ONE_WAY),
@@ -272,7 +281,9 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
                 "litert", AS_WRITTEN, f"{_LITERT}dequantize.cc, {_SCALE_OF_TENSOR}", weights=True
             ),
             "onnx-parser": (_PARSED_OFFSET,),
-            "mnn": (Carrier(AS_WRITTEN, _MNN_QUANTISED, wrong=mnn_dequantised),),
+            "mnn": (
+                Carrier(AS_WRITTEN, _MNN_QUANTISED, wrong=mnn_dequantised, needs=mnn_scale_fits),
+            ),
         },
         "ConvInteger": {
             **_LIBRARIES,

@@ -91,7 +91,8 @@ def fixed_vector(node: Node) -> str | None:
     ranks = [len(value.shape or ()) for value in node.inputs[:2] if value is not None]
     data = node.inputs[0]
     rows = data.shape[-2] if data is not None and data.shape is not None and ranks[0] > 2 else 1
-    return "a batch of matrices times a constant vector" if ranks[1:] == [1] and rows != 1 else None
+    stacked = rows != 1 or ranks[0] > 4
+    return "a batch of matrices times a constant vector" if stacked and ranks[1:] == [1] else None
 
 
 def one_number(*positions: int, as_vector: bool = True) -> Callable[[Node], str | None]:
@@ -158,8 +159,9 @@ def one_batch(second: int, *numbers: int) -> Callable[[Node], str | None]:
 LITERT_NONE = without_kernels("float64 uint16 uint32 uint64")
 LITERT_FEW = without_kernels("bool float64 uint8 uint16 int32 uint32 int64 uint64")
 
-#: Whole slopes that MNN computes, and gives no result for.
-MNN_SLOPES = without_kernels("int8 uint8 int16 uint16 int32 uint32 int64 uint64")
+_WHOLE = "int8 uint8 int16 uint16 int32 uint32 int64 uint64"
+#: Whole slopes at run time, for which MNN gives no result.
+MNN_SLOPES = without_kernels(_WHOLE)
 
 #: Element types that quantising ops do not take: data and scales are float32, the rest 8 bits wide.
 _WIDER = "float16 bfloat16 float64 int16 uint16 int4 uint4 int2 uint2 float8e4m3fn float8e5m2"
@@ -194,6 +196,36 @@ def mnn_quantised(node: Node) -> str:
         "its converter's FloatToInt8 hands out numbers that are 128 off; where they are "
         "dequantised again, axes 0 and 1 are exchanged, or the file does not load"
     )
+
+
+#: Types that MNN dequantises as it multiplies: a scale that does not fit gives no result.
+_MULTIPLIED = frozenset({"int16", "uint16", "int32"})
+
+
+def mnn_scale_fits(node: Node) -> str | None:
+    """MNN's converter puts the scale of an axis along the last axis, where it may not fit."""
+    data, scale = node.inputs[:2]
+    if data is None or scale is None or data.constant or data.dtype not in _MULTIPLIED:
+        return None
+    count, last = (scale.shape or (1,))[0], (data.shape or (1,))[-1]
+    if len({count, last, 1}) < 3 or not (isinstance(count, int) and isinstance(last, int)):
+        return None
+    return f"its converter lays {count} scales along the last axis, of {last}"
+
+
+def mnn_whole_slopes(node: Node) -> str | None:
+    """MNN computes whole slopes of one number a channel, and gives no result for others."""
+    data, slope = node.inputs[:2]
+    if (
+        data is None
+        or slope is None
+        or slope.dtype not in _WHOLE.split()
+        or len(slope.shape or ()) < 2
+    ):
+        return None
+    shape, rank = slope.shape or (), len(data.shape or ())
+    axes = {rank - len(shape) + k for k, size in enumerate(shape) if size != 1}
+    return None if axes <= {1} else "whole slopes that are not along axis 1 alone"
 
 
 def mnn_dequantised(node: Node) -> str | None:
@@ -233,6 +265,8 @@ def mnn_transposed(node: Node) -> str | None:
     rows = data.shape[1] if data is not None and data.shape and len(data.shape) == 2 else None
     if not node.attributes.get("transA") or weights is None or not weights.constant or rows == 1:
         return None
+    if weights.shape and weights.shape[0 if node.attributes.get("transB") else -1] == 1:
+        return None  # a column has one order
     return "beside a constant second factor its converter leaves transA out"
 
 

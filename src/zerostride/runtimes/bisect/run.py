@@ -77,8 +77,8 @@ def bisect(
         other: another file of the same model, such as a converter's; None: the model itself.
         args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`; it is
             run on these.
-        inputs: arrays, lists or numbers by the names of inputs; the others are chosen so that faults
-            show, in up to three runs.
+        inputs: arrays, lists or numbers by the names of inputs; the others are chosen so that
+            faults show, in up to three runs.
         engine: what runs the model; None: the engine of its format, ONNX Runtime for ONNX.
         other_engine: what runs the other file; None: likewise.
         seed: of the random inputs.
