@@ -184,11 +184,16 @@ def _converted(site: Site, engine: Engine) -> Side:
         raise refusal(site, mixed, Reason.DTYPE)
     if site.kind is Kind.ELEMENTWISE or site.node.op == "Clip":
         dtypes = {part.tensor.dtype for part in site.operands if part.constant and part.tensor}
-        if "uint8" in dtypes:
+        first = bool(site.operands) and site.operands[0].constant
+        few = len(site.operands) < 3 or site.node.op == "Clip"
+        if "uint8" in dtypes and (first or few):
             detail = "MNN does not load what its converter makes of a constant of uint8"
             raise refusal(site, detail, Reason.DTYPE)
-        if "int8" in dtypes:
-            detail = "MNN reads other numbers from a constant of int8"
+        if "int8" in dtypes and first:
+            detail = "MNN does not load what its converter makes of a first operand of int8"
+            raise refusal(site, detail, Reason.DTYPE)
+        if dtypes & {"int8", "uint8"}:
+            detail = "MNN reads other numbers from a constant of 8 bits"
             raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
     return side
 

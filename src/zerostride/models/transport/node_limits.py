@@ -252,8 +252,10 @@ def mnn_dequantised(node: Node) -> str | None:
 
 
 def mnn_epsilon(node: Node) -> str | None:
-    """MNN's converter has a default of its own."""
+    """MNN's converter has a default of its own; a single number becomes 0, whatever it is."""
     explicit = "epsilon" in node.attributes or node.domain != ""
+    shape = node.inputs[0].shape if node.inputs and node.inputs[0] is not None else None
+    explicit |= shape is not None and set(shape[2:]) <= {1}
     return (
         None if explicit else "its converter takes 1e-10 for an epsilon that is left out, not 1e-5"
     )
