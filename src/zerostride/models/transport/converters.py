@@ -27,6 +27,7 @@ from ..ir.graph import Graph, Node
 from ..ir.site import ONE_WAY, Kind, Site, present_operands
 from .batch import BatchAxes
 from .frontend import read_by_frontend
+from .frontend_fusion import scaled
 from .mnn_fusion import fused
 from .pnnx import OF_ONE, batches_by_pnnx, pnnx_transport
 from .pnnx_groups import joined
@@ -235,6 +236,7 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
                 read_by_frontend,
                 "OpenVINO 2026.4.1",
                 noted=False,
+                joined=scaled,
             ),
             Converter(
                 "onnx-parser",

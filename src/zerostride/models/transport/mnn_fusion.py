@@ -14,7 +14,7 @@ from functools import partial
 from ..findings import Finding
 from ..ir.graph import Graph, Node, Value
 from .batch import BatchAxes
-from .pnnx_groups import as_wrong
+from .joining import as_wrong
 
 _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from ...errors import BroadcastError, Reason
 from ..findings import Finding, Verdict
 from ..ir.graph import Graph, Node, Value
 from ..reasons import Cause
 from .batch import BatchAxes
+from .joining import as_wrong
 
 #: Ranks of a sample in which ncnn's Normalize computes over the first axis.
 _NORMALISED = frozenset({1, 3, 4})
@@ -77,23 +77,6 @@ def _axes(node: Node) -> tuple[int, ...] | None:
     if axes is None and len(node.inputs) > 1 and node.inputs[1] is not None:
         axes = node.inputs[1].content
     return None if axes is None else tuple(int(axis) for axis in axes)
-
-
-def as_wrong(finding: Finding, words: str) -> Finding:
-    """The finding of a node that a converter makes a wrong layer of, with its neighbours."""
-    wrong = BroadcastError(words, reason=Reason.WRONG_RESULT, silent=True)
-    return replace(
-        finding,
-        verdict=Verdict.DIFFERENT,
-        reason=Reason.WRONG_RESULT,
-        target=wrong,
-        message=words,
-        fix=None,
-        witness=None,
-        notes=(),
-        when=None,
-        values=None,
-    )
 
 
 def group_norms(graph: Graph) -> frozenset[int]:
