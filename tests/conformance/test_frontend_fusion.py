@@ -1,4 +1,4 @@
-"""Factors after products, as OpenVINO's frontend joins them, compared with what OpenVINO computes."""
+"""Factors after products as OpenVINO's frontend joins them, beside what OpenVINO computes."""
 
 from __future__ import annotations
 

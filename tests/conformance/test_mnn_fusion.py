@@ -146,3 +146,28 @@ def test_a_joined_node_is_not_proven_alone(tmp_path: Path) -> None:
     assert [check.outcome for check in report.checks] == ["not_run"]
     assert "joins it" in report.checks[0].detail
     assert not any("agrees" in note for note in report.notes)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_port_keeps_additions_apart_from_layers(mnn: Process, layer: str, tmp_path: Path) -> None:
+    path, ported, goal = (tmp_path / name for name in ("m.onnx", "ported.onnx", "m.mnn"))
+    mended = 0
+    for seed in range(40):
+        network = Network(layer, seed)
+        network.save(path)
+        if all(
+            finding.verdict in ("same", "same_here") for finding in zs.audit(path, "mnn").findings
+        ):
+            continue
+        report = zs.port(path, "mnn", ported)
+        left = [f for f in report.findings if f.verdict not in ("same", "same_here")]
+        feeds = {"x": network.x}
+        wanted = execute(read_model(path), feeds)["y"]
+        assert run_converter(converter_to("mnn"), ported, goal, feeds, 60.0) is None
+        reply = tensors(mnn, goal, feeds, ["y"], outputs=True)
+        same = reply.kind is ReplyKind.RESULT and reply.arrays[0].shape == wanted.shape
+        same = same and np.allclose(reply.arrays[0], wanted, rtol=1e-3, atol=1e-3)
+        ops = [(node.op_type, list(node.input)) for node in network.nodes]
+        assert same == (not left), (seed, ops, [finding.message for finding in left])
+        mended += same
+    assert mended > 1

@@ -72,3 +72,25 @@ def test_a_malformed_layer_is_no_layer(tmp_path: Path) -> None:
     x, y = (helper.make_tensor_value_info(name, 1, (1, 3, 5, 3)) for name in "xy")
     onnx.save(helper.make_model(helper.make_graph(nodes, "g", [x], [y])), tmp_path / "m.onnx")
     assert zs.audit(tmp_path / "m.onnx", "mnn").findings
+
+
+@pytest.mark.parametrize(
+    ("layer", "by"), [("Conv(x, w)", "swap"), ("MatMul(x, w)", "expand")], ids=["Conv", "MatMul"]
+)
+def test_a_port_keeps_the_addition_apart(tmp_path: Path, layer: str, by: str) -> None:
+    """mnnconvert takes either operand of a MatMul's addition, and the second of a convolution's."""
+    shape, weights = ("1,3,5,3", "3,3,1,1") if by == "swap" else ("3,3", "3,3")
+    constant = "3" if by == "swap" else "3,1"
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+    g (float[{shape}] x) => (float[{shape}] y) <float[{weights}] w, float[{constant}] c> {{
+        t = {layer} y = Add(t, c)
+    }}"""
+    model = onnx.parser.parse_model(text)
+    for name, sizes in (("w", weights), ("c", constant)):
+        array = np.random.default_rng(0).normal(size=tuple(map(int, sizes.split(","))))
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array.astype("f"), name))
+    onnx.save(model, tmp_path / "m.onnx")
+    assert str(zs.audit(tmp_path / "m.onnx", "mnn").findings[-1].verdict) == "different"
+    report = zs.port(tmp_path / "m.onnx", "mnn", tmp_path / "ported.onnx")
+    assert [change.by for change in report.changes] == [by]
+    assert {str(f.verdict) for f in zs.audit(tmp_path / "ported.onnx", "mnn").findings} == {"same"}

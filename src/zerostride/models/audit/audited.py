@@ -71,6 +71,8 @@ class Audited:
         flow: the flow of sizes, where one was needed.
         delegate: what the engine's delegate asks of nodes besides.
         sites, findings: by identity of the node.
+        joined: identities of nodes whose converter joins them with their neighbours: the site alone
+            does not tell.
     """
 
     question: Question
@@ -81,6 +83,7 @@ class Audited:
     delegate: DelegateChecks
     sites: Mapping[int, Site]
     findings: Mapping[int, Finding]
+    joined: frozenset[int] = frozenset()
 
     def judged(self) -> list[tuple[Node, Finding]]:
         """The nodes that may broadcast, each with its finding, in order."""
@@ -147,7 +150,8 @@ def audited(
     judge, module = Judge(met(via, engine), via, batch, needs, packing), module_of(graph)
     sites: dict[int, Site] = {}
     findings: dict[int, Finding] = {}
-    decided = dict(joined_by(via, graph, batch))
+    changes = joined_by(via, graph, batch)
+    decided = dict(changes)
     decided |= dict.fromkeys(shape_arithmetic(graph), counted)
     lines, delegate = operations_by_line(graph), DelegateChecks(graph, engine)
     for done, node in enumerate(graph.nodes):
@@ -162,7 +166,8 @@ def audited(
     judged = [(node, findings[id(node)]) for node in graph.nodes if id(node) in findings]
     fitted = fitting(graph, engine.name, judged)
     findings = {id(node): f for (node, _), f in zip(judged, fitted, strict=True)}
-    return Audited(question, graph, module, judge, flow, delegate, sites, findings)
+    together = frozenset(changes)
+    return Audited(question, graph, module, judge, flow, delegate, sites, findings, together)
 
 
 def _unchanged(finding: Finding) -> Finding:

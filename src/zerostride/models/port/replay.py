@@ -88,6 +88,7 @@ def check_findings(
     before: Mapping[int, Finding],
     after: Mapping[int, Finding],
     touched: Collection[int],
+    joined: Collection[int] = (),
 ) -> None:
     """Checks that no finding became worse, and that rewritten nodes are `same`.
 
@@ -97,6 +98,7 @@ def check_findings(
         before: findings by identity of the old graph's nodes.
         after: findings by identity of the new graph's nodes.
         touched: identities of the old graph's nodes that were rewritten.
+        joined: identities of the new graph's nodes that a converter joins with their neighbours.
 
     Raises:
         Worse: names the first node.
@@ -115,7 +117,8 @@ def check_findings(
                 # A delegate may refuse a node because of what reads its result now.
                 readers = _readers(old, node, touched) if finding.reason == Reason.NO_OP else []
                 worse |= dict.fromkeys(map(id, readers or [node]), message)
-                fault = fault or (finding.verdict not in _OPEN and not readers)
+                alone = not readers and id(now) not in joined
+                fault = fault or (finding.verdict not in _OPEN and alone)
                 first = first or f"{old.path}: node {node.path!r}: {message}"
     if worse:
         raise Worse({} if fault else worse, first)

@@ -297,7 +297,7 @@ def _checked(
     places = matched(old.graph, new.graph)
     place_of = dict(zip(map(id, old.graph.nodes), places, strict=True))
     touched = {id(ported.node): ported for ported in done if ported.program is not None}
-    check_findings(old.graph, places, old.findings, new.findings, touched.keys())
+    check_findings(old.graph, places, old.findings, new.findings, touched.keys(), new.joined)
     changes = []
     makers = makers_of(places)
     for turn, (key, ported) in enumerate(touched.items()):

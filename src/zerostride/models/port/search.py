@@ -79,6 +79,7 @@ class _Search:
             self.setting.judge.key(subject.site),
             tuple(None if value is None else value.dtype for value in subject.node.inputs),
             self.setting.delegate.own_problem(site),
+            id(node) in self.setting.joined,
         )
         answer = self.answers.get(key)
         if answer is not None:
@@ -143,6 +144,8 @@ class _Search:
 
     def _proposals(self, subject: Subject) -> Iterator[tuple[Pass, tuple[Any, ...]]]:
         names, _ = _TRIED.get(subject.finding.reason, _OTHERWISE)
+        if id(subject.site.node) in self.setting.joined:
+            names = _APART
         most = MOST_TRIED if subject.source.open is None else MOST_TRIED_OPEN
         proposed: set[tuple[Any, ...]] = set()
         for row in PASSES:
@@ -179,6 +182,8 @@ _TRIED: Mapping[str, tuple[tuple[str, ...] | None, str]] = {
     ),
 }
 _OTHERWISE = (None, "no rewrite of it means the same there")
+#: The passes after which a converter may no longer join a node with its neighbours.
+_APART = ("swap", "expand")
 
 
 def rewritten(
