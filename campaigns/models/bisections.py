@@ -127,7 +127,7 @@ def draw(seed: int, folder: Path) -> _Case:
 
 
 def converted(case: _Case, faulty: bool, engine: str, folder: Path) -> Path | str:
-    """The case's file for an engine, with its fault or without; what is wrong if there is none."""
+    """The case's file for an engine, with its fault or without; or why there is no file."""
     model = case.files[faulty]
     if not CONVERTERS[engine]:
         return model

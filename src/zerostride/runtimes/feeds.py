@@ -74,13 +74,13 @@ def fed(
         pairs = zip(graph.inputs, example, strict=True)
         inputs = {value.name: array for value, array in pairs} | dict(inputs)
     wanted = [value for value in graph.inputs if value.name in inputs]
-    given = check_inputs(graph, wanted, inputs)
+    own = check_inputs(graph, wanted, inputs)
     if inputs:
-        shapes = {name: array.shape for name, array in given.items()}
+        shapes = {name: array.shape for name, array in own.items()}
         sizes = options.input_shapes
         named = dict(sizes) if isinstance(sizes, Mapping) else {}
         graph = replace(options, input_shapes={**named, **shapes}).read(file)
-    runs, notes = _chosen(graph, seed, given)
+    runs, notes = _chosen(graph, seed, own)
     names = [value.name for value in graph.inputs]
     return Fed(graph, tuple({name: run[name] for name in names} for run in runs), notes)
 
@@ -94,16 +94,17 @@ def _chosen(
 ) -> tuple[list[dict[str, Array]], tuple[str, ...]]:
     """The inputs of each run, and what they cannot show.
 
-    Inputs of which the model makes infinities or no numbers are none, if there are others.
+    Inputs that a model makes infinities or NaN of are left out, if others do better.
     """
-    first = {**given, **random_inputs(graph, seed, given)}
     sized = resolved(graph, ALWAYS)[0]
+    first: dict[str, Array] = {}
     runs: list[dict[str, Array]] = []
     shown: dict[NodeFault, bool] = {}
     for ranges in RANGES:
         inputs = {**given, **random_inputs(graph, seed, given, ranges)}
-        if ranges != RANGES[0] and _equal(inputs, first):
+        if first and _equal(inputs, first):
             continue
+        first = first or inputs
         tensors = _tensors(sized, inputs)
         if tensors is None or not _finite(sized, tensors):
             continue

@@ -2,6 +2,7 @@
 
 `layouts` says how a tensor of another file can hold the numbers of a tensor of the model.
 `judging` compares numbers. `walk` computes the model node by node on the other side's own numbers,
-so that each node is judged alone. `cause` compares the two files at a culprit.
+so that each node is judged alone. `cause` compares the two files at a culprit. `faults` asks which
+faults of a node a run's tensors would show, to choose inputs.
 In: Graph, tensors of the other side. Out: Bisection.
 """

@@ -112,12 +112,11 @@ def faults_shown(graph: Graph, fetch: Fetch) -> Iterator[tuple[NodeFault, bool]]
             varying |= {id(value) for value in node.outputs}
         if _is_positive(graph, node, positive):
             positive |= {id(value) for value in node.outputs}
-        arrays = [None if value is None else fetch(value) for value in node.inputs]
-        if any(
-            array is None for v, array in zip(node.inputs, arrays, strict=True) if v is not None
-        ):
+        if not any(id(value) in varying for value in node.inputs) or not _is_asked(graph, node):
             continue
-        if not any(id(value) in varying for value in node.inputs):
+        arrays = [None if value is None else fetch(value) for value in node.inputs]
+        pairs = zip(node.inputs, arrays, strict=True)
+        if any(array is None for value, array in pairs if value is not None):
             continue
         try:
             looked = _looked(graph, node, arrays)
@@ -125,6 +124,13 @@ def faults_shown(graph: Graph, fetch: Fetch) -> Iterator[tuple[NodeFault, bool]]
             continue
         if looked is not None:
             yield from looked.faults(node, positive, varying)
+
+
+def _is_asked(graph: Graph, node: Node) -> bool:
+    """Whether a node has faults that are asked for; the numbers of a convolution are not read."""
+    site = module_of(graph).find_site(node)
+    words = _words(graph, node)
+    return (site is not None and can_plan(site)) or (len(words) == 1 and words[0].op in _SIGNED)
 
 
 def _is_positive(graph: Graph, node: Node, positive: Collection[int]) -> bool:

@@ -95,7 +95,7 @@ def broadcast(site: Site, call: NodeCall, engine: str | None) -> Array:
 
 
 def pointwise(site: Site, call: NodeCall, engine: str | None) -> Array:
-    """What a site's op makes of operands of one shape; arguments as of :func:`broadcast`."""
+    """The result of a site's op for operands of one shape; arguments as of :func:`broadcast`."""
     arrays = call.operands()
     values = op_row(site.stands_for).values
     if values is not None:

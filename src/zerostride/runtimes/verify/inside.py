@@ -12,6 +12,7 @@ from ...models.findings import Check, Outcome
 from ...models.options import ModelOptions
 from ..bisect.run import bisected, engine_of
 from ..feeds import Fed
+from .compare import WIDEST
 
 
 def check_inside(
@@ -27,9 +28,10 @@ def check_inside(
 ) -> list[Check]:
     """The checks of the outputs, and one more for each node inside that differs.
 
-    If no node does, small differences of all nodes explain that of an output: some engines
-    approximate an exponential or an error function. An engine that hands out no tensors, and a
-    model whose own engine is not installed, leave the checks as they are.
+    If no node does, and the output itself was judged, small differences of all nodes explain one of
+    an output, up to `WIDEST`: some engines approximate an exponential or an error function. An
+    engine that hands out no tensors, and a model whose own engine is not installed, leave the
+    checks as they are.
 
     Args:
         checks: of the outputs.
@@ -47,13 +49,14 @@ def check_inside(
         runs = [bisected(model, other, given, inputs, *how).bisection for inputs in given.runs]
     except ZerostrideError:
         return list(checks)
-    found = [run for run in runs if run is not None]
-    culprits = [c for run in found for c in run.culprits if c.side == "other"]
+    compared = [run for run in runs if run is not None]
+    culprits = [c for run in compared for c in run.culprits if c.side == "other"]
     if culprits:
         return [*checks, *_differing(culprits, {check.op for check in checks}, checks[0].release)]
-    if len(found) < len(runs) or not all(map(_whole, found)):
+    if len(compared) < len(runs):
         return list(checks)
-    return [_explained(check) for check in checks]
+    right = set.intersection(*map(_right, compared))
+    return [_explained(check) if check.op in right else check for check in checks]
 
 
 def _differing(culprits: Iterable[Culprit], outputs: set[str], release: str) -> Iterable[Check]:
@@ -69,13 +72,14 @@ def _differing(culprits: Iterable[Culprit], outputs: set[str], release: str) -> 
         yield Check(culprit.node, culprit.op, culprit.inputs, *numbers, release)
 
 
-def _whole(run: Bisection) -> bool:
-    """Whether the other side's tensors were compared, and all agree."""
-    return bool(run.stages) and all(stage.agrees for stage in run.stages)
+def _right(run: Bisection) -> set[str]:
+    """The tensors that were judged; none of them if one is wrong."""
+    judged = [stage for stage in run.stages if stage.judged is not None]
+    return {stage.tensor for stage in judged} if all(stage.agrees for stage in judged) else set()
 
 
 def _explained(check: Check) -> Check:
-    if check.outcome is not Outcome.DIFFERS or not check.elements:
+    if check.outcome is not Outcome.DIFFERS or not check.elements or check.error > WIDEST:
         return check
     detail = f"no node inside differs; small differences of all add up to {check.error:.2g}"
     return replace(check, outcome=Outcome.AGREES, detail=detail)

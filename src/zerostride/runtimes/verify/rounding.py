@@ -16,10 +16,10 @@ from .compare import COMPOUND_ULPS, WIDEST, Agreement, compare
 
 #: The comparison of each output, by its name.
 Answers: TypeAlias = Mapping[str, Agreement]
-#: A measured effect is the reason for a difference of so many times its size: rounding, of which
-#: engines do more, and the storage of weights. And in so many times as many numbers: a single tie
-#: of quantisation is no reason for a step in all numbers. Networks of 1 to 10 quantised layers on
-#: ONNX Runtime have up to 1.7 times as many numbers.
+#: A measured effect explains a difference of at most this many times its size: the effect of
+#: rounding, and of the storage of weights; and in at most this many times as many numbers: a single
+#: tie of quantisation does not explain a step in all numbers. Networks of 1 to 10 quantised layers
+#: on ONNX Runtime have up to 1.7 times as many numbers.
 ROUNDING, STORAGE, _COUNTS = 8, 2, 16
 #: Small results of functions that engines approximate have a larger error, relative to themselves.
 _APPROXIMATED = 2.0**-7
