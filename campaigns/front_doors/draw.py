@@ -242,10 +242,14 @@ def numbers(rng: Rng, kind: Numbers, step: Step, position: int, part: Operand) -
             array = np.asarray(rng.integers(0, most, shape)).astype(dtype)
         if step.op in ("QuantizeLinear", "DequantizeLinear") and position == 2 and dtype == "int32":
             array = np.zeros(shape, dtype)  # by the document
+        if position in _SCALES.get(step.op, ()):
+            array = np.maximum(np.abs(array), 1)
         if step.op == "Pow" and position:
             array = np.asarray(rng.integers(0, 4, shape)).astype(dtype)
-        elif step.op == "Pow":
-            array = np.abs(array)  # an exponent may be a fraction
+        elif step.op == "Pow":  # an exponent may be a fraction or below 0; a cube is held
+            most = int(np.iinfo(dtype).max ** (1 / 3))
+            array = np.asarray(np.clip(array.astype(object), 1 - most, most - 1), dtype)
+            array = np.maximum(np.abs(array), 1)
         if step.op in _DIVIDED and position:
             array = np.where(array == 0, dtype.type(3), array)
         return np.asarray(array, dtype)

@@ -120,7 +120,9 @@ def _prelu(rng: Rng, op: str) -> Drawn:
 def _clip(rng: Rng, op: str) -> Drawn:
     bound: Shape = () if rng.random() < 0.7 else (1,)
     fixed = True if rng.random() < 0.6 else None
-    return Drawn(op, (whole_shape(rng), bound, bound), (None, fixed, fixed))
+    data = whole_shape(rng)
+    bound = bound if data else ()  # by the document; a vector of one is often taken, too
+    return Drawn(op, (data, bound, bound), (None, fixed, fixed))
 
 
 def _gemm(rng: Rng, op: str) -> Drawn:

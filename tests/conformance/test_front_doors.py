@@ -20,7 +20,8 @@ DOORS = {"ncnn": ("pnnx", "ncnn"), "mnn": ("MNN",), "openvino": ("openvino",)}
 BY_PNNX = ["Add", "Clip", "Div", "Expand", "Gemm", "MatMul", "Min", "Mod", "Pow"]
 BY_PNNX += ["BatchNormalization", "LayerNormalization", "RMSNormalization"]
 #: Ops that mnnconvert refuses or gets wrong by their element types and sizes.
-BY_MNNCONVERT = ["DequantizeLinear", "Gemm", "MatMul", "PRelu"]
+BY_MNNCONVERT = ["DequantizeLinear", "Gemm", "MatMul", "PRelu", "QuantizeLinear"]
+BY_MNNCONVERT += ["Greater", "LessOrEqual"]
 
 
 def needed(engine: str) -> None:

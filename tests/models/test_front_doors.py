@@ -12,6 +12,7 @@ from onnx import TensorProto, helper
 from zerostride.models.findings import Finding
 
 F = np.float32
+WRONG = "wrong_result"
 #: Target, op, shapes of the inputs, constants, attributes, op set, verdict, reason.
 ROWS: list[tuple[Any, ...]] = [
     (
@@ -121,8 +122,16 @@ ROWS: list[tuple[Any, ...]] = [
     ("mnn", "Less", {"x": (2, 3)}, {"s": np.full((), -1, F)}, {}, 13, "different", "other_values"),
     ("mnn", "Pow", {"x": (2, 3)}, {"s": np.array(3)}, {}, 13, "refused", "dtype"),
     ("mnn", "Pow", {"x": (2, 3)}, {"s": np.array(2)}, {}, 13, "same", "same_plan"),
-    ("mnn", "MatMul", {"x": (2, 3, 1, 4)}, {"s": np.ones(4, F)}, {}, 13, "same", "same_plan"),
-    ("mnn", "MatMul", {"x": (2, 2, 3, 1, 4)}, {"s": np.ones(4, F)}, {}, 13, "refused", "rank"),
+    ("mnn", "Greater", {"x": (2, 3), "s": (3,)}, {}, {}, 13, "same", "same_plan"),
+    ("mnn", "Greater", {"x": (2, 1), "s": (3,)}, {}, {}, 13, "different", "other_values"),
+    ("mnn", "LessOrEqual", {"x": (2, 1), "s": (3,)}, {}, {}, 13, "different", "other_values"),
+    ("mnn", "LessOrEqual", {"x": (2, 1)}, {"s": np.ones(3, F)}, {}, 13, "same", "same_plan"),
+    ("mnn", "MatMul", {"x": (2, 1, 1, 4)}, {"s": np.ones(4, F)}, {}, 13, "same", "same_plan"),
+    ("mnn", "MatMul", {"x": (2, 3, 4)}, {"s": np.ones(4, F)}, {}, 13, "refused", "rank"),
+    ("mnn", "MatMul", {"x": (2, 3, 1, 4)}, {"s": np.ones(4, F)}, {}, 13, "refused", "rank"),
+    ("mnn", "MatMul", {"x": (2, 1, 3, 4)}, {"s": np.ones(4, F)}, {}, 13, "different", WRONG),
+    ("mnn", "MatMul", {"x": (4,), "s": (4,)}, {}, {}, 13, "refused", "crash"),
+    ("mnn", "MatMul", {"x": (4,), "s": (4, 3)}, {}, {}, 13, "same", "same_plan"),
 ]
 
 

@@ -23,11 +23,19 @@ from ..transport.batch import BatchAxes, Sample, contracted_batch, follow, whole
 from ..transport.converters import batches_by, carried_by
 from ..transport.element_types import mixed_types, narrowed_types
 from ..transport.mnn_packing import Packing
-from ..transport.node_limits import has_offset, odd_offset
+from ..transport.node_limits import has_offset, tied
 from ..transport.ways import NotJudged, canonical, transport
 from .judged_site import Carried, JudgedSite, Judgement, Message, sizes_of
 from .symbolic import carried_as_is, compare_open, is_open, related
-from .verdict import beside_a_positive, compare_case, mixed_layouts, narrowed, other_values, struck
+from .verdict import (
+    COMPARED_BY_BITS,
+    beside_a_positive,
+    compare_case,
+    mixed_layouts,
+    narrowed,
+    other_values,
+    struck,
+)
 from .witness import find_batch_witness
 
 #: Engines whose tensors hold one sample, without the batch axis.
@@ -140,11 +148,11 @@ class Judge:
         """The numbers that a verdict depends on.
 
         Those that are known where the engine computes in a narrower dtype, and of a quantisation
-        whether its zero point is 0, which engines ask for, or odd.
+        whether its zero point is 0, which engines ask for, and whether ties matter.
         """
         if site.kind is Kind.PER_AXIS:
-            return has_offset(site.node), odd_offset(site.node)
-        if self.engine.name == "mnn" and canonical(site) == "less":
+            return has_offset(site.node), tied(site.node)
+        if self.engine.name == "mnn" and canonical(site) in COMPARED_BY_BITS:
             return beside_a_positive(site)
         values = [part.tensor for part in site.operands]
         if not any(value is not None and value.dtype in self._narrowed for value in values):

@@ -33,7 +33,7 @@ def compare_case(case: JudgedSite) -> Judgement:
     target = case.plan(case.shapes)
     if isinstance(target, BroadcastError):
         return _refused(case, target)
-    if target != case.sample.plan:
+    if target != case.sample.plan and not _handed_on(case, target):
         return case.judged(
             target,
             Verdict.DIFFERENT,
@@ -62,6 +62,12 @@ def compare_case(case: JudgedSite) -> Judgement:
             witness=witness_of(case, trap.shapes),
         )
     return case.judged(target, Verdict.SAME, Cause.SAME_PLAN, f"means the same on {name}")
+
+
+def _handed_on(case: JudgedSite, target: Plan) -> bool:
+    """Whether no slope shows: unsigned numbers have none below 0."""
+    unsigned = canonical(case.site) == "prelu" and str(case.dtype).startswith("uint")
+    return unsigned and target.shape == case.sample.plan.shape
 
 
 def struck(case: JudgedSite, target: Plan | BroadcastError, divergence: Divergence) -> Judgement:
@@ -99,6 +105,10 @@ def narrowed(case: Carried, judged: Judgement) -> Judgement:
     )
 
 
+_BITS = "compares the bits of floats: of two numbers below 0 it says the opposite"
+#: MNN's comparisons that may do so; all but `less` only where both operands stretch (MNN 3.6.1, run
+#: on negative numbers).
+COMPARED_BY_BITS = ("less", "less_equal", "greater", "greater_equal")
 #: Ops that compute other numbers on an engine than the op of this name elsewhere.
 _OTHER_VALUES: Mapping[tuple[str, str], str] = {
     ("ncnn", "remainder"): "rounds the quotient to the nearest whole number, as IEEE's remainder; "
@@ -106,7 +116,7 @@ _OTHER_VALUES: Mapping[tuple[str, str], str] = {
     ("ncnn", "fmod"): "comes from a rounded quotient: of a multiple of b it may leave b, and not 0",
     ("mnn", "fmod"): "has the sign of the divisor; elsewhere it has the dividend's",
     ("mnn", "remainder"): "has the sign of the dividend; elsewhere it has the divisor's",
-    ("mnn", "less"): "compares the bits of floats: of two numbers below 0 it says the opposite",
+    **{("mnn", op): _BITS for op in COMPARED_BY_BITS},
 }
 
 
@@ -120,9 +130,9 @@ def other_values(case: Carried, judged: Judgement) -> Judgement:
         (case.site.node.domain, case.engine.name),
     ):
         words = _OTHER_VALUES.get((side, op))
-        if side == "mnn" and not _strikes_on_mnn(case, op):
+        if words is None or (side == "mnn" and not _strikes_on_mnn(case, op, judged.source)):
             continue
-        if words is not None and other != side:
+        if other != side:
             message = f"{side}'s {op} {words}"
             return replace(
                 judged,
@@ -149,15 +159,21 @@ def beside_a_positive(site: Site) -> bool:
     return False
 
 
-def _strikes_on_mnn(case: Carried, op: str) -> bool:
+def _all_stretch(plan: Plan) -> bool:
+    """Whether no operand fills the result."""
+    return all(row != plan.shape for row in plan.aligned)
+
+
+def _strikes_on_mnn(case: Carried, op: str, source: Plan | BroadcastError | None) -> bool:
     """Whether MNN's op computes other numbers of this element type.
 
     Its two remainders of integers are exchanged (MNN 3.6.1, run on numbers of both signs). Its
     converter writes those that are right for integers.
     """
     floats = str(case.dtype or "float").startswith("float")
-    if op == "less":
-        return floats and not beside_a_positive(case.site)
+    if op in COMPARED_BY_BITS:
+        strikes = op == "less" or (isinstance(source, Plan) and _all_stretch(source))
+        return floats and strikes and not beside_a_positive(case.site)
     converted = case.engine.reads == "onnx"
     return floats if converted and op == "fmod" else not floats and not converted
 

@@ -110,8 +110,12 @@ def not_modelled(node: Node) -> Site:
 
 
 def batches(operands: Sequence[Operand]) -> tuple[Operand, ...] | None:
-    """The axes before the last two of factors; None if no factor has such axes."""
-    if all(part.shape is not None and len(part.shape) <= 2 for part in operands):
+    """The axes before the last two of factors; None if no factor has such axes.
+
+    Two vectors have none, and are a site nonetheless: not every engine multiplies them.
+    """
+    ranks = [-1 if part.shape is None else len(part.shape) for part in operands]
+    if -1 not in ranks and max(ranks) <= 2 and set(ranks) != {1}:
         return None
     return tuple(
         replace(

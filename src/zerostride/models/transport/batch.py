@@ -150,6 +150,7 @@ def batch_axes(
             axes.put(value, axes.home)
         elif override is None and told and _holds_samples(value, graph, axes):
             fixed.append(value)
+    fixed += _beside(fixed, graph)
     for value in fixed:
         axes.put(value, 0)
     axes.samples = replace(axes.samples, notes=(*axes.samples.notes, *fixed_note(fixed, engine)))
@@ -171,6 +172,18 @@ def _holds_samples(value: Value, graph: Graph, axes: BatchAxes) -> bool:
             return True
         follow(node, trial)
     return False
+
+
+def _beside(fixed: Sequence[Value], graph: Graph) -> list[Value]:
+    """Further inputs with as many samples: the same number on axis 0, and as many axes."""
+    alike = {(len(value.shape or ()), (value.shape or (None,))[0]) for value in fixed}
+    return [
+        value
+        for value in graph.inputs
+        if all(value is not other for other in fixed)
+        and value.shape
+        and (len(value.shape), value.shape[0]) in alike
+    ]
 
 
 def _samples(graph: Graph, override: int | None, engine: str, via: str | None) -> Samples:

@@ -52,7 +52,9 @@ from .node_limits import (
     LITERT_NONE,
     MNN_SLOPES,
     TENSORFLOW_EIGHT,
+    dot_product,
     double_alone,
+    dropped_axis,
     first_axes,
     fixed_vector,
     gpu_factors,
@@ -98,6 +100,7 @@ class Carrier:
             one is not; None: either way.
         needs: gives the reason why the engine refuses a node, whatever is broadcast, or None.
         because: the kind of that reason.
+        crashes: says why the engine's process ends on a node, at least now and then, or None.
         wrong: says what the engine silently gets wrong in a node, whatever is broadcast, or None.
         types: gives the reason why the engine refuses the operands' element types, or None.
     """
@@ -108,6 +111,7 @@ class Carrier:
     weights: bool | None = None
     needs: Callable[[Node], str | None] | None = None
     because: Reason = Reason.RANK
+    crashes: Callable[[Node], str | None] | None = None
     wrong: Callable[[Node], str | None] | None = None
     types: Callable[[tuple[str, ...]], str | None] | None = None
 
@@ -373,8 +377,15 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_each("ncnn", _row(NCNN_PRODUCT, "MatMul, samples of up to 4 axes")),
             **_each(
                 "mnn",
-                _row(MNN_PRODUCT, f"{_MNN}: MatMul", weights=True, needs=fixed_vector),
-                _row(MNN_PRODUCT, f"{_MNN}: MatMul", weights=False),
+                _row(
+                    MNN_PRODUCT,
+                    f"{_MNN}: MatMul",
+                    weights=True,
+                    needs=fixed_vector,
+                    crashes=dot_product,
+                    wrong=dropped_axis,
+                ),
+                _row(MNN_PRODUCT, f"{_MNN}: MatMul", weights=False, crashes=dot_product),
             ),
         },
         "Clip": {

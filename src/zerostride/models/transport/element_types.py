@@ -76,7 +76,8 @@ def _narrow(text: str, by: str, dtypes: str, narrows: str, **more: Any) -> Diver
 _FRONTEND = "OpenVINO 2026.4.1's ONNX frontend"
 _IN_FLOAT = "computed in float32"
 #: Element types that ops without a row in the engine table, or nodes of ONNX, compute in a narrower
-#: one: by engine, and op in ONNX's words; a shift with its direction.
+#: one: by engine, and op in ONNX's words; a shift with its direction, a quantisation with the
+#: type of what is quantised.
 NARROWED: Mapping[tuple[str, str], tuple[Divergence, ...]] = MappingProxyType(
     {
         **{
@@ -96,6 +97,18 @@ NARROWED: Mapping[tuple[str, str], tuple[Divergence, ...]] = MappingProxyType(
         ("openvino", "Expand"): (
             _narrow("64 bits become int32", _FRONTEND, "int64 uint64", "int32"),
         ),
+        ("mnn", "QuantizeLinear uint8"): (
+            _narrow(
+                "results of uint8 are handed out as int8",
+                *("mnnconvert and MNN 3.6.1", "float16 float32", "int8"),
+            ),
+        ),
+        **{
+            ("openvino", f"DequantizeLinear {stored}"): (
+                _narrow("numbers become float16", _FRONTEND, "float16", "float16"),
+            )
+            for stored in ("int16", "uint16", "int32")
+        },
         ("openvino", "BitShift LEFT"): (
             _narrow("multiplies by a power of 2, up to 255", _FRONTEND, "uint8", "uint8"),
             _narrow(
@@ -171,7 +184,10 @@ def narrowing(site: Site, engine: str, element: str | None) -> Iterator[Divergen
     node = site.node
     word = site.stands_for
     if node.domain == "" and node.op == "BitShift":
-        word = f"BitShift {node.attributes.get('direction')}"
+        word = f"{word} {node.attributes.get('direction')}"
+    for op, values in (("QuantizeLinear", node.outputs), ("DequantizeLinear", node.inputs)):
+        if node.domain == "" and node.op == op and values[0] is not None:
+            word = f"{word} {values[0].dtype}"
     for row in NARROWED.get((engine, word), ()):
         if element in row.dtypes:
             yield row

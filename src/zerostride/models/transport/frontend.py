@@ -77,7 +77,7 @@ FAULTS: Mapping[str, Callable[[Site], Fault | None]] = MappingProxyType(
     {
         "Expand": _rank_added,
         "BitShift": _shifted,
-        **dict.fromkeys(("Max", "Mean", "Min", "Sum"), _unlike),
+        **dict.fromkeys(("Max", "Min", "Sum"), _unlike),
     }
 )
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from ...errors import BroadcastError, Reason
 from ..findings import Finding, Verdict
+from ..reasons import Cause
 
 
 def as_wrong(finding: Finding, words: str) -> Finding:
@@ -19,13 +21,23 @@ def as_refused(finding: Finding, words: str) -> Finding:
     return _decided(finding, Verdict.REFUSED, BroadcastError(words, reason=Reason.RANK))
 
 
+def as_same(finding: Finding, words: str) -> Finding:
+    """The finding of a node that means the same, with what its neighbours do."""
+    return _cleared(
+        finding, verdict=Verdict.SAME, reason=Cause.SAME_PLAN, target=finding.source, message=words
+    )
+
+
 def _decided(finding: Finding, verdict: Verdict, error: BroadcastError) -> Finding:
+    return _cleared(
+        finding, verdict=verdict, reason=error.reason, target=error, message=error.detail
+    )
+
+
+def _cleared(finding: Finding, **now: Any) -> Finding:
     return replace(
         finding,
-        verdict=verdict,
-        reason=error.reason,
-        target=error,
-        message=error.detail,
+        **now,
         fix=None,
         witness=None,
         notes=(),

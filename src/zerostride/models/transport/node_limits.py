@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...errors import ModelError
+from ...sizes import Shape
 from ..ir.graph import Node
 
 
@@ -86,13 +87,34 @@ def several(node: Node) -> str | None:
     return spatial(node) or ("one element a channel" if set((shape or ())[2:]) == {1} else None)
 
 
-def fixed_vector(node: Node) -> str | None:
-    """MNN's converter: the second factor of a batch of matrices is not a constant vector."""
+def dot_product(node: Node) -> str | None:
+    """MNN ends the process when it multiplies two vectors, unless its memory is warm."""
     ranks = [len(value.shape or ()) for value in node.inputs[:2] if value is not None]
-    data = node.inputs[0]
-    rows = data.shape[-2] if data is not None and data.shape is not None and ranks[0] > 2 else 1
-    stacked = rows != 1 or ranks[0] > 4
-    return "a batch of matrices times a constant vector" if stacked and ranks[1:] == [1] else None
+    return "a product of two vectors ends the process" if ranks == [1, 1] else None
+
+
+def fixed_vector(node: Node) -> str | None:
+    """MNN's converter: axis 1 of data times a constant vector is dropped, whatever its size."""
+    shape = _times_vector(node)
+    if shape is None or shape[1] == 1:
+        return None
+    return f"times a constant vector, axis 1 is dropped, of size {shape[1]}"
+
+
+def dropped_axis(node: Node) -> str | None:
+    """MNN's converter: the result of data times a constant vector keeps its last axis, of 1."""
+    shape = _times_vector(node)
+    if shape is None or (shape[0], *shape[2:-1], 1) == shape[:-1]:
+        return None
+    return "times a constant vector, its result lacks axis 1, and not the last axis"
+
+
+def _times_vector(node: Node) -> Shape | None:
+    """The shape of stacked matrices that are multiplied by a constant vector."""
+    data, vector = node.inputs[:2]
+    shape = data.shape if data is not None else None
+    flat = vector is not None and len(vector.shape or ()) == 1
+    return shape if shape is not None and len(shape) > 2 and flat else None
 
 
 def one_number(*positions: int, as_vector: bool = True) -> Callable[[Node], str | None]:
@@ -117,11 +139,20 @@ def offset_of_zero(node: Node) -> str | None:
     return "the zero point is not 0" if has_offset(node) else None
 
 
-def odd_offset(node: Node) -> bool:
-    """Whether a zero point of a quantisation is odd, or not known."""
+def tied(node: Node) -> bool:
+    """Whether a quotient of whole numbers may be a tie beside an odd zero point, or not known.
+
+    Only an even scale divides a number into halves.
+    """
     point = node.inputs[2] if len(node.inputs) > 2 else None
-    return point is not None and any(
-        not isinstance(number, int) or number % 2 for number in point.content or (None,)
+    scale = node.inputs[1]
+    if point is None:
+        return False
+    points = point.content or (None,)
+    scales = (scale.content if scale is not None else None) or (None,) * len(points)
+    return any(
+        (not isinstance(zero, int) or zero % 2) and (not isinstance(size, int) or size % 2 == 0)
+        for zero, size in zip(points, scales, strict=False)
     )
 
 
@@ -190,8 +221,13 @@ def value_rank(node: Node) -> str | None:
     return "a value of more axes than the scores have" if more_axes else None
 
 
-def mnn_quantised(node: Node) -> str:
+def mnn_quantised(node: Node) -> str | None:
     """MNN's converter writes FloatToInt8 for every QuantizeLinear, whatever its types."""
+    data, scale, *point = node.inputs
+    floats = all(value is not None and "float" in str(value.dtype) for value in (data, scale))
+    unsigned = [str(value.dtype) for value in point if value is not None] == ["uint8"]
+    if floats and unsigned and scale is not None and scale.shape in ((), (1,)):
+        return None  # the right bits, as int8: a row of `NARROWED`
     return (
         "its converter's FloatToInt8 hands out numbers that are 128 off; where they are "
         "dequantised again, axes 0 and 1 are exchanged, or the file does not load"
@@ -214,7 +250,10 @@ def mnn_scale_fits(node: Node) -> str | None:
 
 
 def mnn_whole_slopes(node: Node) -> str | None:
-    """MNN computes whole slopes of one number a channel, and gives no result for others."""
+    """MNN computes whole slopes of one number a channel, and gives no result for others.
+
+    It looks for the channels on the slopes' own axis 1.
+    """
     data, slope = node.inputs[:2]
     if (
         data is None
@@ -223,9 +262,8 @@ def mnn_whole_slopes(node: Node) -> str | None:
         or len(slope.shape or ()) < 2
     ):
         return None
-    shape, rank = slope.shape or (), len(data.shape or ())
-    axes = {rank - len(shape) + k for k, size in enumerate(shape) if size != 1}
-    return None if axes <= {1} else "whole slopes that are not along axis 1 alone"
+    axes = [axis for axis, size in enumerate(slope.shape or ()) if size != 1]
+    return None if axes in ([], [1]) else "whole slopes that are not along their axis 1 alone"
 
 
 def mnn_dequantised(node: Node) -> str | None:
@@ -237,6 +275,13 @@ def mnn_dequantised(node: Node) -> str | None:
     data, scale = node.inputs[:2]
     if node.attributes.get("block_size"):
         return "its converter lays scales of blocks out as scales of one axis"
+    if (
+        data is not None
+        and scale is not None
+        and data.dtype == "uint8"
+        and {*(data.shape or (0,)), *(scale.shape or ())} <= {1}
+    ):
+        return None
     if data is None or scale is None or not (data.constant or data.dtype == "int32"):
         return "its converter exchanges axes 0 and 1, or writes a file that does not load"
     rank, axis = len(data.shape or ()), int(node.attributes.get("axis", 1))
@@ -291,6 +336,6 @@ def openvino_ties(node: Node) -> str | None:
     Only a quotient of whole numbers is often halfway between two; of floats hardly ever.
     """
     whole = all(value is not None and "int" in str(value.dtype) for value in node.inputs[:2])
-    if not whole or not odd_offset(node):
+    if not whole or not tied(node):
         return None
     return "it rounds a tie to an even number after the zero point is added, not before"

@@ -158,6 +158,11 @@ def _check_scale(site: Site) -> None:
     )
     if len(wanted) + len(given) < len(normalised) + len(scale):
         return
+    tensor = site.operands[1].tensor
+    doubles = tensor is not None and tensor.constant and tensor.computed_type == "float64"
+    if doubles and 2 * math.prod(given) == math.prod(wanted):
+        detail = "pnnx writes a scale of float64 as it is, and ncnn reads each number as two"
+        raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
     if math.prod(given) != math.prod(wanted):
         detail = (
             f"ncnn does not load the layer that pnnx writes of a scale {scale} where "

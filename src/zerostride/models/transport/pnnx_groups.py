@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 
-from ..findings import Finding, Verdict
+from ..findings import Finding
 from ..ir.graph import Graph, Node, Value
-from ..reasons import Cause
 from .batch import BatchAxes
-from .joining import as_wrong
+from .joining import as_same, as_wrong
+from .pnnx import BINARY
+from .pnnx_types import cut
 
 #: Ranks of a sample in which ncnn's Normalize computes over the first axis.
 _NORMALISED = frozenset({1, 3, 4})
@@ -25,7 +25,10 @@ def joined(graph: Graph, batch: BatchAxes) -> Mapping[int, Callable[[Finding], F
         batch: the batch axes of its tensors.
     """
     changes: dict[int, Callable[[Finding], Finding]] = {}
-    changes |= dict.fromkeys(group_norms(graph), as_group_norm)
+    normed = partial(as_same, words="pnnx makes a GroupNorm of it and of the Reshapes around it")
+    changes |= dict.fromkeys(group_norms(graph), normed)
+    spread = partial(as_same, words="pnnx leaves one number; every op that reads it stretches it")
+    changes |= dict.fromkeys(_spread_again(graph), spread)
     if any(node.word in _NORMS for node in graph.nodes):
         changes |= {
             id(node): partial(as_wrong, words=words) for node, words in _norms(graph, batch)
@@ -89,10 +92,7 @@ def group_norms(graph: Graph) -> frozenset[int]:
     if not nodes:
         return frozenset()
     makers = {id(value): node for node in graph.nodes for value in node.outputs}
-    readers: dict[int, list[Node]] = {}
-    for node in graph.nodes:
-        for value in node.inputs:
-            readers.setdefault(id(value), []).append(node)
+    readers = _readers(graph)
     kept = {id(value) for value in graph.outputs}
     return frozenset(
         id(node)
@@ -108,24 +108,45 @@ def group_norms(graph: Graph) -> frozenset[int]:
     )
 
 
+def _spread_again(graph: Graph) -> Iterator[int]:
+    """Yield the Expands of one number that change nothing, by identity.
+
+    pnnx leaves them out; the ops that read them have another operand of the result's shape.
+    """
+    nodes = [node for node in graph.nodes if node.word == "Expand" and len(node.inputs) == 2]
+    if not nodes:
+        return
+    readers, kept = _readers(graph), {id(value) for value in graph.outputs}
+    for node in nodes:
+        data, result = node.inputs[0], node.outputs[0]
+        after = readers.get(id(result), ())
+        single = data is not None and data.shape == () and id(result) not in kept
+        if single and after and all(_fills(reader, result) for reader in after):
+            yield id(node)
+
+
+def _fills(node: Node, aside: Value) -> bool:
+    """Whether an operand of an element-wise op, apart from one, has the shape of its result.
+
+    Ones in front do not count: pnnx drops them.
+    """
+    shapes = [value.shape for value in node.inputs if value is not None and value is not aside]
+    whole = node.outputs[0].shape
+    fills = whole is not None and cut(whole) in [cut(s) for s in shapes if s is not None]
+    return node.word in BINARY and fills
+
+
+def _readers(graph: Graph) -> dict[int, list[Node]]:
+    """The nodes that read a value, by its identity."""
+    readers: dict[int, list[Node]] = {}
+    for node in graph.nodes:
+        for value in node.inputs:
+            readers.setdefault(id(value), []).append(node)
+    return readers
+
+
 def _all(value: Value | None, number: float) -> bool:
     """Whether a tensor is a constant of one repeated number."""
     if value is None or not value.constant or value.missing is not None:
         return False
     return bool((value.data() == number).all())
-
-
-def as_group_norm(finding: Finding) -> Finding:
-    """The finding of such a node: the same."""
-    return replace(
-        finding,
-        verdict=Verdict.SAME,
-        reason=Cause.SAME_PLAN,
-        target=finding.source,
-        message="pnnx makes a GroupNorm of it and of the Reshapes around it",
-        fix=None,
-        witness=None,
-        notes=(),
-        when=None,
-        values=None,
-    )

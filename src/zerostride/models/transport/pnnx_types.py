@@ -49,6 +49,7 @@ class _Constants(NamedTuple):
         deep: whether they have more axes than ncnn's tensors, without ones in front; None: any.
         single: whether they have one number; None: any.
         rank: their rank; None: any.
+        place: which operand they are; None: any.
         ops: the ops that read them; empty: any.
         elementwise: whether the op is element-wise; None: any.
     """
@@ -60,25 +61,27 @@ class _Constants(NamedTuple):
     deep: bool | None = None
     single: bool | None = None
     rank: int | None = None
+    place: int | None = None
     ops: frozenset[str] = frozenset()
     elementwise: bool | None = None
 
-    def fits(self, site: Site, dtype: str, shape: Shape) -> bool:
+    def fits(self, site: Site, place: int, dtype: str, shape: Shape) -> bool:
         """Whether the row is about such a constant of a site."""
         return (
             (not self.dtypes or dtype in self.dtypes)
-            and self.deep in (None, len(_cut(shape)) > NCNN_RANK)
+            and self.deep in (None, len(cut(shape)) > NCNN_RANK)
             and self.single in (None, all(size == 1 for size in shape))
             and self.rank in (None, len(shape))
+            and self.place in (None, place)
             and (not self.ops or site.node.op in self.ops)
             and self.elementwise in (None, site.kind is Kind.ELEMENTWISE)
         )
 
 
-def _cut(shape: Shape) -> Shape:
+def cut(shape: Shape) -> Shape:
     """The shape without the ones in front.
 
-    >>> _cut((1, 2, 1)), _cut((1, 1))
+    >>> cut((1, 2, 1)), cut((1, 1))
     ((2, 1), ())
     """
     return tuple(itertools.dropwhile(lambda size: size == 1, shape))
@@ -126,6 +129,8 @@ _CONSTANTS = (
         single=True,
         ops=frozen("RMSNormalization"),
     ),
+    # The weights of an InnerProduct.
+    _Constants(frozen("float64"), None, rank=2, place=1, ops=frozen("MatMul")),
     _Constants(
         frozen("float64 int32 int64"),
         Reason.WRONG_RESULT,
@@ -158,11 +163,11 @@ def check_types(site: Site, operands: Sequence[Operand]) -> None:
     if node.op == "Mod" and not node.attributes.get("fmod", 0):
         detail = "pnnx writes a layer Mod, which ncnn does not have, of a Mod with fmod=0"
         raise refusal(site, detail, Reason.NO_OP)
-    for constant, value in values:
+    for place, (constant, value) in enumerate(values):
         dtype = value.computed_type
         if not (constant and dtype and value.known):
             continue
-        row = next(row for row in _CONSTANTS if row.fits(site, dtype, value.shape or ()))
+        row = next(row for row in _CONSTANTS if row.fits(site, place, dtype, value.shape or ()))
         if row.effect is not None:
             detail = f"pnnx {row.words.format(dtype=dtype)}"
             raise refusal(site, detail, row.effect, silent=row.silent)

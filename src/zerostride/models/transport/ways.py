@@ -215,12 +215,15 @@ def _compound(site: Site, engine: Engine, via: str) -> Side:
     weights = all(part.constant for part in site.operands[1:])
     for row in rows:
         if row.weights in (None, weights):
-            detail = row.needs(site.node) if row.needs is not None else None
-            if detail is not None:
-                raise refusal(site, f"{engine.name} refuses: {detail}", row.because)
-            detail = row.wrong(site.node) if row.wrong is not None else None
-            if detail is not None:
-                raise refusal(site, f"{engine.name}: {detail}", Reason.WRONG_RESULT, silent=True)
+            for asked, word, reason in (
+                (row.needs, " refuses", row.because),
+                (row.crashes, "", Reason.CRASH),
+                (row.wrong, "", Reason.WRONG_RESULT),
+            ):
+                detail = asked(site.node) if asked is not None else None
+                if detail is not None:
+                    silent = asked is row.wrong
+                    raise refusal(site, f"{engine.name}{word}: {detail}", reason, silent=silent)
             kinds = [value.computed_type for value in site.node.inputs if value is not None]
             dtypes = tuple(kind for kind in kinds if kind is not None)
             if (

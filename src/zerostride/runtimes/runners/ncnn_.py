@@ -74,9 +74,11 @@ def load() -> Runner:
     def mat(array: Array) -> Any:
         if array.ndim > NCNN_RANK:
             raise Refused(f"a Mat has at most {NCNN_RANK} axes, not {array.ndim}")
-        # A Mat has no rank 0; clone, because layers in place crash on memory of NumPy's. The clone
-        # of an empty blob loses its axes, so that layers divide by them.
-        blob = ncnn.Mat(np.ascontiguousarray(array.reshape(array.shape or (1,)), "f4"))
+        # A Mat has no rank 0, and does not keep the array alive whose memory it reads. Clone,
+        # because layers in place crash on memory of NumPy's. The clone of an empty blob loses its
+        # axes, so that layers divide by them.
+        single = np.ascontiguousarray(array.reshape(array.shape or (1,)), "f4")
+        blob = ncnn.Mat(single)
         return blob.clone() if array.size else blob
 
     def extract(net: Any, feeds: Mapping[str, Array], wanted: Sequence[str]) -> list[Array]:

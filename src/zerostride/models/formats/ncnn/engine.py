@@ -36,7 +36,8 @@ if net.load_model(ncnn.DataReaderFromEmpty()) != 0:
 for name in given["blobs"]:
     extractor = net.create_extractor()
     for blob, shape in given["inputs"].items():
-        extractor.input(blob, ncnn.Mat(np.zeros(shape, np.float32)).clone())
+        zeros = np.zeros(shape, np.float32)  # a Mat does not keep it alive
+        extractor.input(blob, ncnn.Mat(zeros).clone())
     status, made = extractor.extract(name)
     shape = list(np.array(made).shape) if status == 0 else None
     answer.write((json.dumps([name, shape]) + "\\n").encode())
