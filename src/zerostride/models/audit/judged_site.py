@@ -131,16 +131,14 @@ class Carried:
         return row[2] if row is not None and hit else None
 
     @property
-    def narrowed(self) -> Divergence | None:
-        """The engine computes the op in a narrower dtype, and a number may not fit in it."""
+    def narrowed(self) -> tuple[Divergence, ...]:
+        """The narrower dtypes in which the engine computes; a number may not fit. Narrowest first."""
         every = (
             *self.engine.divergences_of(self.target.op or str(self.site.kind), self._element),
             *narrowing(self.site, self.engine.name, self._element),
         )
-        for row in every:
-            if row.narrows is not None and not self._fits(row):
-                return row
-        return None
+        rows = [row for row in every if row.narrows is not None and not self._fits(row)]
+        return tuple(sorted(rows, key=lambda row: row.held[1]))
 
     def _fits(self, row: Divergence) -> bool:
         """Whether the numbers of operands and results are known, and fit."""

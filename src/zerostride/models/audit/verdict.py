@@ -87,9 +87,10 @@ def mixed_layouts(case: JudgedSite, one: int) -> Judgement:
 
 def narrowed(case: Carried, judged: Judgement) -> Judgement:
     """The judgement; `same_here` instead of `same` where the engine computes narrower."""
-    row = case.narrowed if judged.verdict is Verdict.SAME else None
-    if row is None:
+    rows = case.narrowed if judged.verdict is Verdict.SAME else ()
+    if not rows:
         return judged
+    row = rows[0]
     which = "number of its constants" if row.constants else "number"
     least, most = row.held
     fits = f"fits in {row.narrows}"
@@ -101,7 +102,7 @@ def narrowed(case: Carried, judged: Judgement) -> Judgement:
         verdict=Verdict.SAME_HERE,
         reason=Cause.NARROWED,
         message=message,
-        divergences=(row,),
+        divergences=rows,
     )
 
 

@@ -94,6 +94,21 @@ NARROWED: Mapping[tuple[str, str], tuple[Divergence, ...]] = MappingProxyType(
         ("openvino", "Clip"): (
             _narrow("64 bits become int32", _FRONTEND, "uint32 int64 uint64", "int32"),
         ),
+        ("openvino", "Clip by constants"): (
+            _narrow("clamped in float32", _FRONTEND, _WHOLE, "float32"),
+        ),
+        **{
+            ("openvino", f"QuantizeLinear {kind}"): (
+                _narrow(
+                    "a whole scale times the range of the result is an int32",
+                    *(_FRONTEND, "int32", "int32"),
+                    most=(2**31 - 1) // (2**bits - 1),
+                    constants=True,
+                ),
+            )
+            for bits in (8, 16)
+            for kind in (f"int{bits}", f"uint{bits}")
+        },
         ("openvino", "Expand"): (
             _narrow("64 bits become int32", _FRONTEND, "int64 uint64", "int32"),
         ),
@@ -185,12 +200,17 @@ def narrowing(site: Site, engine: str, element: str | None) -> Iterator[Divergen
     word = site.stands_for
     if node.domain == "" and node.op == "BitShift":
         word = f"{word} {node.attributes.get('direction')}"
+    bounds = site.operands[1:]
+    if node.domain == "" and node.op == "Clip" and all(part.constant for part in bounds):
+        yield from _rows(engine, f"{word} by constants", element)
     for op, values in (("QuantizeLinear", node.outputs), ("DequantizeLinear", node.inputs)):
         if node.domain == "" and node.op == op and values[0] is not None:
             word = f"{word} {values[0].dtype}"
-    for row in NARROWED.get((engine, word), ()):
-        if element in row.dtypes:
-            yield row
+    yield from _rows(engine, word, element)
+
+
+def _rows(engine: str, word: str, element: str) -> Iterator[Divergence]:
+    return (row for row in NARROWED.get((engine, word), ()) if element in row.dtypes)
 
 
 _BY_QUANTISED = "tests/conformance/test_tflite.py, run: LiteRT 2.3.0"

@@ -1,16 +1,17 @@
 """Products that OpenVINO's frontend joins with the constant factor after them.
 
-It multiplies the constant second factor of a MatMul by a constant of one number that follows. Of a
-vector it makes a matrix first, and forgets to drop the axis again (run:
+It multiplies the second factor of a MatMul by a constant that follows, of one number or along its
+last axis. Of a constant vector it makes a matrix first, and forgets to drop the axis again; a
+vector beside a matrix it takes for a row, and not for a column (run:
 tests/conformance/test_frontend_fusion.py).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TypeGuard
 
 from ..findings import Finding
 from ..ir.graph import Graph, Value
@@ -35,25 +36,37 @@ def scaled(graph: Graph, _: BatchAxes) -> Mapping[int, Callable[[Finding], Findi
         pairs = [node.inputs] if node.word == "Div" else [node.inputs, node.inputs[::-1]]
         for data, factor in pairs:
             product = products.get(id(data))
-            if product is None or readers[id(data)] != 1 or not _is_one_number(factor):
+            if product is None or readers[id(data)] != 1:
                 continue
             left, vector = product.inputs
-            if left is None or vector is None or len(left.shape or ()) < 3:
-                continue
-            words = (
-                f"OpenVINO's frontend multiplies {factor.name or 'the factor'} into the vector "
-                f"{vector.name or 'before it'}, and keeps an axis that the MatMul drops: write the "
-                "vector as a matrix of one column, and Squeeze after the product"
-            )
-            change = as_wrong if vector.shape == (1,) else as_refused
-            changes[id(node)] = partial(change, words=words)
+            change = _change(left, vector, factor)
+            if change is not None:
+                changes[id(node)] = change
     return changes
 
 
+def _change(
+    left: Value | None, vector: Value | None, factor: Value | None
+) -> Callable[[Finding], Finding] | None:
+    if left is None or vector is None or factor is None or not factor.constant:
+        return None
+    rank, shape, size = len(left.shape or ()), factor.shape or (), (vector.shape or (None,))[0]
+    named = f"{factor.name or 'the factor'} into the vector {vector.name or 'before it'}"
+    if rank == 2 and shape == (size,) and size != 1:
+        words = (
+            f"OpenVINO's frontend multiplies {named}, as if that were a row: write the vector as "
+            "a matrix of one column, and Squeeze after the product"
+        )
+        return partial(as_wrong, words=words)
+    wide = tuple(itertools.dropwhile(lambda number: number == 1, shape))
+    if rank < 3 or not vector.constant or wide not in ((), (size,)):
+        return None
+    words = (
+        f"OpenVINO's frontend multiplies {named}, and keeps an axis that the MatMul drops: write "
+        "the vector as a matrix of one column, and Squeeze after the product"
+    )
+    return partial(as_wrong if size == 1 else as_refused, words=words)
+
+
 def _is_vector(value: Value | None) -> bool:
-    return value is not None and value.constant and len(value.shape or ()) == 1
-
-
-def _is_one_number(value: Value | None) -> TypeGuard[Value]:
-    shape = None if value is None or not value.constant else value.shape
-    return shape is not None and all(size == 1 for size in shape)
+    return value is not None and len(value.shape or ()) == 1

@@ -142,16 +142,18 @@ def offset_of_zero(node: Node) -> str | None:
 def tied(node: Node) -> bool:
     """Whether a quotient of whole numbers may be a tie beside an odd zero point, or not known.
 
-    Only an even scale divides a number into halves.
+    Only an even scale divides a number into halves. Of 16 bits, float32 has no exact halves.
     """
     point = node.inputs[2] if len(node.inputs) > 2 else None
     scale = node.inputs[1]
     if point is None:
         return False
+    wide = str(point.dtype).endswith("16")
     points = point.content or (None,)
     scales = (scale.content if scale is not None else None) or (None,) * len(points)
     return any(
-        (not isinstance(zero, int) or zero % 2) and (not isinstance(size, int) or size % 2 == 0)
+        (wide or not isinstance(zero, int) or zero % 2)
+        and (not isinstance(size, int) or size % 2 == 0)
         for zero, size in zip(points, scales, strict=False)
     )
 
