@@ -103,3 +103,16 @@ def test_every_tensor_of_a_file(engine: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(last.arrays[0], meant["negated"])
     assert unknown.kind is not ReplyKind.RESULT
     np.testing.assert_allclose(again.arrays[0], meant["sum"])
+
+
+def test_ncnn_reads_doubles_that_were_given(tmp_path: Path) -> None:
+    """Its Mat does not keep an array alive: numbers of a freed one came out wrong."""
+    pytest.importorskip("ncnn", reason="the engine is an extra, not a test need")
+    path = tmp_path / "m.param"
+    path.write_text(NCNN)
+    rng = np.random.default_rng(0)
+    with running("ncnn", 60.0) as process:
+        for _ in range(20):
+            array = rng.normal(size=(5, 5, 5, 5))
+            reply = tensors(process, path, {"x": array}, ["negated"])
+            np.testing.assert_allclose(reply.arrays[0], -3 * array, rtol=1e-5, atol=1e-5)

@@ -23,6 +23,9 @@ BY_PNNX += ["BatchNormalization", "LayerNormalization", "RMSNormalization"]
 BY_MNNCONVERT = ["DequantizeLinear", "Gemm", "MatMul", "PRelu", "QuantizeLinear"]
 BY_MNNCONVERT += ["Greater", "LessOrEqual"]
 
+#: Ops that OpenVINO's frontend writes out, in other element types.
+BY_FRONTEND = ["BitShift", "Clip", "DequantizeLinear", "Mean", "QuantizeLinear"]
+
 
 def needed(engine: str) -> None:
     for name in DOORS[engine]:
@@ -53,3 +56,9 @@ def test_ops_have_pnnxs_verdict(op: str) -> None:
 def test_ops_have_mnnconverts_verdict(op: str) -> None:
     needed("mnn")
     assert not contradicted(list(measure("mnn", 11, 40, 911, op)))
+
+
+@pytest.mark.parametrize("op", BY_FRONTEND)
+def test_ops_have_the_frontends_verdict(op: str) -> None:
+    needed("openvino")
+    assert not contradicted(list(measure("openvino", 0, 60, 50, op)))

@@ -131,7 +131,6 @@ ROWS: list[tuple[Any, ...]] = [
     ("mnn", "MatMul", {"x": (2, 3, 1, 4)}, {"s": np.ones(4, F)}, {}, 13, "refused", "rank"),
     ("mnn", "MatMul", {"x": (2, 1, 3, 4)}, {"s": np.ones(4, F)}, {}, 13, "different", WRONG),
     ("mnn", "MatMul", {"x": (4,), "s": (4,)}, {}, {}, 13, "refused", "crash"),
-    ("mnn", "MatMul", {"x": (4,), "s": (4, 3)}, {}, {}, 13, "same", "same_plan"),
 ]
 
 
@@ -210,3 +209,34 @@ def test_positions_are_the_same_where_data_are_narrowed() -> None:
     verdicts = {finding.node: finding.verdict for finding in findings}
     assert verdicts["data"] == "same_here"
     assert verdicts.get("position", "same") == "same"
+
+
+def _verdicts(nodes: Any, inputs: Any, weights: Any, target: str) -> list[str]:
+    model = small.model(nodes, inputs, weights, opset=17)
+    return [str(finding.verdict) for finding in small.audit(model, target).findings]
+
+
+@pytest.mark.parametrize(("shape", "verdict"), [((2,), "same"), ((1,), "different")])
+def test_an_expand_that_every_reader_repeats_changes_nothing(shape: Any, verdict: str) -> None:
+    nodes = [small.node("Expand", "x n", "t"), small.node("Mul", "t z")]
+    weights = {"n": np.array([2])}
+    assert _verdicts(nodes, {"x": (), "z": shape}, weights, "ncnn")[0] == verdict
+
+
+def test_inputs_of_as_many_samples_have_the_batch_of_the_first() -> None:
+    nodes = [small.node("Conv", "x w", "t"), small.node("Mul", "t z")]
+    inputs, weights = {"x": (2, 3, 1, 1), "z": (2, 4, 1, 1)}, {"w": (4, 3, 1, 1)}
+    assert _verdicts(nodes, inputs, weights, "ncnn") == ["same"]
+    assert _verdicts(nodes, {**inputs, "z": (4, 1, 1)}, weights, "ncnn") == ["same"]
+
+
+@pytest.mark.parametrize(
+    ("data", "factor", "verdict"),
+    [((3, 3), (3,), "different"), ((3, 3), (), "same"), ((2, 3), (1,), "same")],
+)
+def test_openvino_multiplies_a_factor_into_the_vector_before_it(
+    data: Any, factor: Any, verdict: str
+) -> None:
+    nodes = [small.node("MatMul", "x v", "t"), small.node("Mul", "t c")]
+    weights = {"c": np.full(factor, 2, F)}
+    assert _verdicts(nodes, {"x": data, "v": (3,)}, weights, "openvino") == [verdict]

@@ -132,13 +132,13 @@ class Carried:
 
     @property
     def narrowed(self) -> tuple[Divergence, ...]:
-        """The narrower dtypes in which the engine computes; a number may not fit. Narrowest first."""
+        """The narrower dtypes in which the engine computes; a number may not fit them."""
         every = (
             *self.engine.divergences_of(self.target.op or str(self.site.kind), self._element),
             *narrowing(self.site, self.engine.name, self._element),
         )
         rows = [row for row in every if row.narrows is not None and not self._fits(row)]
-        return tuple(sorted(rows, key=lambda row: row.held[1]))
+        return tuple(sorted(rows, key=lambda row: row.held[1]))  # the narrowest first
 
     def _fits(self, row: Divergence) -> bool:
         """Whether the numbers of operands and results are known, and fit."""

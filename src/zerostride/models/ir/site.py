@@ -114,8 +114,8 @@ def batches(operands: Sequence[Operand]) -> tuple[Operand, ...] | None:
 
     Two vectors have none, and are a site nonetheless: not every engine multiplies them.
     """
-    ranks = [-1 if part.shape is None else len(part.shape) for part in operands]
-    if -1 not in ranks and max(ranks) <= 2 and set(ranks) != {1}:
+    ranks = {3 if part.shape is None else len(part.shape) for part in operands}
+    if ranks != {1} and ranks <= {0, 1, 2}:
         return None
     return tuple(
         replace(

@@ -149,12 +149,12 @@ def tied(node: Node) -> bool:
     if point is None:
         return False
     wide = str(point.dtype).endswith("16")
-    points = point.content or (None,)
-    scales = (scale.content if scale is not None else None) or (None,) * len(points)
+    points, scales = (value.content if value is not None else None for value in (point, scale))
+    count = max(len(points or ()), len(scales or ()), 1)
     return any(
         (wide or not isinstance(zero, int) or zero % 2)
         and (not isinstance(size, int) or size % 2 == 0)
-        for zero, size in zip(points, scales, strict=False)
+        for zero, size in zip(points or (None,) * count, scales or (None,) * count, strict=False)
     )
 
 
