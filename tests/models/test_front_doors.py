@@ -9,6 +9,7 @@ import pytest
 import small
 from onnx import TensorProto, helper
 
+from zerostride.engines import ENGINES
 from zerostride.models.findings import Finding
 
 F = np.float32
@@ -240,3 +241,22 @@ def test_openvino_multiplies_a_factor_into_the_vector_before_it(
     nodes = [small.node("MatMul", "x v", "t"), small.node("Mul", "t c")]
     weights = {"c": np.full(factor, 2, F)}
     assert _verdicts(nodes, {"x": data, "v": (3,)}, weights, "openvino") == [verdict]
+
+
+@pytest.mark.parametrize("op", ["Add", "And", "BitwiseAnd", "Equal", "Xor"])
+def test_every_engine_has_a_verdict_on_many_axes(op: str) -> None:
+    kind = {"Add": TensorProto.FLOAT, "And": TensorProto.BOOL, "Xor": TensorProto.BOOL}
+    for shapes in (((2, 1) * 5, (1, 2) * 5), ((2, 3, 4, 5, 1, 2, 1), (3, 1, 5, 1, 1, 1))):
+        inputs = [
+            helper.make_tensor_value_info(name, kind.get(op, TensorProto.INT32), shape)
+            for name, shape in zip("ab", shapes, strict=True)
+        ]
+        node, result = (
+            helper.make_node(op, ["a", "b"], ["y"]),
+            [helper.make_empty_tensor_value_info("y")],
+        )
+        graph = helper.make_graph([node], "g", inputs, result)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+        for target in ENGINES:
+            for via in (None, "none"):
+                assert len(small.audit(model, target, via=via).findings) == 1

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ...core.plan import Plan, RuleUse
 from ...derive.express import Expression, express
 from ...derive.express.merging import fewer_axes, groups_of
-from ...errors import NotExpressible
+from ...errors import BroadcastError, NotExpressible
 from ...sizes import Shape
 from ...sizes.condition import Condition
 from ..ir.site import Kind
@@ -57,7 +57,7 @@ def expressed(case: JudgedSite) -> Expression | None:
         return None
     try:
         fix = express(case.sample.plan, None, engine=case.engine.title, op=case.target.op)
-    except NotExpressible:
+    except (NotExpressible, BroadcastError):  # a converter writes ops that the table lacks
         return None
     if case.site.kind is Kind.EXPAND:
         # The plan has the data alone; the model may write another target shape.
