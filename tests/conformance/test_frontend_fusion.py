@@ -51,17 +51,17 @@ def drawn(rng: np.random.Generator, path: Path) -> dict[str, Any]:
         onnx.helper.make_node(op, order, ["y"], name="last"),
     ]
     stored = ["c", "w"] if fixed else ["c"]
-    given = [name for name in ("x", "w") if name not in stored]
+    inputs = [name for name in ("x", "w") if name not in stored]
     graph = onnx.helper.make_graph(
         nodes,
         "g",
-        [onnx.helper.make_tensor_value_info(n, 1, arrays[n].shape) for n in given],
+        [onnx.helper.make_tensor_value_info(n, 1, arrays[n].shape) for n in inputs],
         [onnx.helper.make_empty_tensor_value_info("y")],
         [onnx.numpy_helper.from_array(arrays[n], n) for n in stored],
     )
     opset = [onnx.helper.make_opsetid("", 17)]
     onnx.save(onnx.helper.make_model(graph, opset_imports=opset, ir_version=8), path)
-    return {name: arrays[name] for name in given}
+    return {name: arrays[name] for name in inputs}
 
 
 def test_a_factor_after_a_product_has_the_frontends_verdict(
@@ -79,8 +79,9 @@ def test_a_factor_after_a_product_has_the_frontends_verdict(
             same = array.shape == meant.shape and np.allclose(array, meant, atol=1e-3)
             real = Verdict.SAME if same else Verdict.DIFFERENT
         findings = zs.audit(path, "openvino").findings
-        said = {f.verdict for f in findings} - {Verdict.SAME, Verdict.SAME_HERE} or {Verdict.SAME}
-        assert said == {real}, (number, meant.shape, reply.message, findings)
+        verdicts = {finding.verdict for finding in findings}
+        verdicts = verdicts - {Verdict.SAME, Verdict.SAME_HERE} or {Verdict.SAME}
+        assert verdicts == {real}, (number, meant.shape, reply.message, findings)
         counts[str(real)] += 1
     assert counts["refused"] > 2 < counts["different"], counts
     assert counts["same"] > CASES // 2

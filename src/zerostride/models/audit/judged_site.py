@@ -132,7 +132,7 @@ class Carried:
 
     @property
     def narrowed(self) -> tuple[Divergence, ...]:
-        """The narrower dtypes in which the engine computes; a number may not fit them."""
+        """The rows of narrower dtypes in which the engine computes, where a number may not fit."""
         every = (
             *self.engine.divergences_of(self.target.op or str(self.site.kind), self._element),
             *narrowing(self.site, self.engine.name, self._element),

@@ -17,7 +17,7 @@ def as_wrong(finding: Finding, words: str) -> Finding:
 
 
 def as_refused(finding: Finding, words: str) -> Finding:
-    """The finding of a node of which a converter makes a file that the engine refuses."""
+    """The finding of a node that a converter writes so that the engine refuses the file."""
     return _decided(finding, Verdict.REFUSED, BroadcastError(words, reason=Reason.RANK))
 
 

@@ -87,10 +87,15 @@ def several(node: Node) -> str | None:
     return spatial(node) or ("one element a channel" if set((shape or ())[2:]) == {1} else None)
 
 
+#: The change that keeps a constant vector right on MNN.
+_AS_COLUMN = "store the vector as a matrix of one column, and Squeeze after the product"
+
+
 def dot_product(node: Node) -> str | None:
     """MNN ends the process when it multiplies two vectors, unless its memory is warm."""
     ranks = [len(value.shape or ()) for value in node.inputs[:2] if value is not None]
-    return "a product of two vectors ends the process" if ranks == [1, 1] else None
+    words = "a product of two vectors ends the process; make the first a matrix of one row"
+    return words if ranks == [1, 1] else None
 
 
 def fixed_vector(node: Node) -> str | None:
@@ -98,7 +103,7 @@ def fixed_vector(node: Node) -> str | None:
     shape = _times_vector(node)
     if shape is None or shape[1] == 1:
         return None
-    return f"times a constant vector, axis 1 is dropped, of size {shape[1]}"
+    return f"its converter drops axis 1 of the product, of size {shape[1]}; {_AS_COLUMN}"
 
 
 def dropped_axis(node: Node) -> str | None:
@@ -106,7 +111,7 @@ def dropped_axis(node: Node) -> str | None:
     shape = _times_vector(node)
     if shape is None or (shape[0], *shape[2:-1], 1) == shape[:-1]:
         return None
-    return "times a constant vector, its result lacks axis 1, and not the last axis"
+    return f"its converter drops axis 1 of the product, and not the last axis; {_AS_COLUMN}"
 
 
 def _times_vector(node: Node) -> Shape | None:
@@ -142,7 +147,8 @@ def offset_of_zero(node: Node) -> str | None:
 def tied(node: Node) -> bool:
     """Whether a quotient of whole numbers may be a tie beside an odd zero point, or not known.
 
-    Only an even scale divides a number into halves. Of 16 bits, float32 has no exact halves.
+    A quotient ends in one half only if the scale is even. With zero points of 16 bits, float32
+    rounds the quotient itself, so every zero point counts as odd.
     """
     point = node.inputs[2] if len(node.inputs) > 2 else None
     scale = node.inputs[1]
