@@ -275,7 +275,10 @@ def arrays(**options: Any) -> int:
 def front_doors(
     engine: tuple[str, ...], op: str | None, cases: int, first: int, seed: int, as_json: bool
 ) -> int:
-    """Compare verdicts on small ONNX models with what users' own converters make of them."""
+    """Compare verdicts on small models with what users' own converters make of them.
+
+    To litert the models are modules of PyTorch, which litert-torch converts.
+    """
     from .front_doors.judge import run
 
     return run(engine or ("openvino", "mnn", "ncnn"), first, cases, seed, op, as_json)

@@ -17,18 +17,17 @@ from typing import Any
 
 import numpy as np
 
-import zerostride as zs
-from zerostride.errors import EngineVersionWarning, Reason
+from zerostride.errors import EngineVersionWarning, Reason, ZerostrideError
 from zerostride.models.findings import Outcome, Report, Verdict
 from zerostride.models.reasons import Cause
 from zerostride.runtimes.process import running
 
 from ..seeded import progress
-from .doors import Answer, Door, meant
+from .doors import Answer, Door, door_to
 from .draw import Model, Numbers, draw
 
 #: Further numbers on which a result that is said to differ may agree by luck.
-_TRIES = 6
+_TRIES = 20
 #: Verdicts from the best to the worst; that of a model is its worst.
 _ORDER = (Verdict.SAME, Verdict.SAME_HERE, Verdict.UNKNOWN, Verdict.DIFFERENT, Verdict.REFUSED)
 _BY_LUCK = frozenset({Cause.SILENT, Cause.OTHER_VALUES})
@@ -52,25 +51,26 @@ class Judged:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def judge(number: int, seed: int, door: Door, folder: Path, op: str | None = None) -> Judged:
+def judge(number: int, seed: int, door: Door, op: str | None = None) -> Judged:
     """Draws a model and judges it."""
     rng = np.random.default_rng([seed, number])
     model = draw(rng, op)
+    while not door.writes(model):
+        model = draw(rng, op)
     judged = Judged(number, model.words)
-    path = folder / "m.onnx"
     outcomes: dict[Numbers, Answer] = {}
     reports: dict[Numbers, Report] = {}
     for kind in Numbers:
-        inputs = model.save(path, model.numbers(kind, number))
-        say = meant(path, inputs)
-        if kind is Numbers.USUAL:
-            reports[kind] = zs.audit(path, door.engine)
-        if not say.results:
-            judged.skipped = "; ".join(f"{k}: {v}" for k, v in say.refused.items())
-            break
-        if kind is Numbers.ENDS:
-            reports[kind] = zs.audit(path, door.engine)
-        outcomes[kind] = door(model, path, inputs, say)
+        asked = door.ask(model, kind, number)
+        if not asked.meant.results:
+            judged.skipped = "; ".join(f"{k}: {v}" for k, v in asked.meant.refused.items())
+            return judged
+        try:
+            reports[kind] = asked.report()
+        except ZerostrideError as error:  # PyTorch does not export the module to ONNX
+            judged.skipped = str(error)[:160]
+            return judged
+        outcomes[kind] = asked.answer()
         judged.answers[kind] = f"{outcomes[kind].outcome} {outcomes[kind].detail}".strip()
         if outcomes[kind].outcome in (Outcome.REFUSED, Outcome.CRASHED):
             break
@@ -79,11 +79,10 @@ def judge(number: int, seed: int, door: Door, folder: Path, op: str | None = Non
         judged.verdict = "none"
     else:
         judged.verdict, judged.reason, judged.message = worst
-    if not judged.skipped and outcomes[Numbers.USUAL].outcome is Outcome.NOT_RUN:
+    if outcomes[Numbers.USUAL].outcome is Outcome.NOT_RUN:
         judged.skipped = judged.answers[Numbers.USUAL]
-    if judged.skipped:
         return judged
-    judged.contradiction = _contradiction(judged, outcomes, reports, door, model, path)
+    judged.contradiction = _contradiction(judged, outcomes, reports, door, model)
     return judged
 
 
@@ -100,7 +99,6 @@ def _contradiction(
     reports: Mapping[Numbers, Report],
     door: Door,
     model: Model,
-    path: Path,
 ) -> str:
     """Why a verdict is denied, or ""."""
     usual = outcomes[Numbers.USUAL].outcome
@@ -128,16 +126,15 @@ def _contradiction(
         if usual is Outcome.CRASHED and reason not in (Cause.SILENT, "crash", "wrong_result"):
             return "different, and crashed"
         if usual is Outcome.AGREES and ends is Outcome.AGREES and reason not in _BY_LUCK:
-            return "" if _by_luck(door, model, path, judged.number) else "different, and agrees"
+            return "" if _by_luck(door, model, judged.number) else "different, and agrees"
     return ""
 
 
-def _by_luck(door: Door, model: Model, path: Path, number: int) -> bool:
+def _by_luck(door: Door, model: Model, number: int) -> bool:
     """Whether other numbers show a difference."""
     for k in range(_TRIES):
-        inputs = model.save(path, model.numbers(Numbers.USUAL, 1000 * (k + 1) + number))
-        say = meant(path, inputs)
-        if say.results and door(model, path, inputs, say).outcome is not Outcome.AGREES:
+        asked = door.ask(model, Numbers.USUAL, 1000 * (k + 1) + number)
+        if asked.meant.results and asked.answer().outcome is not Outcome.AGREES:
             return True
     return False
 
@@ -152,9 +149,9 @@ def measure(
         running(engine, 60.0) as process,
     ):
         warnings.simplefilter("ignore", EngineVersionWarning)
-        door = Door(engine, process)
+        door = door_to(engine, process, Path(folder))
         for number in range(first, first + cases):
-            yield judge(number, seed, door, Path(folder), op)
+            yield judge(number, seed, door, op)
 
 
 @dataclass(slots=True)

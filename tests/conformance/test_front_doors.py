@@ -16,6 +16,7 @@ pytestmark = pytest.mark.conformance
 
 #: An engine, and the packages of its reader or converter.
 DOORS = {"ncnn": ("pnnx", "ncnn"), "mnn": ("MNN",), "openvino": ("openvino",)}
+DOORS["litert"] = ("litert_torch", "ai_edge_litert")
 #: Ops of which pnnx writes other layers by their element types, constants or shapes.
 BY_PNNX = ["Add", "Clip", "Div", "Expand", "Gemm", "MatMul", "Min", "Mod", "Pow"]
 BY_PNNX += ["BatchNormalization", "LayerNormalization", "RMSNormalization"]

@@ -30,7 +30,7 @@ def test_every_row_refers_to_known_tables() -> None:
     for name, row in CONVERTERS.items():
         assert row.name == name
         assert row.target in ENGINES
-        assert row.reads <= set(FORMATS)
+        assert row.reads <= {*FORMATS, "module"}
         assert row.engine is None or row.engine.name == row.target
         assert row.release
 
@@ -130,7 +130,7 @@ def test_converter_reads_its_formats_and_writes_for_its_engine(tmp_path: Path) -
     text = ncnn_models.param(*ncnn_models.inputs((2, 3, 4)), "BinaryOp s 1 1 in0 y 0=0 1=1 2=1")
     file = ncnn_models.write(tmp_path, text)
     assert zs.audit(file, "mnn").via is None
-    with pytest.raises(ZerostrideError, match="mnnconvert reads onnx models; this one is of ncnn"):
+    with pytest.raises(ZerostrideError, match="reads ONNX files and modules of PyTorch, not ncnn"):
         zs.audit(file, "mnn", "mnnconvert")
     with pytest.raises(ZerostrideError, match=r"does not write for ncnn.*none judges op for op"):
         zs.audit(file, "ncnn", "mnnconvert")

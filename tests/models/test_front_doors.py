@@ -260,3 +260,48 @@ def test_every_engine_has_a_verdict_on_many_axes(op: str) -> None:
         for target in ENGINES:
             for via in (None, "none"):
                 assert len(small.audit(model, target, via=via).findings) == 1
+
+
+def test_a_tensor_inside_has_no_one_who_counts_its_axes() -> None:
+    """An input of five axes is refused as it is fed; a tensor inside goes wrong (run)."""
+    mul = small.node("Mul", "t z")
+    inner = [small.node("MatMul", "x w", "t"), mul]
+    weights = {"w": np.ones((5, 4, 4, 3, 1), F)}
+    assert _verdicts(inner, {"x": (4, 4, 3, 3), "z": ()}, weights, "ncnn")[1] == "different"
+    fed = {"t": (5, 4, 4, 3, 1), "z": ()}
+    assert _verdicts([mul], fed, {}, "ncnn") == ["refused"]
+
+
+@pytest.mark.parametrize(
+    ("bias", "columns", "verdict"),
+    [((), 1, "same"), ((1,), 1, "same"), ((1, 1), 1, "refused"), ((), 2, "refused")],
+)
+def test_pnnx_takes_a_bias_of_one_number_for_one_column(
+    bias: Any, columns: int, verdict: str
+) -> None:
+    node = small.node("Gemm", "x w c")
+    weights = {"w": np.ones((2, columns), F), "c": np.ones(bias, F)}
+    assert _verdicts([node], {"x": (3, 2)}, weights, "ncnn") == [verdict]
+
+
+@pytest.mark.parametrize("op", ["Div", "Mod"])
+def test_pnnx_has_no_kernel_for_a_dividend_of_whole_numbers(op: str) -> None:
+    attributes = {"fmod": 1} if op == "Mod" else {}
+    for operands, reason in (("k x", "crash"), ("x k", "wrong_result")):
+        node = small.node(op, operands, **attributes)
+        x = helper.make_tensor_value_info("x", TensorProto.INT32, (2,))
+        k = helper.make_tensor("k", TensorProto.INT32, (1,), [7])
+        result = [helper.make_empty_tensor_value_info("y")]
+        graph = helper.make_graph([node], "g", [x], result, [k])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+        (finding,) = small.audit(model, "ncnn").findings
+        expected = "other_values" if (op, reason) == ("Mod", "wrong_result") else reason
+        assert (finding.verdict, finding.reason) == ("different", expected), finding.message
+
+
+@pytest.mark.parametrize("op", ["Greater", "GreaterOrEqual", "LessOrEqual"])
+def test_shapes_decide_what_mnn_compares(op: str) -> None:
+    verdicts = [
+        _verdicts([small.node(op, "x z")], {"x": x, "z": x}, {}, "mnn") for x in (None, (2,))
+    ]
+    assert verdicts == [["unknown"], ["same"]]

@@ -343,8 +343,8 @@ _OF_MODEL: Mapping[str, Callable[[Any], Any]] = {
         type=word_of(_converters),
         metavar="CONVERTER",
         help="Judge what this converter makes of each node: pnnx (ncnn), mnnconvert (mnn), "
-        "onnx-frontend (openvino), onnx-parser (tensorrt). 'none': op for op. Not given: the one "
-        "of the engine, for ONNX files and modules.",
+        "onnx-frontend (openvino), onnx-parser (tensorrt), litert-torch (litert, of modules). "
+        "'none': op for op. Not given: the one of the engine, for ONNX files and modules.",
     ),
     "batch_axis": click.option(
         "--batch-axis",

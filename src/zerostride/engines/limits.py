@@ -182,12 +182,12 @@ def paddle_compared(plan: Plan, asker: Asker) -> None:
         raise Misfit(Reason.WRONG_RESULT, detail)
 
 
-def litert_axes(plan: Plan, asker: Asker) -> None:
-    """More than 8 axes only if nothing stretches: the operands have one and the same shape."""
-    if plan.rank > LITERT_RANK and not of_one_shape(plan, asker):
+def litert_axes(plan: Plan, asker: Asker, most: int = LITERT_RANK) -> None:
+    """More axes only if nothing stretches: the operands have one and the same shape."""
+    if plan.rank > most and not of_one_shape(plan, asker):
         raise Misfit(
             Reason.RANK_LIMIT,
-            f"{plan.rank} axes; the most it carries where sizes differ is {LITERT_RANK}",
+            f"{plan.rank} axes; the most it carries where sizes differ is {most}",
         )
 
 

@@ -20,6 +20,10 @@ class ModelOptions:
     """What a caller says about a model, besides its file and the engine.
 
     The fields are arguments of :func:`zerostride.audit`, which documents them.
+
+    Attributes:
+        form: the form in which the caller has the model, where that is not its file's format:
+            "module".
     """
 
     via: str | None = None
@@ -28,6 +32,7 @@ class ModelOptions:
     sizes: Sizes | None = None
     input_shapes: InputShapes | None = None
     layout: str | None = None
+    form: str = ""
 
     def premises(self) -> Condition:
         """The facts as one condition.

@@ -19,7 +19,7 @@ from ..open_sizes import with_advice
 from ..options import ModelOptions
 from ..reasons import Cause
 from ..transport.batch import BatchAxes, batch_axes
-from ..transport.converters import chosen, joined_by, lone_site, met, note_of, words_of
+from ..transport.converters import chosen, joined_by, lone_site, met, note_of, seen_by, words_of
 from ..transport.mnn_packing import Packing
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
 from .delegate_checks import DelegateChecks
@@ -54,7 +54,7 @@ class Question:
     @classmethod
     def of(cls, options: ModelOptions, engine: Engine, format: str) -> Question:
         """The question about a model of a format, through the usual converter or a named one."""
-        way = chosen(options.via, engine.name, format)
+        way = chosen(options.via, engine.name, options.form or format)
         via = None if way is None else way.name
         return cls(engine, via, options.batch_axis, options.premises())
 
@@ -142,12 +142,13 @@ def audited(
         known: the finding of a site where it is known already.
     """
     engine, via = question.engine, question.via
-    graph, needs, flow = resolved(graph, question.premises)
+    graph, needs, flow = resolved(seen_by(via, graph), question.premises)
     batch = BatchAxes()
     if drops_batch(graph, engine.name):
         batch = batch_axes(lowered(graph), question.batch_axis, engine.name, via=via)
     packing = Packing(graph) if via == "mnnconvert" else None
-    judge, module = Judge(met(via, engine), via, batch, needs, packing), module_of(graph)
+    judge = Judge(met(via, engine), via, batch, needs, packing, graph.inputs)
+    module = module_of(graph)
     sites: dict[int, Site] = {}
     findings: dict[int, Finding] = {}
     changes = joined_by(via, graph, batch)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 from collections import ChainMap
-from collections.abc import Callable, Hashable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from ...core.plan import Plan
@@ -16,7 +17,7 @@ from ...errors import BroadcastError, Reason
 from ...sizes import Shape
 from ...sizes.condition import Condition
 from ..findings import Finding, Verdict
-from ..ir.graph import MALFORMED, Node
+from ..ir.graph import MALFORMED, Node, Value
 from ..ir.site import Kind, Operand, Site
 from ..reasons import Cause
 from ..transport.batch import BatchAxes, Sample, contracted_batch, follow, whole, without_batch
@@ -34,12 +35,14 @@ from .verdict import (
     mixed_layouts,
     narrowed,
     other_values,
+    shapes_decide,
     struck,
 )
 from .witness import find_batch_witness
 
 #: Engines whose tensors hold one sample, without the batch axis.
 BATCHLESS = frozenset(name for name, row in ENGINES.items() if row.samples)
+_RANK = frozenset({Reason.RANK_LIMIT})
 
 
 class Judge:
@@ -52,6 +55,7 @@ class Judge:
         batch: BatchAxes,
         needs: Condition,
         packing: Packing | None = None,
+        inputs: Iterable[Value] = (),
     ) -> None:
         self.engine = engine
         self.via = via
@@ -62,6 +66,7 @@ class Judge:
         self._sample_needs = batch.needs_of_one(needs)
         self._narrowed = narrowed_types(engine)
         self._bare = False
+        self._overfull = any(map(self._too_deep, inputs))
         self._judgements: MutableMapping[Hashable, Judgement] = {}
         self._aside: dict[Hashable, Judgement] = {}
         self._sources: dict[Hashable, Plan | BroadcastError] = {}
@@ -190,10 +195,12 @@ class Judge:
         try:
             axes = batches_by(self.via, site, axes)
             side = self._carry(site, self.engine)
+            if self._overfull:
+                side = replace(side, rule=replace(side.rule, silent=side.rule.silent - _RANK))
         except NotJudged as answer:
             not_judged = str(answer)
         except BroadcastError as error:
-            silent = error.silent and not self._unheld(site, axes)
+            silent = error.silent and not self._overfull
             verdict = Verdict.DIFFERENT if silent else Verdict.REFUSED
             return Judgement(source, error, verdict, error.reason, error.detail)
         sample = whole(source)
@@ -215,16 +222,12 @@ class Judge:
         judged = compare_open(case, premises) if is_open(case) else compare_case(case)
         return other_values(case, narrowed(case, judged))
 
-    def _unheld(self, site: Site, axes: Sequence[int | None]) -> bool:
+    def _too_deep(self, value: Value) -> bool:
         """Whether an input has more axes than the engine's tensors, so that it is refused."""
-        if self.engine.name not in BATCHLESS or self.engine.tensor_rank is None:
+        most = self.engine.tensor_rank
+        if most is None or self.engine.name not in BATCHLESS:
             return False
-        ranks = [
-            len(part.tensor.shape or ()) - (axis is not None)
-            for part, axis in zip(site.operands, axes, strict=False)
-            if part.tensor is not None and not part.constant
-        ]
-        return max(ranks, default=0) > self.engine.tensor_rank
+        return len(value.shape or ()) - (self.batch.of(value) is not None) > most
 
     def _of_any_shape(self, site: Site, unknown: Judgement) -> Judgement:
         """The judgement of unknown shapes: `same` if both sides use one rule, else `unknown`."""
@@ -237,7 +240,8 @@ class Judge:
             case = Carried(site, self.engine, self._carry(site, self.engine))
         except (NotJudged, BroadcastError):
             return unknown
-        if case.unfit or not carried_as_is(site, case.target, case.divergences):
+        as_is = carried_as_is(site, case.target, case.divergences)
+        if case.unfit or not as_is or shapes_decide(case):
             return unknown
         message = f"means the same on {name}, by the same rule, whatever the shapes"
         same = Judgement(None, None, Verdict.SAME, Cause.SAME_PLAN, message)

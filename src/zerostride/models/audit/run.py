@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ...engines.model import Engine
@@ -50,9 +51,10 @@ def audit(
         args, kwargs: a module's example inputs, as for `torch.export.export`.
         dynamic_shapes: which of their sizes stay open, as for `torch.export.export`.
         via: judge what this converter makes of each node: "pnnx" for ncnn, "mnnconvert" for MNN,
-            "onnx-frontend" for OpenVINO, "onnx-parser" for TensorRT; "none": op for op, as for one
-            who writes the engine's files by hand. None: the way that users of the engine go, for a
-            module or a file of ONNX; files of other formats are carried over op for op.
+            "onnx-frontend" for OpenVINO, "onnx-parser" for TensorRT, "litert-torch" for modules on
+            LiteRT; "none": op for op, as for one who writes the engine's files by hand. None: the
+            way that users of the engine go, for a module or a file of ONNX; files of other formats
+            are carried over op for op.
         batch_axis: for engines without a batch axis, which axis of the model's inputs it is; −1 for
             none. None: axis 0 where its extent is 1.
         facts: what is known of sizes that the model leaves open: "N >= 1", or a list of such.
@@ -86,6 +88,7 @@ def audit_model(
     warn_if_unmeasured(target)
     # Once for both steps: each pause of the collector costs as much.
     with model_file(model, example) as file, uncollected():
+        options = replace(options, form=file.form)
         return file.named(audit_graph(options.read(file.path), engine, options, progress))
 
 

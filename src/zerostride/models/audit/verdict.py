@@ -160,6 +160,20 @@ def beside_a_positive(site: Site) -> bool:
     return False
 
 
+def shapes_decide(case: Carried) -> bool:
+    """Whether the shapes decide that the engine computes other numbers."""
+    return case.engine.name == "mnn" and canonical(case.site) in COMPARED_BY_BITS and _by_bits(case)
+
+
+def _by_bits(case: Carried) -> bool:
+    """Whether MNN may compare two floats below 0."""
+    return _of_floats(case) and not beside_a_positive(case.site)
+
+
+def _of_floats(case: Carried) -> bool:
+    return str(case.dtype or "float").startswith("float")
+
+
 def _all_stretch(plan: Plan) -> bool:
     """Whether no operand fills the result."""
     return all(row != plan.shape for row in plan.aligned)
@@ -171,10 +185,10 @@ def _strikes_on_mnn(case: Carried, op: str, source: Plan | BroadcastError | None
     Its two remainders of integers are exchanged (MNN 3.6.1, run on numbers of both signs). Its
     converter writes those that are right for integers.
     """
-    floats = str(case.dtype or "float").startswith("float")
     if op in COMPARED_BY_BITS:
         strikes = op == "less" or (isinstance(source, Plan) and _all_stretch(source))
-        return floats and strikes and not beside_a_positive(case.site)
+        return strikes and _by_bits(case)
+    floats = _of_floats(case)
     converted = case.engine.reads == "onnx"
     return floats if converted and op == "fmod" else not floats and not converted
 

@@ -71,6 +71,11 @@ class ModelFile:
     example: tuple[Array, ...] = ()
     program: Any = None
 
+    @property
+    def form(self) -> str:
+        """The form in which the caller has it: "module" where PyTorch exports it, else ""."""
+        return "" if self.label is None else "module"
+
     def named(self, result: _Result) -> _Result:
         """A report, or shapes, whose `model` is the label."""
         if self.label is None:

@@ -28,6 +28,7 @@ from ..ir.site import ONE_WAY, Kind, Site, present_operands
 from .batch import BatchAxes
 from .frontend import read_by_frontend
 from .frontend_fusion import scaled
+from .litert_torch import WRITTEN, before_export, written_for_litert
 from .mnn_fusion import fused
 from .pnnx import OF_ONE, batches_by_pnnx, pnnx_transport
 from .pnnx_groups import joined
@@ -48,7 +49,8 @@ class Converter:
     Attributes:
         name: its name as `via`.
         target: the engine that it writes for.
-        reads: the formats that it reads, by their names in `formats`.
+        reads: the formats that it reads, by their names in `formats`; "module": modules of PyTorch
+            and files of torch.export.
         words: the model as it arrives, for a reader: "as pnnx writes it".
         engine: the engine's row for the converter's output; None: the engine's own row.
         carry: the rule by which a site arrives on the engine; raises as `transport` does.
@@ -59,6 +61,8 @@ class Converter:
             as they are.
         joined: how it changes the findings of nodes that it joins with others, by their identity.
         wrong_of_one: ONNX ops of any number of operands that it gets wrong if they have one.
+        by_node: whether it converts a model of one node of the file.
+        seen: the graph as it reads it, where that is not what the file says.
     """
 
     name: str
@@ -73,6 +77,8 @@ class Converter:
     batches: Callable[[Site, BatchPlaces], BatchPlaces] | None = None
     joined: Callable[[Graph, BatchAxes], Mapping[int, Change]] = lambda graph, batch: {}
     wrong_of_one: frozenset[str] = frozenset()
+    by_node: bool = True
+    seen: Callable[[Graph], Graph] = lambda graph: graph
 
 
 # TensorRT's ONNX parser.
@@ -210,6 +216,9 @@ def _mixed_power(site: Site) -> str | None:
     return f"MNN gives no result of a power of {kinds[0]} and {kinds[1]}"
 
 
+#: Formats: a module gets to most converters as the ONNX file that PyTorch exports.
+_ONNX, _MODULE = frozen("onnx module"), frozen("module")
+_FORMS = MappingProxyType({"onnx": "ONNX files", "module": "modules of PyTorch"})
 #: Every converter by its name.
 CONVERTERS: Mapping[str, Converter] = MappingProxyType(
     {
@@ -218,7 +227,7 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
             Converter(
                 "pnnx",
                 "ncnn",
-                frozenset({"onnx"}),
+                _ONNX,
                 "as pnnx writes it",
                 None,
                 pnnx_transport,
@@ -230,7 +239,7 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
             Converter(
                 "onnx-frontend",
                 "openvino",
-                frozenset({"onnx"}),
+                _ONNX,
                 "as its ONNX frontend reads it",
                 None,
                 read_by_frontend,
@@ -241,7 +250,7 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
             Converter(
                 "onnx-parser",
                 "tensorrt",
-                frozenset({"onnx"}),
+                _ONNX,
                 "as its ONNX parser reads it",
                 _PARSED,
                 _parsed,
@@ -251,13 +260,24 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
             Converter(
                 "mnnconvert",
                 "mnn",
-                frozenset({"onnx"}),
+                _ONNX,
                 "as mnnconvert writes it",
                 _WRITTEN,
                 _converted,
                 "MNN 3.6.1",
                 joined=fused,
                 wrong_of_one=_DIES_OF_ONE,
+            ),
+            Converter(
+                "litert-torch",
+                "litert",
+                _MODULE,
+                "as litert-torch writes it",
+                WRITTEN,
+                written_for_litert,
+                "litert-torch 0.10.0 and LiteRT 2.3.0",
+                by_node=False,
+                seen=before_export,
             ),
         )
     }
@@ -300,8 +320,8 @@ def chosen(via: str | None, target: str, format: str) -> Converter | None:
         own = (o for o in CONVERTERS.values() if o.target == target and format in o.reads)
         return None if via == NONE else next(own, None)
     if format not in row.reads:
-        reads = ", ".join(sorted(row.reads))
-        raise ZerostrideError(f"{row.name} reads {reads} models; this one is of {format}")
+        reads = " and ".join(_FORMS[form] for form in sorted(row.reads, reverse=True))
+        raise ZerostrideError(f"{row.name} reads {reads}, not {_FORMS.get(format, format)}")
     return row
 
 
@@ -309,6 +329,12 @@ def met(via: str | None, engine: Engine) -> Engine:
     """The engine's row for a converter's output."""
     row = CONVERTERS.get(via or "")
     return engine if row is None or row.engine is None else row.engine
+
+
+def seen_by(via: str | None, graph: Graph) -> Graph:
+    """The graph as a converter reads it."""
+    row = CONVERTERS.get(via or "")
+    return graph if row is None else row.seen(graph)
 
 
 def batches_by(via: str | None, site: Site, axes: BatchPlaces) -> BatchPlaces:

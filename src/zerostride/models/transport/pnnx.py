@@ -118,10 +118,10 @@ def pnnx_transport(site: Site, engine: Engine) -> Side:
         )
         raise refusal(site, detail, Reason.NO_OP)
     if site.kind is not Kind.ELEMENTWISE:
-        return replace(direct, rule=_as_fed(site, direct.rule))
+        return replace(direct, rule=_unchecked(direct.rule))
     if site.node.op not in BINARY:
         raise NotJudged(f"what pnnx makes of {site.node.op} is not known to work")
-    return Side(_as_fed(site, _on_release(engine, direct.rule)), {}, engine.title, direct.op)
+    return Side(_unchecked(_on_release(engine, direct.rule)), {}, engine.title, direct.op)
 
 
 def _tiled(site: Site) -> Rule:
@@ -136,14 +136,12 @@ def _tiled(site: Site) -> Rule:
         raise refusal(site, detail, Reason.NO_OP)
     check_types(site, [part for part in site.operands[:1] if not part.constant])
     # It leaves out a fifth axis of 1; of another size ncnn does not load the Tile.
-    return _as_fed(site, TILED) if (shapes[1] or (0,))[0] == 1 else TILED
+    return _unchecked(TILED) if (shapes[1] or (0,))[0] == 1 else TILED
 
 
-def _as_fed(site: Site, rule: Rule) -> Rule:
-    """The rule: too many axes are refused of an input alone; a constant loses them."""
-    values = [value for value in site.node.inputs if value is not None and not value.constant]
-    ranks = [len(value.shape or ()) for value in values]
-    return rule if max(ranks, default=0) > NCNN_RANK else replace(rule, silent=rule.silent | _RANK)
+def _unchecked(rule: Rule) -> Rule:
+    """The rule: nothing checks the number of axes but whoever feeds an input."""
+    return replace(rule, silent=rule.silent | _RANK)
 
 
 def _check_scale(site: Site) -> None:
@@ -208,7 +206,7 @@ def _as_linear(site: Site) -> str | None:
     if weights is None or columns is None or bias.shape is None:
         return None
     if weights.constant:
-        layer = bias.constant and bias.shape == (columns,)
+        layer = bias.constant and (bias.shape or (1,)) == (columns,)
         how = "a constant bias of one axis"
     else:
         layer = not node.attributes.get("transB")

@@ -25,7 +25,7 @@ _NO_KERNEL: Mapping[str, frozenset[str]] = MappingProxyType(
         **dict.fromkeys(("Max", "Min"), frozen("int16 uint16")),
     }
 )
-#: Ops that pnnx runs only if no operand is a constant; of int64 only if the divisor has rank 0.
+#: Ops that pnnx runs unless the divisor is a constant; of int64 only if the divisor has rank 0.
 _FOLDED = frozenset({"Div", "Mod"})
 #: Element types whose kernels take no other type beside them.
 _UNMIXED: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -149,7 +149,7 @@ def check_types(site: Site, operands: Sequence[Operand]) -> None:
     node = site.node
     lacking = kinds & (_NO_KERNEL.get(node.op, frozenset()) | {"bfloat16"})
     if node.op in _FOLDED:
-        if any(constant for constant, _ in values):
+        if values[-1][0]:
             lacking = set()
         elif values[-1][1].shape == ():
             lacking |= kinds & {"int64"}

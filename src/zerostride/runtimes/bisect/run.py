@@ -98,8 +98,8 @@ def bisect(
     # 1. What is asked.
     if other is None and other_engine is None:
         raise ZerostrideError("name another file, or another engine for the same file")
-    options = ModelOptions(via, batch_axis, facts, sizes, input_shapes)
     with model_file(model, Example(args, kwargs, dynamic_shapes)) as source:
+        options = ModelOptions(via, batch_axis, facts, sizes, input_shapes, form=source.form)
         file, theirs = Path(source.path), Path(source.path if other is None else other)
         engines = engine_of(file, engine), engine_of(theirs, other_engine)
         given = fed(options, file, inputs or {}, seed, source.example)

@@ -21,7 +21,6 @@ from ...models.formats.torch_export import Example, is_torch_model, model_file
 from ...models.ir.files import write_scratch
 from ...models.options import ModelOptions
 from ...models.port.run import port_model
-from ...models.transport.converters import CONVERTERS
 from ...system.whole_files import write_whole
 from ..feeds import fed
 from ..task import Array
@@ -92,8 +91,9 @@ def convert(
     # 1. The converter, if one reads the model.
     form = "torch" if is_torch_model(model) else format_of(model).name
     row = converter_to(to, form, str(model) if form != "torch" else type(model).__name__)
-    options = ModelOptions(_way(row), batch_axis, facts, sizes, input_shapes)
     with model_file(model, Example(args, kwargs, dynamic_shapes)) as source:
+        known = batch_axis, facts, sizes, input_shapes
+        options = ModelOptions(None, *known, form=source.form)
         # 2. The inputs, whose shapes the converted files have.
         path, stem = Path(source.path), Path(source.label or source.path).stem
         arrays = fed(options, path, inputs or {}, seed).runs[0]
@@ -201,11 +201,6 @@ def _name(stem: str, row: EngineConverter) -> str:
     """The converted file's name; two engines have files that end in .bin."""
     own = row.suffix == f".{row.engine}"
     return f"{stem}{row.suffix}" if own else f"{stem}.{row.engine}{row.suffix}"
-
-
-def _way(row: EngineConverter) -> str | None:
-    """The audit's name of the converter; None where it judges the engine's own reading of ONNX."""
-    return row.name if row.name in CONVERTERS else None
 
 
 def _folder(path: Path) -> Path:

@@ -29,7 +29,7 @@ def open_file(path: str, names: Sequence[str]) -> ModelFile:
     """A file whose first subgraph runs; it hands out every tensor, by its name in the graph."""
     package = _package()
     numbers = {name: at[1] for name, at in tensor_numbers(Path(path)).items() if not at[0]}
-    interpreter = package.interpreter.Interpreter(
+    bare = package.interpreter.Interpreter(
         model_path=path,
         # A delegate would keep the tensors inside of it to itself.
         experimental_op_resolver_type=(
@@ -39,24 +39,38 @@ def open_file(path: str, names: Sequence[str]) -> ModelFile:
         num_threads=1,
     )
     by_number = {number: name for name, number in numbers.items()}
-    details = interpreter.get_input_details()
+    details = bare.get_input_details()
     inputs = [entry["index"] for entry in details]
-    outputs = [entry["index"] for entry in interpreter.get_output_details()]
+    outputs = [entry["index"] for entry in bare.get_output_details()]
 
     def compute(feeds: Mapping[int, Array], wanted: Sequence[int | str]) -> Sequence[Array]:
         places = [outputs[t] if isinstance(t, int) else numbers.get(t) for t in wanted]
         if None in places:
             raise Absent(f"{wanted[places.index(None)]!r} is not of the first subgraph")
-        for k, array in feeds.items():
-            interpreter.resize_tensor_input(inputs[k], array.shape)
-        interpreter.allocate_tensors()
-        for k, array in feeds.items():
-            interpreter.set_tensor(inputs[k], _narrowed(array, details[k]["dtype"]))
-        interpreter.invoke()
-        return [np.array(interpreter.get_tensor(number)) for number in places]
+        try:
+            return _run(bare, details, feeds, places)
+        except RuntimeError:
+            if not all(isinstance(one, int) for one in wanted):
+                raise
+        # XNNPACK, which is the default, has kernels of float16 that the others lack.
+        whole = package.interpreter.Interpreter(model_path=path, num_threads=1)
+        return _run(whole, details, feeds, places)
 
     listed = [[(by_number[number],) for number in every] for every in (inputs, outputs)]
     return ModelFile(listed[0], listed[1], compute)
+
+
+def _run(
+    interpreter: Any, details: Any, feeds: Mapping[int, Array], places: Sequence[int | None]
+) -> Sequence[Array]:
+    """The arrays at these places of the graph."""
+    for k, array in feeds.items():
+        interpreter.resize_tensor_input(details[k]["index"], array.shape)
+    interpreter.allocate_tensors()
+    for k, array in feeds.items():
+        interpreter.set_tensor(details[k]["index"], _narrowed(array, details[k]["dtype"]))
+    interpreter.invoke()
+    return [np.array(interpreter.get_tensor(number)) for number in places]
 
 
 def _narrowed(array: Array, dtype: Any) -> Array:

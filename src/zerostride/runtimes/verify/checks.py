@@ -107,7 +107,7 @@ def verify(
     whole = whole or against is not None or bool(inputs)
     with model_file(model, Example(args, kwargs, dynamic_shapes)) as source:
         # 2. What the audit says of it.
-        options = ModelOptions(via, batch_axis, facts, sizes, input_shapes)
+        options = ModelOptions(via, batch_axis, facts, sizes, input_shapes, form=source.form)
         graph = options.read(source.path)
         given = Fed(graph, ())
         if whole:
@@ -176,15 +176,18 @@ def _installed(
     *,
     whole: bool,
 ) -> tuple[ModelOptions, tuple[str, ...]]:
-    """The options, op for op where the usual converter is not installed, and a note on that."""
-    way = chosen(options.via, engine, graph.format)
-    if way is None or whole or options.via is not None or engine in (pythons or {}):
+    """The options, op for op where the converter runs no node here, and a note on that."""
+    way = chosen(options.via, engine, options.form or graph.format)
+    if way is None or whole:
         return options, ()
     missing = [name for name in _MODULES.get(way.name, ()) if not find_spec(name)]
-    if not missing:
+    if not way.by_node:
+        reason = f"{way.name} converts a module as a whole (zerostride convert does)"
+    elif missing and options.via is None and engine not in (pythons or {}):
+        reason = f"{missing[0]} is not installed (pip install {missing[0]})"
+    else:
         return options, ()
-    note = f"{missing[0]} is not installed (pip install {missing[0]}): every node runs op for op"
-    return replace(options, via=NONE), (note,)
+    return replace(options, via=NONE), (f"{reason}: every node runs op for op",)
 
 
 def _release_of(way: str | None) -> str:

@@ -1,0 +1,210 @@
+"""Broadcasts of a PyTorch module as the converter litert-torch writes them for LiteRT.
+
+Its pass to LiteRT's ops wants the element types and ranks of its own tables, which are narrower
+than those of the kernels, and it makes 32 bits of 64. It writes compound ops out, so that sizes
+mean what they mean in PyTorch. Every op that is named here was converted and run in each element
+type (`python -m campaigns front-doors --engine litert`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+
+from ...derive.size_traps import Side
+from ...engines import limits
+from ...engines.model import Divergence, Engine, always
+from ...engines.rows import frozen
+from ...engines.rows_litert import LITERT
+from ...errors import Reason
+from ..ir.graph import Graph, Node, Value
+from ..ir.site import Kind, Site
+from .ways import canonical, refusal, transport
+
+_SOURCE = "litert-torch 0.10.0 and LiteRT 2.3.0, run: campaigns front-doors --engine litert"
+#: The engine's row: element types are judged by what the converter writes.
+WRITTEN = replace(
+    LITERT,
+    divergences=(
+        Divergence(
+            "litert-torch makes int32 of int64",
+            Reason.WRONG_RESULT,
+            _SOURCE,
+            strikes=always,
+            dtypes=frozen("int64"),
+            narrows="int32",
+        ),
+    ),
+)
+_ARITHMETIC = "float16 float32 float64 int16 int32 int64"
+_COMPARED = "float32 int32 int64"
+#: The element types that it converts, by op.
+_TYPES: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        name: frozen(dtypes)
+        for names, dtypes in (
+            ("add multiply", _ARITHMETIC),
+            ("subtract", "float16 float32 float64 int32 int64"),
+            ("divide", f"{_ARITHMETIC} int8 uint8"),
+            ("maximum", "float16 float32 int32 int64"),
+            ("minimum", _COMPARED),
+            ("pow prelu BatchNormalization LayerNormalization", "float32"),
+            ("fmod", "float32 int8 uint8 int16 int32"),
+            ("remainder", f"{_COMPARED} int16"),
+            ("less greater_equal", f"{_COMPARED} int16"),
+            ("less_equal greater clip", _COMPARED),
+            ("equal", f"{_COMPARED} int16 bool"),
+            ("logical_and logical_or", f"{_COMPARED} bool"),
+            ("bitwise_xor", "int8 int16 int32"),
+            ("logical_xor bitwise_and bitwise_or bitwise_left_shift bitwise_right_shift", ""),
+            ("where", "bool float16 float32 float64 int8 int16 int32 int64"),
+            ("Expand", "bool float16 float32 float64 int8 uint8 int16 int32 int64"),
+            ("MatMul", "float16 float32 int8 int16 int32 int64"),
+            ("Gemm GroupNormalization InstanceNormalization RMSNormalization", "float16 float32"),
+        )
+        for name in names.split()
+    }
+)
+#: The most axes where sizes differ, or of a compound op, if that is not the engine's own limit.
+_AXES: Mapping[str, int] = MappingProxyType(
+    {
+        **dict.fromkeys(("maximum", "minimum", "prelu", "clip"), 5),
+        **dict.fromkeys(("pow", "RMSNormalization"), 4),
+        **dict.fromkeys(("add", "subtract", "multiply", "divide", "fmod", "remainder"), 6),
+        **dict.fromkeys(("LayerNormalization", "InstanceNormalization"), 6),
+    }
+)
+#: The most axes of a factor of BATCH_MATMUL.
+_FACTOR = 5
+
+
+# Forms of an op that it does not convert, in words; None where it does.
+
+
+def _selected(site: Site) -> str | None:
+    """SELECT, which it writes where nothing stretches but a condition of one number."""
+    condition, *values = (part.shape for part in site.operands)
+    alike = values[0] == values[1] and condition in ((), values[0])
+    return "of one shape" if alike else None
+
+
+def _stretched(site: Site) -> str | None:
+    shapes = [[size for size in part.shape or () if size != 1] for part in site.operands]
+    return None if shapes[0] == shapes[1] else "that stretches"
+
+
+def _of_vectors(site: Site) -> str | None:
+    """It writes a product with a vector as a multiplication and a sum."""
+    first, second = (len(value.shape or ()) for value in _factors(site))
+    summed = second == 1 or (first == 1 and second > 2)
+    return None if summed else "but a matrix with a vector"
+
+
+def _of_one_shape(site: Site) -> str | None:
+    shapes = {part.shape for part in site.operands}
+    plain = len(shapes) == 1 and not any(part.constant for part in site.operands)
+    return None if plain else "but inputs of one shape"
+
+
+def _of_samples(site: Site) -> str | None:
+    """It repeats the scale for each sample."""
+    return "of several samples" if (site.operands[0].shape or (1,))[0] != 1 else None
+
+
+#: What to ask further of an op in an element type.
+_FURTHER: Mapping[tuple[str, str], Callable[[Site], str | None]] = MappingProxyType(
+    {
+        ("where", "float16"): _selected,
+        ("Expand", "float16"): _stretched,
+        ("Expand", "float64"): _stretched,
+        ("InstanceNormalization", "float16"): _of_samples,
+        ("remainder", "int16"): _of_one_shape,
+        **{("MatMul", kind): _of_vectors for kind in ("int8", "int16", "int32", "int64")},
+    }
+)
+
+
+def written_for_litert(site: Site, engine: Engine) -> Side:
+    """The rule of a node of a module; as `transport` for ops that were not run.
+
+    Raises:
+        BroadcastError: litert-torch does not convert it.
+        NotJudged: nothing is known about it.
+    """
+    name = "Expand" if site.kind is Kind.EXPAND else canonical(site) or site.stands_for
+    if name not in _TYPES or site.node.domain:
+        return transport(site, engine, "litert-torch")
+    kind = _type_of(site)
+    words = f"litert-torch does not convert {site.node.op} of {kind}"
+    if kind is not None and kind not in _TYPES[name]:
+        raise refusal(site, words, Reason.DTYPE)
+    if any(
+        part.constant and part.tensor and part.tensor.dtype == "uint8" for part in site.operands
+    ):
+        detail = "litert-torch does not convert constants of uint8"
+        raise refusal(site, detail, Reason.DTYPE)
+    if kind is not None and (more := _FURTHER.get((name, kind))) and (where := more(site)):
+        raise refusal(site, f"{words} {where}", Reason.DTYPE)
+    if name == "MatMul" and max(len(value.shape or ()) for value in _factors(site)) > _FACTOR:
+        detail = f"litert-torch does not convert a product of more than {_FACTOR} axes"
+        raise refusal(site, detail, Reason.RANK_LIMIT)
+    rule, most = replace(site.rule, source=_SOURCE), _AXES.get(name, limits.LITERT_RANK)
+    if site.kind in (Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU):
+        rule = replace(rule, check=partial(limits.litert_axes, most=most))
+    elif name in _AXES:
+        rule = replace(rule, max_rank=most)
+    return Side(rule, site.attributes, engine.title, name)
+
+
+def before_export(graph: Graph) -> Graph:
+    """The graph with operands of the element types that they have in the module.
+
+    PyTorch's exporter widens operands of which ONNX Runtime has no kernel; litert-torch does not.
+    """
+    before = dict(filter(None, map(_widening, graph.nodes)))
+    kinds: dict[int, str | None] = {}
+    for node in graph.nodes if before else ():
+        values = [value for value in node.inputs if value is not None]
+        cast = [value for value in values if id(value) in before]
+        # Of a constant the exporter has left the number alone.
+        plain = [value for value in values if not (value.constant and _is_cast(value.name))]
+        sources = {before.get(id(value), value.dtype) for value in plain}
+        if cast and len(sources) == 1:
+            kinds |= {id(value): kind for value in values for kind in sources}
+
+    def change(value: Value, _: int) -> Value:
+        return replace(value, dtype=kinds[id(value)]) if id(value) in kinds else value
+
+    return graph.with_values(change) if kinds else graph
+
+
+def _widening(node: Node) -> tuple[int, str | None] | None:
+    """The identity of an operand for which the exporter wrote a Cast, and its type before."""
+    if node.op != "Cast" or node.inputs[0] is None or not _is_cast(node.outputs[0].name):
+        return None
+    narrow, wide = node.inputs[0].dtype, node.outputs[0].dtype
+    between = node.outputs[0].name.startswith("val_") or _width(narrow) < _width(wide)
+    return (id(node.outputs[0]), narrow) if between else None
+
+
+def _is_cast(name: str) -> bool:
+    """Whether the exporter gave a tensor this name between a node and its operand."""
+    return name.startswith(("val_", "convert_element_type"))
+
+
+def _width(dtype: str | None) -> int:
+    """The bits of an element type; those of floats count as more."""
+    digits = int("".join(filter(str.isdigit, dtype or "")) or 1)
+    return digits + 64 * (dtype or "").startswith("float")
+
+
+def _factors(site: Site) -> list[Value]:
+    return [value for value in site.node.inputs[:2] if value is not None]
+
+
+def _type_of(site: Site) -> str | None:
+    """The element type that decides: of a selected value, or of the first operand."""
+    value = site.node.inputs[1 if site.kind is Kind.WHERE else 0]
+    return None if value is None else value.computed_type
