@@ -21,7 +21,7 @@ from ..ir.graph import MALFORMED, Node, Value
 from ..ir.site import Kind, Operand, Site
 from ..reasons import Cause
 from ..transport.batch import BatchAxes, Sample, contracted_batch, follow, whole, without_batch
-from ..transport.converters import batches_by, carried_by
+from ..transport.converters import asked_by, batches_by, carried_by
 from ..transport.element_types import mixed_types, narrowed_types
 from ..transport.mnn_packing import Packing
 from ..transport.node_limits import has_offset, tied
@@ -62,7 +62,7 @@ class Judge:
         self.batch = batch
         self.needs = needs
         self.packing = packing
-        self._carry = carried_by(via)
+        self._carry, self._asks = carried_by(via), asked_by(via)
         self._sample_needs = batch.needs_of_one(needs)
         self._narrowed = narrowed_types(engine)
         self._bare = False
@@ -142,6 +142,7 @@ class Judge:
                 ]
             ),
             self._numbers(site),
+            self._asks(site),
             self._mixed(site),
         )
 

@@ -9,7 +9,7 @@ the model's format; `via="none"` judges every node as if it were carried over op
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
@@ -28,7 +28,7 @@ from ..ir.site import ONE_WAY, Kind, Site, present_operands
 from .batch import BatchAxes
 from .frontend import read_by_frontend
 from .frontend_fusion import scaled
-from .litert_torch import WRITTEN, before_export, written_for_litert
+from .litert_torch import WRITTEN, before_export, left_out, written_for_litert
 from .mnn_fusion import fused
 from .pnnx import OF_ONE, batches_by_pnnx, pnnx_transport
 from .pnnx_groups import joined
@@ -63,6 +63,7 @@ class Converter:
         wrong_of_one: ONNX ops of any number of operands that it gets wrong if they have one.
         by_node: whether it converts a model of one node of the file.
         seen: the graph as it reads it, where that is not what the file says.
+        asks: what it asks of a site's numbers.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Converter:
     wrong_of_one: frozenset[str] = frozenset()
     by_node: bool = True
     seen: Callable[[Graph], Graph] = lambda graph: graph
+    asks: Callable[[Site], Hashable] = lambda site: None
 
 
 # TensorRT's ONNX parser.
@@ -278,6 +280,7 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
                 "litert-torch 0.10.0 and LiteRT 2.3.0",
                 by_node=False,
                 seen=before_export,
+                asks=left_out,
             ),
         )
     }
@@ -353,6 +356,12 @@ def carried_by(via: str | None) -> Callable[[Site, Engine], Side]:
     """The function that finds a site's rule on the engine, through a converter or op for op."""
     row = CONVERTERS.get(via or "")
     return transport if row is None else row.carry
+
+
+def asked_by(via: str | None) -> Callable[[Site], Hashable]:
+    """What a converter asks of a site's numbers: findings of sites that differ in it differ."""
+    row = CONVERTERS.get(via or "")
+    return (lambda site: None) if row is None else row.asks
 
 
 def lone_site(node: Node, via: str | None) -> Site | None:

@@ -13,12 +13,14 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
+import numpy as np
+
 from ...derive.size_traps import Side
 from ...engines import limits
 from ...engines.model import Divergence, Engine, always
 from ...engines.rows import frozen
 from ...engines.rows_litert import LITERT
-from ...errors import Reason
+from ...errors import ModelError, Reason
 from ..ir.graph import Graph, Node, Value
 from ..ir.site import Kind, Site
 from .ways import canonical, refusal, transport
@@ -35,6 +37,15 @@ WRITTEN = replace(
             strikes=always,
             dtypes=frozen("int64"),
             narrows="int32",
+        ),
+        Divergence(
+            "litert-torch divides integers as float32",
+            Reason.WRONG_RESULT,
+            _SOURCE,
+            strikes=always,
+            ops=frozen("divide fmod"),
+            dtypes=frozen("int32 int64"),
+            narrows="float32",
         ),
     ),
 )
@@ -67,6 +78,14 @@ _TYPES: Mapping[str, frozenset[str]] = MappingProxyType(
         for name in names.split()
     }
 )
+#: Constants of one number with which it leaves a node out, by op.
+_LEFT_OUT: Mapping[str, frozenset[int]] = MappingProxyType(
+    {
+        **dict.fromkeys(("add", "subtract", "bitwise_xor", "logical_xor"), frozenset({0})),
+        "multiply": frozenset({0, 1}),
+        **dict.fromkeys(("bitwise_and", "bitwise_or"), frozenset({0, -1})),
+    }
+)
 #: The most axes where sizes differ, or of a compound op, if that is not the engine's own limit.
 _AXES: Mapping[str, int] = MappingProxyType(
     {
@@ -81,6 +100,24 @@ _FACTOR = 5
 
 
 # Forms of an op that it does not convert, in words; None where it does.
+
+
+def left_out(site: Site) -> bool:
+    """Whether a constant of one number leaves the other operand as it is, or makes a constant.
+
+    Then the converter leaves the node out, whatever the element type.
+    """
+    neutral = _LEFT_OUT.get(canonical(site) or "", frozenset())
+    for place, value in enumerate(site.node.inputs if neutral else ()):
+        if value is None or not value.constant or (place == 0 and site.node.op == "Sub"):
+            continue
+        try:
+            numbers = set(map(int, np.unique(value.data())[:2]))
+        except (ModelError, ValueError, OverflowError):  # its data is missing, or no number
+            continue
+        if len(numbers) == 1 and numbers <= neutral:
+            return True
+    return False
 
 
 def _selected(site: Site) -> str | None:
@@ -109,8 +146,11 @@ def _of_one_shape(site: Site) -> str | None:
 
 
 def _of_samples(site: Site) -> str | None:
-    """It repeats the scale for each sample."""
-    return "of several samples" if (site.operands[0].shape or (1,))[0] != 1 else None
+    """It repeats the scale for each sample; not where the exporter wrote a group norm so."""
+    if "InstanceNormalization" in site.node.name:
+        return None
+    data = site.operands[0].shape or (1, 1)
+    return "of several samples" if 1 not in data[:2] else None
 
 
 #: What to ask further of an op in an element type.
@@ -137,6 +177,8 @@ def written_for_litert(site: Site, engine: Engine) -> Side:
     if name not in _TYPES or site.node.domain:
         return transport(site, engine, "litert-torch")
     kind = _type_of(site)
+    if kind is not None and kind not in _TYPES[name] and left_out(site):
+        return Side(site.rule, site.attributes, engine.title, name)
     words = f"litert-torch does not convert {site.node.op} of {kind}"
     if kind is not None and kind not in _TYPES[name]:
         raise refusal(site, words, Reason.DTYPE)
@@ -168,6 +210,8 @@ def before_export(graph: Graph) -> Graph:
     for node in graph.nodes if before else ():
         values = [value for value in node.inputs if value is not None]
         cast = [value for value in values if id(value) in before]
+        if node.op == "Div":  # in PyTorch, too, a quotient of integers is one of floats
+            cast = [value for value in cast if value.name.startswith("val_")]
         # Of a constant the exporter has left the number alone.
         plain = [value for value in values if not (value.constant and _is_cast(value.name))]
         sources = {before.get(id(value), value.dtype) for value in plain}
