@@ -88,7 +88,7 @@ def audit_model(
     warn_if_unmeasured(target)
     # Once for both steps: each pause of the collector costs as much.
     with model_file(model, example) as file, uncollected():
-        options = replace(options, form=file.form)
+        options = replace(options, form=file.form or options.form)
         return file.named(audit_graph(options.read(file.path), engine, options, progress))
 
 
