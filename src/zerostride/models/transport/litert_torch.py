@@ -78,6 +78,8 @@ _TYPES: Mapping[str, frozenset[str]] = MappingProxyType(
         for name in names.split()
     }
 )
+#: Element types that it does not read.
+_UNREAD = frozen("uint16 uint32 uint64")
 #: Constants of one number with which it leaves a node out, by op.
 _LEFT_OUT: Mapping[str, frozenset[int]] = MappingProxyType(
     {
@@ -176,19 +178,7 @@ def written_for_litert(site: Site, engine: Engine) -> Side:
     name = "Expand" if site.kind is Kind.EXPAND else canonical(site) or site.stands_for
     if name not in _TYPES or site.node.domain:
         return transport(site, engine, "litert-torch")
-    kind = _type_of(site)
-    if kind is not None and kind not in _TYPES[name] and left_out(site):
-        return Side(site.rule, site.attributes, engine.title, name)
-    words = f"litert-torch does not convert {site.node.op} of {kind}"
-    if kind is not None and kind not in _TYPES[name]:
-        raise refusal(site, words, Reason.DTYPE)
-    if any(
-        part.constant and part.tensor and part.tensor.dtype == "uint8" for part in site.operands
-    ):
-        detail = "litert-torch does not convert constants of uint8"
-        raise refusal(site, detail, Reason.DTYPE)
-    if kind is not None and (more := _FURTHER.get((name, kind))) and (where := more(site)):
-        raise refusal(site, f"{words} {where}", Reason.DTYPE)
+    _check_types(site, name)
     if name == "MatMul" and max(len(value.shape or ()) for value in _factors(site)) > _FACTOR:
         detail = f"litert-torch does not convert a product of more than {_FACTOR} axes"
         raise refusal(site, detail, Reason.RANK_LIMIT)
@@ -198,6 +188,25 @@ def written_for_litert(site: Site, engine: Engine) -> Side:
     elif name in _AXES:
         rule = replace(rule, max_rank=most)
     return Side(rule, site.attributes, engine.title, name)
+
+
+def _check_types(site: Site, name: str) -> None:
+    """Refuses element types that it does not convert."""
+    kind = _type_of(site)
+    values = [value for value in site.node.inputs if value is not None]
+    unsigned = [value.dtype for value in values if value.dtype in _UNREAD]
+    unsigned += ["uint8" for value in values if value.constant and value.dtype == "uint8"]
+    if unsigned:
+        constants = "constants of " if unsigned[0] == "uint8" else ""
+        detail = f"litert-torch does not convert {constants}{unsigned[0]}"
+        raise refusal(site, detail, Reason.DTYPE)
+    words = f"litert-torch does not convert {site.node.op} of {kind}"
+    if kind is not None and kind not in _TYPES[name]:
+        if left_out(site):
+            return
+        raise refusal(site, words, Reason.DTYPE)
+    if kind is not None and (more := _FURTHER.get((name, kind))) and (where := more(site)):
+        raise refusal(site, f"{words} {where}", Reason.DTYPE)
 
 
 def before_export(graph: Graph) -> Graph:
