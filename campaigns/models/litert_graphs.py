@@ -102,7 +102,8 @@ _END_OF = {
     ReplyKind.CRASHED: ENDED,
 }
 #: Ops whose float16 the runtime takes with XNNPACK alone, and the most axes of a product without.
-#: Tensors inside a graph are seen without XNNPACK alone. Both are in the engine table.
+#: Tensors inside a graph are seen without XNNPACK alone; a graph of which only outputs are asked
+#: runs with it then. Both are in the engine table.
 _FLOAT16 = frozenset({"SUB", "DIV", "SQUARED_DIFFERENCE", "BATCH_MATMUL"})
 _PRODUCT_RANK = 5
 
@@ -137,7 +138,7 @@ def expectation(finding: Finding, node: Node) -> frozenset[str]:
     if node.op == "BATCH_MATMUL":
         shapes = [value.shape or () for value in node.inputs if value is not None]
         if max(map(len, shapes)) > _PRODUCT_RANK:
-            return frozenset({REFUSED})
+            return frozenset({AGREES, REFUSED})
         # Without XNNPACK it takes empty batches.
         if finding.reason == Cause.INVALID and any(0 in shape for shape in shapes):
             return frozenset({AGREES, REFUSED})
@@ -146,9 +147,9 @@ def expectation(finding: Finding, node: Node) -> frozenset[str]:
     if isinstance(source, BroadcastError):
         # An element type without a kernel is refused before shapes do harm.
         refused = not source.silent or half or _without_kernel(node.op, first.dtype or "")
-        return frozenset({REFUSED if refused else WRONG})
+        return frozenset({REFUSED if refused else WRONG, *({WRONG} if half else ())})
     if finding.verdict is Verdict.SAME:
-        return frozenset({REFUSED if half else AGREES})
+        return frozenset({AGREES, REFUSED} if half else {AGREES})
     if finding.verdict is Verdict.DIFFERENT:
         return frozenset({WRONG})
     if finding.reason == Reason.CRASH:

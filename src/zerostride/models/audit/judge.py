@@ -143,6 +143,7 @@ class Judge:
             ),
             self._numbers(site),
             self._asks(site),
+            self._moved(site),
             self._mixed(site),
         )
 
@@ -196,12 +197,12 @@ class Judge:
         try:
             axes = batches_by(self.via, site, axes)
             side = self._carry(site, self.engine)
-            if self._overfull:
+            if self._counted(site):
                 side = replace(side, rule=replace(side.rule, silent=side.rule.silent - _RANK))
         except NotJudged as answer:
             not_judged = str(answer)
         except BroadcastError as error:
-            silent = error.silent and not self._overfull
+            silent = error.silent and not self._counted(site)
             verdict = Verdict.DIFFERENT if silent else Verdict.REFUSED
             return Judgement(source, error, verdict, error.reason, error.detail)
         sample = whole(source)
@@ -222,6 +223,15 @@ class Judge:
             return mixed_layouts(case, one)
         judged = compare_open(case, premises) if is_open(case) else compare_case(case)
         return other_values(case, narrowed(case, judged))
+
+    def _counted(self, site: Site) -> bool:
+        """Whether too many axes are refused: of an input, or where the batch axis has moved."""
+        return self._overfull or self._moved(site)
+
+    def _moved(self, site: Site) -> bool:
+        """Whether an operand's batch axis is not where the engine drops it."""
+        places = [self.batch.place(part.tensor) for part in site.operands]
+        return any(place not in (None, self.batch.home) for place in places)
 
     def _too_deep(self, value: Value) -> bool:
         """Whether an input has more axes than the engine's tensors, so that it is refused."""
