@@ -297,11 +297,3 @@ def test_pnnx_has_no_kernel_for_a_dividend_of_whole_numbers(op: str) -> None:
         (finding,) = small.audit(model, "ncnn").findings
         expected = "other_values" if (op, reason) == ("Mod", "wrong_result") else reason
         assert (finding.verdict, finding.reason) == ("different", expected), finding.message
-
-
-@pytest.mark.parametrize("op", ["Greater", "GreaterOrEqual", "LessOrEqual"])
-def test_shapes_decide_what_mnn_compares(op: str) -> None:
-    verdicts = [
-        _verdicts([small.node(op, "x z")], {"x": x, "z": x}, {}, "mnn") for x in (None, (2,))
-    ]
-    assert verdicts == [["unknown"], ["same"]]

@@ -35,7 +35,6 @@ from .verdict import (
     mixed_layouts,
     narrowed,
     other_values,
-    shapes_decide,
     struck,
 )
 from .witness import find_batch_witness
@@ -252,7 +251,7 @@ class Judge:
         except (NotJudged, BroadcastError):
             return unknown
         as_is = carried_as_is(site, case.target, case.divergences)
-        if case.unfit or not as_is or shapes_decide(case):
+        if case.unfit or not as_is:
             return unknown
         message = f"means the same on {name}, by the same rule, whatever the shapes"
         same = Judgement(None, None, Verdict.SAME, Cause.SAME_PLAN, message)

@@ -160,11 +160,6 @@ def beside_a_positive(site: Site) -> bool:
     return False
 
 
-def shapes_decide(case: Carried) -> bool:
-    """Whether the shapes decide that the engine computes other numbers."""
-    return case.engine.name == "mnn" and canonical(case.site) in COMPARED_BY_BITS and _by_bits(case)
-
-
 def _by_bits(case: Carried) -> bool:
     """Whether MNN may compare two floats below 0."""
     return _of_floats(case) and not beside_a_positive(case.site)
