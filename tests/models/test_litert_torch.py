@@ -145,3 +145,57 @@ def test_a_node_that_changes_nothing_is_left_out(
     weights = {"c": (TYPES[kind], (1,), number)}
     (finding,) = _findings([small.node(op, "x c")], {"x": (TYPES[kind], (2,))}, weights)
     assert finding.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("base", "exponent", "verdict"),
+    [
+        ("int64", "float32", "same_here"),
+        ("float16", "float32", "same"),
+        ("float32", "int32", "same"),
+        ("float32", "float64", "refused"),
+        ("int32", "int64", "refused"),
+    ],
+)
+def test_a_power_has_the_wider_type(base: str, exponent: str, verdict: str) -> None:
+    finding = _of("Pow", (TYPES[base], (2, 3)), (TYPES[exponent], (3,)))
+    assert finding.verdict == verdict, finding.message
+
+
+#: Shapes, and whether litert-torch converts the op of float32 and of float16 (0.10.0, run).
+STRETCHED = [
+    ("MatMul", [(5, 3, 2), (5, 2, 4)], "same", "same"),
+    ("MatMul", [(5, 3, 2), (1, 2, 4)], "same", "same"),
+    ("MatMul", [(2, 5, 3, 2), (2, 4)], "same", "same"),
+    ("MatMul", [(5, 3, 2), (2, 5, 2, 4)], "same", "refused"),
+    ("MatMul", [(3, 2), (2, 5, 2, 4)], "same", "refused"),
+    ("MatMul", [(2,), (2, 5, 2, 4)], "same", "same"),
+    ("MatMul", [(2, 3, 2, 2, 3, 2), (1, 3, 2, 2, 2, 3)], "same", "refused"),
+    ("MatMul", [(2, 3, 2, 2, 2, 2), (2, 2)], "refused", "refused"),
+    ("MatMul", [(1, 5, 1, 2), (2, 4)], "refused", "refused"),
+    ("MatMul", [(2, 5, 1, 2), (2, 4)], "same", "same"),
+    ("MatMul", [(1, 2, 3, 1, 2), (2, 4)], "same", "same"),
+    ("MatMul", [(1, 2, 1, 1, 2), (2, 4)], "refused", "refused"),
+    ("Max", [(2, 3, 2, 2, 4), (1, 3, 2, 2, 1)], "same", "same"),
+    ("Max", [(1, 3, 2, 2, 4), (2, 1, 2, 2, 4)], "same", "refused"),
+    ("Max", [(1, 1, 1, 1, 1), (1, 1, 2)], "same", "same"),
+    ("Div", [(1, 3, 2, 2, 4), (2, 1, 2, 2, 4)], "same", "same"),
+    ("Div", [(2, 1, 2, 1, 2, 1), (1, 3, 1, 2, 1, 4)], "same", "refused"),
+    ("Where", [(2, 1), (1, 3), (2, 1)], "same", "same"),
+    ("Where", [(2, 1), (2, 1), (1, 3)], "same", "refused"),
+    ("Where", [(1, 1, 2, 4), (), (2, 3, 2, 4)], "same", "same"),
+    ("Where", [(1, 2), (2,), (1, 2)], "same", "refused"),
+    ("Where", [(2, 3, 2, 2, 2, 4), (), ()], "same", "refused"),
+]
+
+
+@pytest.mark.parametrize(("op", "shapes", "single", "half"), STRETCHED)
+def test_halves_are_not_stretched_by_an_op_of_its_own(
+    op: str, shapes: Any, single: str, half: str
+) -> None:
+    for kind, expected in ((F, single), (H, half)):
+        kinds = [kind] * len(shapes)
+        if op == "Where":
+            kinds[0] = TYPES["bool"]
+        finding = _of(op, *zip(kinds, shapes, strict=True))
+        assert finding.verdict == expected, (kind, finding.message)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import repeat, zip_longest
 from types import MappingProxyType
 
 import numpy as np
@@ -21,6 +22,7 @@ from ...engines.model import Divergence, Engine, always
 from ...engines.rows import frozen
 from ...engines.rows_litert import LITERT
 from ...errors import ModelError, Reason
+from ...sizes import Shape
 from ..ir.graph import Graph, Node, Value
 from ..ir.site import Kind, Site
 from .ways import canonical, refusal, transport
@@ -97,8 +99,8 @@ _AXES: Mapping[str, int] = MappingProxyType(
         **dict.fromkeys(("LayerNormalization", "InstanceNormalization"), 6),
     }
 )
-#: The most axes of a factor of BATCH_MATMUL.
-_FACTOR = 5
+#: The most axes of the other factor of a matrix, and of an operand of SELECT_V2.
+_FACTOR = _SELECT = 5
 
 
 # Forms of an op that it does not convert, in words; None where it does.
@@ -123,15 +125,59 @@ def left_out(site: Site) -> bool:
 
 
 def _selected(site: Site) -> str | None:
-    """SELECT, which it writes where nothing stretches but a condition of one number."""
-    condition, *values = (part.shape for part in site.operands)
-    alike = values[0] == values[1] and condition in ((), values[0])
-    return "of one shape" if alike else None
+    """SELECT and BROADCAST_TO have no such type.
+
+    It writes SELECT where nothing stretches but a condition of one number, and BROADCAST_TO of an
+    operand without which the others do not fill the result. It joins that with SELECT_V2 for one
+    operand after the other, so that the second value is left.
+    """
+    condition, first, second = shapes = [part.shape or () for part in site.operands]
+    result = _joined(*shapes)
+    if not any(map(_stretches, shapes if condition else (first, second), repeat(result))):
+        return "of one shape"
+    if len(result) > _SELECT:
+        return f"of more than {_SELECT} axes"
+    alone = _stretches(second, result) and _stretches(_joined(condition, first), result)
+    return "whose result the condition and the first value do not fill" if alone else None
+
+
+def _filled(most: int) -> Callable[[Site], str | None]:
+    """BROADCAST_TO, which it writes of more axes than the op has, has no such type."""
+
+    def unfilled(site: Site) -> str | None:
+        shapes = [part.shape or () for part in site.operands]
+        result = _joined(*shapes)
+        alone = len(result) > most and all(_stretches(shape, result) for shape in shapes)
+        return f"of more than {most} axes where both operands stretch" if alone else None
+
+    return unfilled
+
+
+def _joined(*shapes: Shape) -> Shape:
+    """The shape to which shapes stretch."""
+    axes = zip_longest(*(reversed(shape) for shape in shapes), fillvalue=1)
+    return tuple(next((size for size in sizes if size != 1), 1) for sizes in axes)[::-1]
+
+
+def _of_one_batch(site: Site) -> str | None:
+    """BROADCAST_TO of a factor, which it writes of several axes of a batch, has no such type."""
+    first, second = (value.shape or () for value in _factors(site))
+    if len(second) < 3 or len(first) < 2:  # it flattens the first factor, or multiplies and sums
+        return None
+    batch = _joined(first[:-2], second[:-2])
+    several = len(batch) + 2 > _FACTOR or sum(size != 1 for size in batch) > 1
+    alike = _joined(first[:-2]) == _joined(second[:-2])
+    return "whose batch of several axes stretches" if several and not alike else None
 
 
 def _stretched(site: Site) -> str | None:
-    shapes = [[size for size in part.shape or () if size != 1] for part in site.operands]
-    return None if shapes[0] == shapes[1] else "that stretches"
+    data, target = (part.shape or () for part in site.operands)
+    return "that stretches" if _stretches(data, target) else None
+
+
+def _stretches(shape: Shape, result: Shape) -> bool:
+    """Whether a shape has fewer numbers than the result."""
+    return [size for size in shape if size != 1] != [size for size in result if size != 1]
 
 
 def _of_vectors(site: Site) -> str | None:
@@ -159,6 +205,9 @@ def _of_samples(site: Site) -> str | None:
 _FURTHER: Mapping[tuple[str, str], Callable[[Site], str | None]] = MappingProxyType(
     {
         ("where", "float16"): _selected,
+        ("maximum", "float16"): _filled(4),
+        ("divide", "float16"): _filled(5),
+        ("MatMul", "float16"): _of_one_batch,
         ("Expand", "float16"): _stretched,
         ("Expand", "float64"): _stretched,
         ("InstanceNormalization", "float16"): _of_samples,
@@ -179,15 +228,30 @@ def written_for_litert(site: Site, engine: Engine) -> Side:
     if name not in _TYPES or site.node.domain:
         return transport(site, engine, "litert-torch")
     _check_types(site, name)
-    if name == "MatMul" and max(len(value.shape or ()) for value in _factors(site)) > _FACTOR:
-        detail = f"litert-torch does not convert a product of more than {_FACTOR} axes"
-        raise refusal(site, detail, Reason.RANK_LIMIT)
+    if name == "MatMul":
+        _check_factors(site)
     rule, most = replace(site.rule, source=_SOURCE), _AXES.get(name, limits.LITERT_RANK)
     if site.kind in (Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU):
         rule = replace(rule, check=partial(limits.litert_axes, most=most))
     elif name in _AXES:
         rule = replace(rule, max_rank=most)
     return Side(rule, site.attributes, engine.title, name)
+
+
+def _check_factors(site: Site) -> None:
+    """Refuses shapes that it does not convert."""
+    first, second = (value.shape or () for value in _factors(site))
+    if len(second) != 2:
+        return
+    if len(first) > _FACTOR:
+        detail = f"litert-torch does not convert a matrix times more than {_FACTOR} axes"
+        raise refusal(site, detail, Reason.RANK_LIMIT)
+    if len(first) > 3 and {first[0], *first[2:-1]} == {1}:
+        detail = (
+            f"litert-torch writes a product of wrong rank of {first} and a matrix: of all axes "
+            "but the last two and the second no size is more than 1"
+        )
+        raise refusal(site, detail, Reason.RANK_LIMIT)
 
 
 def _check_types(site: Site, name: str) -> None:
@@ -258,6 +322,9 @@ def _factors(site: Site) -> list[Value]:
 
 
 def _type_of(site: Site) -> str | None:
-    """The element type that decides: of a selected value, or of the first operand."""
-    value = site.node.inputs[1 if site.kind is Kind.WHERE else 0]
+    """The element type that decides: of a power the wider, of a selected value, or the first."""
+    inputs = site.node.inputs
+    if site.node.op == "Pow":  # PyTorch computes in the wider of both types
+        return max((value.computed_type for value in _factors(site)), key=_width)
+    value = inputs[1 if site.kind is Kind.WHERE else 0]
     return None if value is None else value.computed_type
