@@ -25,7 +25,7 @@ from rich.table import Table
 
 import zerostride as zs
 from zerostride.errors import ZerostrideError
-from zerostride.models.bisect.result import Culprit
+from zerostride.models.bisection import Culprit
 from zerostride.models.findings import Outcome
 from zerostride.runtimes.process import engines_kept
 

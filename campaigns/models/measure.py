@@ -21,7 +21,8 @@ import zerostride as zs
 from zerostride.engines.table import ENGINES
 from zerostride.errors import BadInput, EngineVersionWarning, ZerostrideError
 from zerostride.models.findings import Check, Finding, Outcome, Report, Verdict
-from zerostride.models.formats import FORMATS, format_of, read_model
+from zerostride.models.format_table import FORMATS
+from zerostride.models.formats import format_of, read_model
 
 #: What an engine says against a verdict of `same`.
 AGAINST = frozenset({Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED})

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from zerostride.models.formats.openvino.write import Writer
+from zerostride.models.formats.openvino.write import IrWriter
 
 Shape = tuple[int, ...]
 Array = np.ndarray[Any, Any]
@@ -354,7 +354,7 @@ def _ir_broadcast(rng: Rng) -> tuple[Drawn, int]:
 
 def ir_file(folder: Path, rng: Rng, nodes: int, name: str = "model") -> Path:
     """An IR with that many layers."""
-    net = Writer()
+    net = IrWriter()
     for where in range(nodes):
         op = str(_pick(rng, _OV_BINARY if rng.random() < 0.7 else _OV_OTHERS))
         _ir_layer(net, rng, op, f"n{where}")
@@ -364,7 +364,7 @@ def ir_file(folder: Path, rng: Rng, nodes: int, name: str = "model") -> Path:
     return path
 
 
-def _ir_layer(net: Writer, rng: Rng, op: str, name: str) -> None:
+def _ir_layer(net: IrWriter, rng: Rng, op: str, name: str) -> None:
     version = _OV_SETS.get(op, 1)
     dtype = str(_pick(rng, _OV_NUMBERS))
     if op in _OV_LOGICAL:

@@ -11,7 +11,7 @@ import numpy as np
 
 from zerostride.models.formats.schema_fields import Field, fields
 from zerostride.models.formats.tflite import schema
-from zerostride.models.formats.tflite.writing import Writer
+from zerostride.models.formats.tflite.writing import TfliteWriter
 
 _DTYPES = {name: number for number, name in schema.DTYPES.items()}
 _ACTIVATIONS = {name: number for number, name in schema.ACTIVATIONS.items()}
@@ -129,7 +129,7 @@ class Model:
 
     def _data(self, start: int) -> tuple[bytes, bytes]:
         """The flatbuffer, and what stands behind it, which begins at `start`."""
-        writer = Writer(Path("test.tflite"))
+        writer = TfliteWriter(Path("test.tflite"))
         buffers = [writer.table(schema.BUFFER, {})]
         codes: list[tuple[str, int]] = []
         tail = bytearray()
@@ -149,7 +149,7 @@ class Model:
         return writer.finish(writer.table(schema.MODEL, values), ()), bytes(tail)
 
     @staticmethod
-    def _code(writer: Writer, kind: str, version: int) -> int:
+    def _code(writer: TfliteWriter, kind: str, version: int) -> int:
         number = schema.NUMBERS.get(kind, schema.NUMBERS["CUSTOM"])
         values = {"deprecated_builtin_code": min(number, 127), "version": version}
         values["builtin_code"] = number
@@ -160,7 +160,7 @@ class Model:
     def _graph(
         self,
         graph: Graph,
-        writer: Writer,
+        writer: TfliteWriter,
         buffers: list[int],
         codes: list[tuple[str, int]],
         tail: bytearray,
@@ -191,7 +191,7 @@ class Model:
         return writer.table(schema.SUBGRAPH, parts)
 
 
-def _tensor(writer: Writer, tensor: Tensor, buffer: int) -> int:
+def _tensor(writer: TfliteWriter, tensor: Tensor, buffer: int) -> int:
     values: dict[str, int] = {
         "shape": writer.numbers(tensor.shape),
         "type": _DTYPES.get(tensor.dtype, 5),
@@ -212,7 +212,7 @@ def _tensor(writer: Writer, tensor: Tensor, buffer: int) -> int:
     return writer.table(schema.TENSOR, values)
 
 
-def _list(writer: Writer, numbers: Sequence[float], kind: str, size: int) -> int:
+def _list(writer: TfliteWriter, numbers: Sequence[float], kind: str, size: int) -> int:
     builder = writer._builder
     builder.StartVector(size, len(numbers), size)
     for number in reversed(numbers):
@@ -221,7 +221,7 @@ def _list(writer: Writer, numbers: Sequence[float], kind: str, size: int) -> int
     return offset
 
 
-def _operator(writer: Writer, op: Op, code: int) -> int:
+def _operator(writer: TfliteWriter, op: Op, code: int) -> int:
     values = {
         "opcode_index": code,
         "inputs": writer.numbers(op.inputs),
@@ -236,7 +236,7 @@ def _operator(writer: Writer, op: Op, code: int) -> int:
     return writer.table(schema.OPERATOR, values)
 
 
-def _options(writer: Writer, declared: Sequence[Field], options: Mapping[str, Any]) -> int:
+def _options(writer: TfliteWriter, declared: Sequence[Field], options: Mapping[str, Any]) -> int:
     values: dict[str, Any] = {}
     kinds = []
     for row in declared:

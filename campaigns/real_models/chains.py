@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from zerostride.models.flow import flow
-from zerostride.models.formats import lowered
+from zerostride.models.format_table import lowered
 from zerostride.models.ir.graph import Graph, Node, Value
 from zerostride.models.onnx_ops.kernels.pointwise import UNARY
 from zerostride.models.onnx_ops.table import OPS
@@ -185,7 +185,7 @@ class _Reader:
         for node in self.graph.nodes:
             for body in node.bodies:
                 kept.update(id(value) for value in body.outputs if value is not None)
-        uses = self.graph.uses()
+        uses = self.graph.uses
         groups = {id(node): [node] for node in self.members}
         for node in self.members:
             result = id(node.outputs[0])

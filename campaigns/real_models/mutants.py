@@ -22,11 +22,11 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from zerostride.models.bisect.judging import judged
 from zerostride.models.execute.random_inputs import Ranges, random_inputs
 from zerostride.models.findings import Outcome
 from zerostride.models.flow.resolved import resolved
 from zerostride.models.ir.graph import Array, Graph
+from zerostride.models.judging import judged
 from zerostride.models.onnx_ops.table import OPS
 from zerostride.models.options import ModelOptions
 from zerostride.runtimes.bisect.run import _tolerance

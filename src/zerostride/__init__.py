@@ -70,7 +70,7 @@ _LATER = {
     "Report": "models.findings",
     "Verdict": "models.findings",
     "port": "models.port",
-    "shapes": "models.flow.shapes",
+    "shapes": "models.shapes",
     "verify": "runtimes.verify.checks",
 }
 

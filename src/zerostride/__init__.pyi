@@ -74,11 +74,11 @@ from .models.findings import (
     Report as Report,
     Verdict as Verdict,
 )
-from .models.flow.shapes import (
-    shapes as shapes,
-)
 from .models.port import (
     port as port,
+)
+from .models.shapes import (
+    shapes as shapes,
 )
 from .runtimes.bisect.run import (
     bisect as bisect,

@@ -28,9 +28,9 @@ from .models.execute import Execution, not_executed, run_program
 from .models.execute import prepare as program_of
 from .models.formats.onnx.functions import MOST_ROUNDS, has_function
 from .models.formats.onnx.messages import tensors_of
-from .models.formats.onnx.onnx_validation import text
 from .models.formats.onnx.reader import parse, read_message
 from .models.ir.graph import Array, Graph
+from .models.onnx_ops.validation import text
 
 try:
     import onnx

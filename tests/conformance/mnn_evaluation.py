@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zerostride.models.formats import lowered, read_model
+from zerostride.models.format_table import lowered
+from zerostride.models.formats import read_model
 from zerostride.models.ir.graph import Graph, Value
 
 onnx = pytest.importorskip("onnx", reason="converted files are ONNX files")

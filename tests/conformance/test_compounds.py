@@ -25,9 +25,9 @@ from child import Child
 from zerostride.core.plan import Plan
 from zerostride.engines import find_engine
 from zerostride.errors import BroadcastError, Reason
-from zerostride.models.formats.onnx.sites import find_site
 from zerostride.models.ir.graph import Node, Value
 from zerostride.models.ir.site import Site
+from zerostride.models.onnx_ops.sites import find_site
 from zerostride.models.transport.compound_engines import CARRIERS
 from zerostride.models.transport.ways import transport
 

@@ -13,7 +13,7 @@ import openvino_runs
 import pytest
 
 import zerostride as zs
-from zerostride.models.formats.onnx.sites import ROWS
+from zerostride.models.onnx_ops.sites import ROWS
 
 onnx = pytest.importorskip("onnx", reason="writes the models")
 

@@ -14,7 +14,8 @@ import pytest
 import zerostride as zs
 from zerostride.errors import BroadcastError
 from zerostride.models.flow.resolved import resolved
-from zerostride.models.formats import lowered, read_model
+from zerostride.models.format_table import lowered
+from zerostride.models.formats import read_model
 from zerostride.models.formats.openvino import find_site
 from zerostride.models.formats.openvino.opsets import OPS
 from zerostride.models.formats.openvino.sites import AXIS

@@ -11,7 +11,8 @@ import numpy as np
 import openvino_runs
 import pytest
 
-from zerostride.models.formats import lowered, read_model
+from zerostride.models.format_table import lowered
+from zerostride.models.formats import read_model
 from zerostride.models.ir.graph import Graph, Value
 
 pytest.importorskip("openvino", reason="asks the real OpenVINO")

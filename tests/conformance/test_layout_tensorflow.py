@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from zerostride.models.audit.relaid import Move, Relayout
 from zerostride.models.audit.run import audit
 from zerostride.models.formats.onnx.reader import read_onnx
 from zerostride.models.ir.graph import Graph, Node, Value
-from zerostride.models.layout.changes import Move, Relayout
 
 onnx = pytest.importorskip("onnx", reason="the models are ONNX files")
 ort = pytest.importorskip("onnxruntime", reason="it runs the models as they are")

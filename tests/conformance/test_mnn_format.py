@@ -21,7 +21,8 @@ from mnn_evaluation import assert_close, both, onnx, random_inputs, worker
 
 from zerostride.models.audit.run import audit
 from zerostride.models.flow.resolved import resolved
-from zerostride.models.formats import flatbuffer, lowered, module_of, read_model
+from zerostride.models.format_table import lowered, module_of
+from zerostride.models.formats import flatbuffer, read_model
 from zerostride.models.formats.mnn import schema, shapes
 
 pytest.importorskip("MNN", reason="MNN reads and runs its own files")

@@ -24,7 +24,8 @@ from test_mnn_format import single
 from zerostride.errors import ModelError
 from zerostride.models.audit.run import audit
 from zerostride.models.execute import execute
-from zerostride.models.formats import lowered, read_model
+from zerostride.models.format_table import lowered
+from zerostride.models.formats import read_model
 from zerostride.models.formats.mnn.schema import BINARY
 
 X = (1, 4, 3, 5)

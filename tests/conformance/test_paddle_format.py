@@ -18,7 +18,8 @@ from zerostride.models.audit.run import audit
 from zerostride.models.execute import execute
 from zerostride.models.findings import Outcome
 from zerostride.models.flow.resolved import resolved
-from zerostride.models.formats import lowered, paddle, read_model
+from zerostride.models.format_table import lowered
+from zerostride.models.formats import paddle, read_model
 from zerostride.models.ir.graph import Graph
 from zerostride.runtimes.process import engines_kept, interpreter_for
 from zerostride.runtimes.verify.checks import verify

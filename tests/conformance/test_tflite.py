@@ -21,12 +21,12 @@ from zerostride.models.audit.run import audit
 from zerostride.models.execute import execute, not_executed
 from zerostride.models.execute.random_inputs import random_inputs
 from zerostride.models.findings import Outcome
-from zerostride.models.flow.input_sizes import read_sized
 from zerostride.models.flow.resolved import resolved
 from zerostride.models.formats import read_model
 from zerostride.models.formats.tflite import lowering
 from zerostride.models.formats.tflite.reader import tensor_numbers
 from zerostride.models.ir.graph import Array
+from zerostride.models.options import ModelOptions
 from zerostride.models.port.run import port
 from zerostride.runtimes.verify.checks import verify
 
@@ -67,7 +67,7 @@ OPEN_RESULTS = ("RANGE", "WHERE")
 
 def agrees(path: Path, *, steps: int = 0, close: float = 1e-5, **sizes: int) -> None:
     """Sizes and numbers of every tensor are the interpreter's."""
-    graph = resolved(read_sized(path, sizes))[0]
+    graph = resolved(ModelOptions(sizes=sizes).read(path))[0]
     assert not not_executed(graph), not_executed(graph)
     inputs = random_inputs(graph, 7)
     made = [value for node in graph.nodes if not node.scope for value in node.outputs]
@@ -488,6 +488,6 @@ def test_cured_report_computes_the_same(name: str, tmp_path: Path) -> None:
     file = litert_reports.REPORTS[name].make().write(tmp_path / "m.tflite")
     ported = tmp_path / "p.tflite"
     port(file, "litert-gpu", ported)
-    inputs = random_inputs(read_sized(file), 0)
+    inputs = random_inputs(read_model(file), 0)
     before, after = (run(path, inputs, ["y"])["y"] for path in (file, ported))
     assert before.tobytes() == after.tobytes()

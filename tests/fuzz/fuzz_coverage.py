@@ -20,12 +20,12 @@ import atheris
 
 with atheris.instrument_imports(include=["zerostride"]):
     import zerostride as zs
-    import zerostride.models.flow.shapes
     import zerostride.models.formats.mnn.shapes
     import zerostride.models.formats.ncnn.engine
     import zerostride.models.formats.onnx.format
     import zerostride.models.formats.onnx.reader
     import zerostride.models.formats.openvino
+    import zerostride.models.shapes
     import zerostride.sizes.parse
     import zerostride.sizes.solve
     from zerostride.cli.shapes import parse_shape

@@ -22,10 +22,10 @@ from hostile_files import ended, engine_of, outcome_of, scratch
 
 from zerostride.errors import ModelError
 from zerostride.models.audit.run import audit_graph
-from zerostride.models.flow.shapes import shapes as shapes_of
 from zerostride.models.formats.ncnn import edit, engine, read
 from zerostride.models.ir.graph import Graph
 from zerostride.models.ir.rewrite import SELF, Earlier, Input, Rewrite, RewriteStep
+from zerostride.models.shapes import shapes as shapes_of
 
 #: One of so many cases has the real engine asked, if it is to be asked.
 ASK_EVERY = 200

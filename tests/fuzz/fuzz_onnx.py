@@ -69,7 +69,7 @@ def use(path: Path, number: int) -> tuple[str, str]:
 
 def strange(path: Path) -> bool:
     """Whether this file's inference ran apart, where it may ask for all that it wants."""
-    from zerostride.models.formats.onnx import onnx_validation as soundness
+    from zerostride.models.onnx_ops import validation as soundness
 
     return soundness.strange(onnx.load_model_from_string(path.read_bytes()))
 

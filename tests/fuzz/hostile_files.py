@@ -15,7 +15,8 @@ from zerostride.engines import ENGINES
 from zerostride.engines.model import Engine
 from zerostride.models.audit.run import audit_graph
 from zerostride.models.findings import Report
-from zerostride.models.formats import lowered, read_model
+from zerostride.models.format_table import lowered
+from zerostride.models.formats import read_model
 from zerostride.models.ir.graph import Graph
 
 

@@ -20,7 +20,7 @@ from zerostride.engines import ENGINES, find_engine
 from zerostride.models.audit.run import audit_graph
 from zerostride.models.findings import Finding, Verdict
 from zerostride.models.formats.onnx.reader import read_onnx
-from zerostride.models.formats.onnx.sites import find_site
+from zerostride.models.onnx_ops.sites import find_site
 from zerostride.models.transport.ways import transport
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 import zerostride as zs
 from zerostride.core.plan import Plan
 from zerostride.models.audit.witness import find_batch_witness
-from zerostride.models.transport.batch import without_batch
+from zerostride.models.transport.sample import without_batch
 
 
 def audit(content: Any, via: str = "none", **more: Any) -> Any:

@@ -14,12 +14,12 @@ from campaigns.models.bisect_graphs import CUBE, chain, faulty, misread, renamed
 
 import warm
 import zerostride as zs
-from zerostride.models.bisect.judging import Difference, judged
 from zerostride.models.bisect.search import search
 from zerostride.models.bisect.sides import Other
 from zerostride.models.execute import execute
 from zerostride.models.findings import Outcome
 from zerostride.models.formats import read_model
+from zerostride.models.judging import Difference, judged
 from zerostride.runtimes.process import engines_kept
 from zerostride.runtimes.verify.compare import compare
 

@@ -15,8 +15,8 @@ import warm
 import zerostride as zs
 from zerostride.engines import ENGINES
 from zerostride.errors import ZerostrideError
-from zerostride.models.formats import FORMATS
-from zerostride.models.transport.converters import CONVERTERS, NONE, chosen
+from zerostride.models.format_table import FORMATS
+from zerostride.models.transport.converters import CONVERTERS, NONE, OP_FOR_OP, chosen
 
 ADD = small.model([small.node("Add", "a b")], {"a": (2, 3), "b": (3,)})
 
@@ -136,7 +136,7 @@ def test_converter_reads_its_formats_and_writes_for_its_engine(tmp_path: Path) -
         zs.audit(file, "ncnn", "mnnconvert")
     with pytest.raises(ZerostrideError, match="did you mean mnnconvert"):
         zs.audit(file, "mnn", "mnnconverter")
-    assert chosen(NONE, "mnn", "onnx") is None
+    assert chosen(NONE, "mnn", "onnx") is OP_FOR_OP
 
 
 def test_command_line_names_the_converter(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from zerostride.engines import ENGINES
-from zerostride.models.formats import FORMATS, Format, FormatModule
+from zerostride.models.format_table import FORMATS, Format, FormatModule
 from zerostride.runtimes.runners import RUNNERS
 
 ROOT = Path(__file__).parents[2]

@@ -37,9 +37,9 @@ from work import calls_of  # noqa: E402
 from zerostride.models.execute import execute  # noqa: E402
 from zerostride.models.execute.random_inputs import random_inputs  # noqa: E402
 from zerostride.models.formats.onnx.isolated_inference import infer_apart  # noqa: E402
-from zerostride.models.formats.onnx.onnx_validation import nodes_of, strange  # noqa: E402
 from zerostride.models.formats.onnx.reader import read_onnx  # noqa: E402
 from zerostride.models.ir.graph import Value  # noqa: E402
+from zerostride.models.onnx_ops.validation import nodes_of, strange  # noqa: E402
 from zerostride.models.transport.node_axes import new_axis  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper  # noqa: E402
 import zerostride as zs  # noqa: E402
 from work import calls_of  # noqa: E402
 from zerostride.errors import LONGEST_LINE  # noqa: E402
-from zerostride.models.flow.shapes import shapes  # noqa: E402
+from zerostride.models.shapes import shapes  # noqa: E402
 from zerostride.report import html, text  # noqa: E402
 
 TARGETS = ("numpy", "ncnn", "tensorrt")

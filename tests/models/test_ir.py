@@ -14,7 +14,8 @@ import zerostride as zs
 from zerostride.errors import ModelError
 from zerostride.models.findings import Verdict
 from zerostride.models.flow.resolved import resolved
-from zerostride.models.formats import lowered, read_model
+from zerostride.models.format_table import lowered
+from zerostride.models.formats import read_model
 from zerostride.models.ir.graph import Graph
 
 pytest.importorskip("defusedxml", reason="IR files are read with defusedxml")
@@ -57,7 +58,7 @@ def test_values_nodes_and_places_are_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(c.data(), np.array([[1.5], [2], [3]], np.float32))
     assert shape.inputs[0] is total.outputs[0]
     assert [value.name for value in graph.outputs] == ["total", "shape"]
-    assert [user.name for user, _ in graph.uses()[id(total.outputs[0])]] == ["shape"]
+    assert [user.name for user, _ in graph.uses[id(total.outputs[0])]] == ["shape"]
 
 
 def test_integers_are_read_at_once_and_large_constants_on_demand(tmp_path: Path) -> None:

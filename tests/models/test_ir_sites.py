@@ -14,7 +14,8 @@ from zerostride.engines import ENGINES
 from zerostride.errors import BroadcastError
 from zerostride.models.findings import Verdict
 from zerostride.models.flow.resolved import resolved
-from zerostride.models.formats import lowered, read_model
+from zerostride.models.format_table import lowered
+from zerostride.models.formats import read_model
 from zerostride.models.formats.openvino import find_site
 from zerostride.models.formats.openvino.opsets import OPS
 from zerostride.models.formats.openvino.sites import AXIS, ROWS
@@ -301,8 +302,8 @@ def test_no_axis_of_another_extent_than_1_is_dropped(tmp_path: Path) -> None:
 
 def test_constants_of_unknown_sizes_get_symbols() -> None:
     """The hole that was there: a constant's open sizes were left out of its shape."""
-    from zerostride.models.formats.onnx.sites import find_site as onnx_site
     from zerostride.models.ir.graph import Graph
+    from zerostride.models.onnx_ops.sites import find_site as onnx_site
 
     weights = Value("w", (None, 3), constant=True)
     data = Value("x", (5, 3))

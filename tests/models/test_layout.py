@@ -15,12 +15,12 @@ from click.testing import CliRunner
 import zerostride as zs
 from zerostride.cli.main import cli
 from zerostride.errors import ZerostrideError
+from zerostride.models.audit.relaid import Move, Relayout, _judgement, check_layout
 from zerostride.models.findings import Finding, Verdict
-from zerostride.models.formats.onnx.sites import find_site
 from zerostride.models.ir.graph import Graph, Node, Value
-from zerostride.models.layout.changes import Move, Relayout, _judgement, check_layout
 from zerostride.models.layout.images import Layouts, channels_last, follow
 from zerostride.models.layout.proof import prove
+from zerostride.models.onnx_ops.sites import find_site
 
 onnx = pytest.importorskip("onnx", reason="the models are ONNX files")
 

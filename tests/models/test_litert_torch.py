@@ -59,7 +59,7 @@ def _of(op: str, *operands: Any, **attributes: Any) -> Finding:
         ("Equal", "float32 int16 int32 int64 bool"),
         ("Less", "float32 int16 int32 int64"),
         ("LessOrEqual", "float32 int32 int64"),
-        ("BitwiseXor", "int8 int16 int32"),
+        ("BitwiseXor", "int8 uint8 int16 int32"),
         ("BitwiseAnd", ""),
         ("Pow", "float32"),
     ],

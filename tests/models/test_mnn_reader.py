@@ -15,7 +15,8 @@ from mnn_files import Model, Numbers, Scalar, i8, i32, ints
 import zerostride as zs
 from zerostride import ModelError
 from zerostride.models.flow.resolved import resolved
-from zerostride.models.formats import FORMATS, lowered, module_of, read_model
+from zerostride.models.format_table import FORMATS, lowered, module_of
+from zerostride.models.formats import read_model
 from zerostride.models.formats.mnn import lower, shapes, weights
 from zerostride.models.formats.mnn.schema import BINARY, OPS
 from zerostride.models.formats.mnn.sites import ROWS, word

@@ -12,7 +12,8 @@ from mnn_files import Model, Numbers, Scalar, i8, i32, ints
 
 import zerostride as zs
 from zerostride.models.execute import execute
-from zerostride.models.formats import lowered, read_model
+from zerostride.models.format_table import lowered
+from zerostride.models.formats import read_model
 from zerostride.models.formats.mnn import shapes
 from zerostride.models.ir.graph import Graph, Node
 

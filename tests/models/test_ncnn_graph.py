@@ -11,7 +11,7 @@ import pytest
 
 import zerostride as zs
 from zerostride.errors import ModelError
-from zerostride.models.formats import lowered
+from zerostride.models.format_table import lowered
 from zerostride.models.formats.ncnn import engine, find_site, lower
 from zerostride.models.formats.ncnn.layers import LAYERS
 from zerostride.models.ir.graph import Graph, Node

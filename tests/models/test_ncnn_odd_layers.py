@@ -11,7 +11,8 @@ import pytest
 from zerostride import BroadcastError, ZerostrideError
 from zerostride.engines import ENGINES
 from zerostride.models.audit.run import audit_graph
-from zerostride.models.formats import lowered, read_model
+from zerostride.models.format_table import lowered
+from zerostride.models.formats import read_model
 from zerostride.models.formats.ncnn.layers import LAYERS
 
 SHAPES = ((), (3,), (4, 3), (2, 4, 3), (2, 2, 4, 3))

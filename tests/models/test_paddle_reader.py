@@ -17,7 +17,8 @@ from zerostride.cli import main
 from zerostride.errors import ModelError
 from zerostride.models.execute import execute
 from zerostride.models.flow.resolved import resolved
-from zerostride.models.formats import lowered, module_of, paddle, read_model
+from zerostride.models.format_table import lowered, module_of
+from zerostride.models.formats import paddle, read_model
 from zerostride.models.formats.file_search import find_models
 from zerostride.models.formats.paddle import sites
 from zerostride.models.formats.paddle.schema import OLD

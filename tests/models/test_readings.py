@@ -69,7 +69,7 @@ def counted(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> Counter[s
         (onnx_file, onnx_reader, "_bytes", 1),
         (ncnn_file, ncnn_text, "_Parser", 0),
         (openvino_file, openvino_reader, "parse", 0),
-        (tflite_file, tflite_reader, "_Reader", 0),
+        (tflite_file, tflite_reader, "_TfliteReader", 0),
     ],
 )
 @pytest.mark.parametrize(("target", "files"), [("stablehlo", 2), ("itself", 1)])

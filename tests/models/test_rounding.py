@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from zerostride.models.bisect.judging import Difference, Judged
-from zerostride.models.bisect.result import Bisection, Stage
+from zerostride.models.bisection import Bisection, Stage
 from zerostride.models.findings import Check, Outcome
+from zerostride.models.judging import Difference, Judged
 from zerostride.runtimes.verify.inside import _explained, _right
 from zerostride.runtimes.verify.rounding import compared, small_compared
 

@@ -14,9 +14,9 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import zerostride as zs
-from zerostride.models.formats.onnx.sites import ROWS, find_site
 from zerostride.models.ir.graph import Node, Value
 from zerostride.models.ir.site import Kind
+from zerostride.models.onnx_ops.sites import ROWS, find_site
 
 LAST = onnx.defs.onnx_opset_version()
 

@@ -274,7 +274,7 @@ def test_without_the_flatbuffers_package(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_a_table_of_a_newer_schema(tmp_path: Path) -> None:
     table = File(with_constant().data()).root()
-    writer = writing.Writer(Path("m.tflite"))
+    writer = writing.TfliteWriter(Path("m.tflite"))
     with pytest.raises(ModelError, match="of a newer schema"):
         writer.table((), {}, table)
 

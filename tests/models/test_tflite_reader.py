@@ -13,12 +13,12 @@ import zerostride as zs
 from zerostride.errors import ModelError
 from zerostride.models.execute import execute, not_executed
 from zerostride.models.findings import Verdict
-from zerostride.models.flow.input_sizes import read_sized
 from zerostride.models.flow.resolved import resolved
 from zerostride.models.formats import read_model
 from zerostride.models.formats.tflite import find_site, tensors
 from zerostride.models.ir.graph import Graph, Quantisation, Value
 from zerostride.models.ir.site import Kind
+from zerostride.models.options import ModelOptions
 
 
 def read(model: Model, folder: Path) -> Graph:
@@ -166,7 +166,7 @@ def test_an_open_size_of_the_signature(tmp_path: Path) -> None:
     assert str(value(graph, "y").shape) == str(value(graph, "x").shape)
     assert not value(graph, "x").known
     for given in ({"sizes": {"x[0]": 7}}, {"input_shapes": {"x": (7, 5)}}):
-        sized = resolved(read_sized(path, **given))[0]
+        sized = resolved(ModelOptions(**given).read(path))[0]
         assert value(sized, "y").shape == (7, 5)
 
 
@@ -184,7 +184,7 @@ def test_a_callers_size_replaces_what_the_file_says_inside(tmp_path: Path) -> No
     model.main.tensors[0] = Tensor("x0", (1, 3), "float32", signature=(-1, 3))
     path = model.write(tmp_path / "m.tflite")
     assert value(resolved(read_model(path))[0], "y").shape == (2, 3)
-    sized = resolved(read_sized(path, {"x0[0]": 4}))[0]
+    sized = resolved(ModelOptions(sizes={"x0[0]": 4}).read(path))[0]
     assert not value(sized, "y").known
 
 

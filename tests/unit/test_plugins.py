@@ -15,7 +15,7 @@ import zerostride as zs
 from zerostride.core.plugins import PLUGINS
 from zerostride.core.rules import RULES
 from zerostride.engines import ENGINES
-from zerostride.models.formats import FORMATS
+from zerostride.models.format_table import FORMATS
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "plugin_package"

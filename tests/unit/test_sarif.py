@@ -15,10 +15,10 @@ from sarif_pydantic import Sarif
 
 import zerostride as zs
 from zerostride.models.audit.baseline import Baseline, entry_of
-from zerostride.models.bisect.judging import Difference, Judged
-from zerostride.models.bisect.result import Bisection, Culprit
+from zerostride.models.bisection import Bisection, Culprit
 from zerostride.models.findings import Check, Outcome, Unread, Verdict
 from zerostride.models.ir.origin import Origin
+from zerostride.models.judging import Difference, Judged
 from zerostride.report.files import form_of
 from zerostride.report.sarif import sarif
 

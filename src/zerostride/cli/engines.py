@@ -12,7 +12,7 @@ from ..engines.installed import installed
 from ..engines.model import Engine
 from ..engines.table import ENGINES, find_engine
 from ..engines.versions import was_measured
-from ..models.formats import FORMATS
+from ..models.format_table import FORMATS
 from ..report.table import Column
 from ..system import children
 from . import options

@@ -13,8 +13,8 @@ from . import options
 from .tables import put_table
 
 if TYPE_CHECKING:
-    from ..models.flow.shapes import Shapes
     from ..models.options import ModelOptions
+    from ..models.shapes import Shapes
 
 
 @click.command(short_help="Every tensor's shape in a model, and what the model needs.")
@@ -42,7 +42,7 @@ def shapes(
     \b
     zerostride shapes model.onnx --set batch=1
     """
-    from ..models.flow.shapes import shapes_of
+    from ..models.shapes import shapes_of
 
     sized = shapes_of(model, given, output)
     if as_json:

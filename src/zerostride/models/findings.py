@@ -15,10 +15,10 @@ from ..derive.express import Expression
 from ..engines.model import Divergence
 from ..errors import BroadcastError
 from ..sizes.condition import Condition
-from .bisect.result import Bisection, Culprit
-from .flow.needs import Need
+from .bisection import Bisection, Culprit
 from .ir.memory import uncollected
 from .ir.origin import Origin
+from .needs import Need
 from .reasons import code_of
 from .report_json import json_number, json_text, plan_dict
 

@@ -11,7 +11,8 @@ from ..errors import ModelError
 from ..sizes import Answer, brief, whole_numbers
 from ..sizes.condition import ALWAYS, Condition
 from ..sizes.solve import satisfiable
-from .flow.input_sizes import InputShapes, Sizes, read_sized
+from .flow.input_sizes import InputShapes, Sizes, sized
+from .formats import read_model
 from .ir.graph import Graph
 
 
@@ -56,7 +57,7 @@ class ModelOptions:
         """
         if self.batch_axis is not None:
             _check_batch_axis(self.batch_axis)
-        return read_sized(model, self.sizes, self.input_shapes)
+        return sized(read_model(model), self.sizes, self.input_shapes)
 
 
 def _check_batch_axis(axis: object) -> None:

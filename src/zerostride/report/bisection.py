@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..derive.explain import explain
-from ..models.bisect.judging import Difference
-from ..models.bisect.result import Bisection, Culprit, How, Stage
+from ..models.bisection import Bisection, Culprit, How, Stage
+from ..models.judging import Difference
 from .words import LONGEST_NAME, shown
 
 #: The cells of a stage.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from ..models.bisect.result import Bisection, Stage
+from ..models.bisection import Bisection, Stage
 from .markup import esc
 from .words import shown
 

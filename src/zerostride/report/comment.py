@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ..models.bisect.result import Culprit
+from ..models.bisection import Culprit
 from ..models.findings import Change, Check, Finding, Outcome, Report, Unread
 from ..sizes.budget import WRITING_STEPS, allowance
 from .bisection import DIFFERENCES

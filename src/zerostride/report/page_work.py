@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..models.bisect.result import Culprit
+from ..models.bisection import Culprit
 from ..models.findings import Change, Report
 from .bisection import culprit_lines, stage_rows
 from .bisection_plot import error_plot

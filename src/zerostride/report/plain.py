@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..models.bisect.result import Bisection
+from ..models.bisection import Bisection
 from ..models.findings import Change, Check, Finding, Outcome, Report, Unread
 from ..sizes.budget import WRITING_STEPS, allowance
 from .bisection import culprit_lines, stage_rows

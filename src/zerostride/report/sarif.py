@@ -18,9 +18,9 @@ from typing import Any
 from urllib.parse import quote
 
 from ..models.audit.baseline import Entry, entry_of, entry_of_node, shapes_of
-from ..models.bisect.judging import Difference
-from ..models.bisect.result import Culprit
+from ..models.bisection import Culprit
 from ..models.findings import Check, Finding, Outcome, Report, Unread, Verdict
+from ..models.judging import Difference
 from ..models.reasons import REASONS
 from .bisection import culprit_lines
 from .plain import checked, finding_text

@@ -14,7 +14,7 @@ from ..errors import BroadcastError, cut, printable, render
 from ..models.findings import Check, Finding, Outcome, Report, Unread, Verdict
 
 if TYPE_CHECKING:
-    from ..models.flow.shapes import Shapes
+    from ..models.shapes import Shapes
 
 #: The mark of a verdict in text, and its colour on terminals.
 MARKS = {

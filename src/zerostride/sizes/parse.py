@@ -59,7 +59,7 @@ def read(text: str) -> Dim | tuple[int, int | None]:
         return 0, None
     match = _RANGE.fullmatch(text)
     if match is None or (match[1] is None and match[2] is None and match[3] is None):
-        return _Reader(text).whole_size()
+        return _SizeReader(text).whole_size()
     low = 0 if match[2] is None else _bounded(int(match[2]))
     high = None if match[3] is None else _bounded(int(match[3]))
     if high is not None and high < low:
@@ -93,7 +93,7 @@ def as_condition(text: str) -> Condition:
     """A condition from text; raises a Misfit if the text is malformed."""
     if text.strip() in ("always", "never"):
         return ALWAYS if text.strip() == "always" else NEVER
-    return _Reader(text).whole_condition()
+    return _SizeReader(text).whole_condition()
 
 
 def symbol(name: str) -> Dim:
@@ -119,7 +119,7 @@ _COMPARISONS: dict[str, Callable[[Dim, Dim], Condition]] = {
 }
 
 
-class _Reader:
+class _SizeReader:
     """Recursive descent over the tokens of one text."""
 
     def __init__(self, text: str) -> None:

@@ -19,7 +19,7 @@ from model_explorer.graph_builder import (
 )
 
 from zerostride.errors import BroadcastError, ZerostrideError
-from zerostride.models.flow.shapes import shapes_of
+from zerostride.models.shapes import shapes_of
 from zerostride.models.formats import read_model
 from zerostride.models.ir.graph import Body, Node, Value
 from zerostride.models.options import ModelOptions

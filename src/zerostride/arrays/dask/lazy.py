@@ -15,7 +15,7 @@ from ...fusion.trace.graph import Constant, Graph, Input, Reduce, needed_by
 from .folds import finished, share_dtype, together
 from .labels import Chunks, Extents
 from .mapped_files import as_mapped, from_memmap
-from .stages import Group, Stage, Target, cut, groups, widened
+from .stages import Group, Stage, StageResult, cut, groups, widened
 from .tasks import Labels, Picked, Piece
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def shares(graph: Graph, operand: da.Array, fold: str, over: tuple[int, ...]) ->
     stage = Stage(list(graph.nodes), frozenset({place}))
     stage.local.update(k for k, x in enumerate(graph.nodes) if isinstance(x, Reduce))
     dtype = share_dtype(fold, graph.nodes[graph.outputs[0]].dtype)
-    stage.targets.append(Target(fold, graph.outputs, place, over, node.shape, dtype))
+    stage.targets.append(StageResult(fold, graph.outputs, place, over, node.shape, dtype))
     return _staged(stage, {place: operand}, fold)[0]
 
 
@@ -322,7 +322,7 @@ def _index(labels: Labels) -> tuple[int, ...]:
 def _result(
     function: Any,
     labels: Labels,
-    target: Target,
+    target: StageResult,
     settled: Mapping[int, Extents],
     arguments: Sequence[tuple[Any, Any]],
     name: str,

@@ -140,7 +140,7 @@ def _chunks(
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class StageResult:
     """A result of a stage.
 
     Attributes:
@@ -173,13 +173,13 @@ class Stage:
 
     nodes: list[Node]
     sources: frozenset[int]
-    targets: list[Target] = field(default_factory=list)
+    targets: list[StageResult] = field(default_factory=list)
     local: set[int] = field(default_factory=set)
 
     def add_result(self, k: int) -> None:
         """Adds a node's values as a target."""
         node = self.nodes[k]
-        self.targets.append(Target("", (k,), k, (), node.shape, np.dtype(node.dtype)))
+        self.targets.append(StageResult("", (k,), k, (), node.shape, np.dtype(node.dtype)))
 
     def add_share(self, k: int) -> None:
         """Adds the shares of a reduction as a target."""
@@ -195,7 +195,7 @@ class Stage:
             shares = (self._share(node, node.op, inner),)
         dtype = share_dtype(node.op, inner)
         shape = self.nodes[node.arg].shape
-        self.targets.append(Target(node.op, shares, node.arg, node.over, shape, dtype))
+        self.targets.append(StageResult(node.op, shares, node.arg, node.over, shape, dtype))
 
     def _share(self, node: Reduce, op: str, dtype: str) -> int:
         extents = enumerate(self.nodes[node.arg].shape)
@@ -220,7 +220,7 @@ class Group:
         extents: for each label its extent in the whole arrays.
     """
 
-    targets: tuple[Target, ...]
+    targets: tuple[StageResult, ...]
     graph: Graph
     labels: tuple[Labels, ...]
     sources: tuple[tuple[int, Labels], ...]
@@ -257,7 +257,7 @@ def groups(stage: Stage, chunks_of: Mapping[int, Chunks]) -> list[Group]:
     if classes.clash:  # an array is read along one axis in two ways, as in x[:, None] - x
         return [_group(stage, [target], Fresh(stage.nodes), chunks_of) for target in stage.targets]
     together = _group(stage, stage.targets, classes, chunks_of)
-    sets: dict[frozenset[int], list[Target]] = {}
+    sets: dict[frozenset[int], list[StageResult]] = {}
     for target, labels in zip(together.targets, together.axes, strict=True):
         several = frozenset(
             label for label in labels if label is not None and len(together.chunks[label] or ()) > 1
@@ -270,7 +270,7 @@ def groups(stage: Stage, chunks_of: Mapping[int, Chunks]) -> list[Group]:
 
 def _group(
     stage: Stage,
-    targets: Sequence[Target],
+    targets: Sequence[StageResult],
     naming: Classes | Fresh,
     chunks_of: Mapping[int, Chunks],
 ) -> Group:

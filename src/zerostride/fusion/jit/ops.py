@@ -7,22 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .values import Value, bits_of, convert_number, is_float, is_signed
+from .values import Emitted, bits_of, convert_number, is_float, is_signed
 
 #: Writes an op: its operands have one dtype (except a condition).
-Emitter = Callable[..., Value]
+Emitter = Callable[..., Emitted]
 
 INTEGERS = tuple(f"{sign}int{bits}" for bits in (8, 16, 32, 64) for sign in ("", "u"))
 FLOATS = ("float32", "float64")
 _INFINITY = float("inf")
 
 
-def truth(x: Value) -> Value:
+def truth(x: Emitted) -> Emitted:
     """A mask of the values other than 0, NaN included."""
     return x if x.dtype == "mask" else x.ne(0)
 
 
-def byte(x: Value) -> Value:
+def byte(x: Emitted) -> Emitted:
     """A mask as a byte."""
     return x.by("zext", "bool") if x.dtype == "mask" else x
 
@@ -37,78 +37,78 @@ def _second_unless(word: str) -> Emitter:
 _larger, _smaller = _second_unless("gt"), _second_unless("lt")
 
 
-def _squared_difference(a: Value, b: Value) -> Value:
+def _squared_difference(a: Emitted, b: Emitted) -> Emitted:
     difference = a - b
     return difference * difference
 
 
-def _heaviside(a: Value, b: Value) -> Value:
+def _heaviside(a: Emitted, b: Emitted) -> Emitted:
     step = (a < 0).where(a.like(0), 1)
     return a.nan().where(a, a.eq(0).where(b, step))
 
 
-def _prelu(x: Value, slope: Value) -> Value:
+def _prelu(x: Emitted, slope: Emitted) -> Emitted:
     return (x < 0).where(x * slope, x) if is_float(x.dtype) or is_signed(x.dtype) else x
 
 
 # comparison.h
 
 
-def _equal(a: Value, b: Value) -> Value:
+def _equal(a: Emitted, b: Emitted) -> Emitted:
     return ~_not_equal(a, b) if a.dtype in ("mask", "bool") else a.eq(b)
 
 
-def _not_equal(a: Value, b: Value) -> Value:
+def _not_equal(a: Emitted, b: Emitted) -> Emitted:
     return truth(a) ^ truth(b) if a.dtype in ("mask", "bool") else a.ne(b)
 
 
-def _less(a: Value, b: Value) -> Value:
+def _less(a: Emitted, b: Emitted) -> Emitted:
     return ~truth(a) & truth(b) if a.dtype in ("mask", "bool") else a < b
 
 
-def _less_equal(a: Value, b: Value) -> Value:
+def _less_equal(a: Emitted, b: Emitted) -> Emitted:
     return ~truth(a) | truth(b) if a.dtype in ("mask", "bool") else a <= b
 
 
-def _and(a: Value, b: Value) -> Value:
+def _and(a: Emitted, b: Emitted) -> Emitted:
     return truth(a) & truth(b)
 
 
-def _or(a: Value, b: Value) -> Value:
+def _or(a: Emitted, b: Emitted) -> Emitted:
     return truth(a) | truth(b)
 
 
-def _xor(a: Value, b: Value) -> Value:
+def _xor(a: Emitted, b: Emitted) -> Emitted:
     return truth(a) ^ truth(b)
 
 
-def _not(x: Value) -> Value:
+def _not(x: Emitted) -> Emitted:
     return ~truth(x)
 
 
 # bits.h
 
 
-def _over_wide(count: Value) -> Value:
+def _over_wide(count: Emitted) -> Emitted:
     unsigned = convert_number(count, f"uint{bits_of(count.dtype)}")
     return unsigned >= bits_of(count.dtype)
 
 
-def _wrapped(count: Value) -> Value:
+def _wrapped(count: Emitted) -> Emitted:
     return count & (bits_of(count.dtype) - 1)
 
 
-def _clamped(count: Value) -> Value:
+def _clamped(count: Emitted) -> Emitted:
     highest = bits_of(count.dtype) - 1
     low = (count < 0).where(count.like(0), count) if is_signed(count.dtype) else count
     return (low > highest).where(low.like(highest), low)
 
 
-def _left_shift(x: Value, count: Value) -> Value:
+def _left_shift(x: Emitted, count: Emitted) -> Emitted:
     return _over_wide(count).where(x.like(0), x << _wrapped(count))
 
 
-def _right_shift(x: Value, count: Value) -> Value:
+def _right_shift(x: Emitted, count: Emitted) -> Emitted:
     if is_signed(x.dtype):
         return x >> _over_wide(count).where(count.like(bits_of(x.dtype) - 1), _wrapped(count))
     return _over_wide(count).where(x.like(0), x >> _wrapped(count))
@@ -117,13 +117,13 @@ def _right_shift(x: Value, count: Value) -> Value:
 # rounding.h
 
 
-def _abs(x: Value) -> Value:
+def _abs(x: Emitted) -> Emitted:
     if is_float(x.dtype):
         return x.magnitude()
     return (x < 0).where(-x, x) if is_signed(x.dtype) else x
 
 
-def _sign(x: Value) -> Value:
+def _sign(x: Emitted) -> Emitted:
     if is_float(x.dtype):
         return x.nan().where(x, x.eq(0).where(x.like(0), x.like(1).with_sign(x)))
     return (x > 0).where(x.like(1), (x < 0).where(x.like(-1), 0) if is_signed(x.dtype) else 0)
@@ -136,13 +136,13 @@ def _divided_as(dtype: str) -> str:
     return "float32" if bits_of(dtype) <= 16 else "float64"
 
 
-def _nearest(x: Value, dtype: str) -> Value:
+def _nearest(x: Emitted, dtype: str) -> Emitted:
     """The integer nearest to a small number, taken from the lowest bits of a sum."""
     shift = 1.5 * 2.0 ** (23 if x.dtype == "float32" else 52)
     return convert_number((x + shift).bits() - x.like(shift).bits(), dtype)
 
 
-def _quotient(a: Value, b: Value, down: bool) -> Value:
+def _quotient(a: Emitted, b: Emitted, down: bool) -> Emitted:
     """The quotient of integers of up to 32 bits; division by 0 gives 0."""
     wide = _divided_as(a.dtype)
     zero = b.eq(0)
@@ -158,7 +158,7 @@ def _quotient(a: Value, b: Value, down: bool) -> Value:
 
 
 def _division(down: bool, rest: bool) -> Emitter:
-    def emitter(a: Value, b: Value) -> Value:
+    def emitter(a: Emitted, b: Emitted) -> Emitted:
         quotient = _quotient(a, b, down)
         return b.eq(0).where(b.like(0), a - quotient * b) if rest else quotient
 
@@ -168,7 +168,7 @@ def _division(down: bool, rest: bool) -> Emitter:
 # float_division.h
 
 
-def _floor_of_float64_quotient(x: Value, y: Value) -> Value:
+def _floor_of_float64_quotient(x: Emitted, y: Emitted) -> Emitted:
     exact = convert_number(x, "float64") / convert_number(y, "float64")
     return convert_number(exact.floor(), x.dtype)
 
@@ -176,7 +176,7 @@ def _floor_of_float64_quotient(x: Value, y: Value) -> Value:
 # elementary.h
 
 
-def _hypot(x: Value, y: Value) -> Value:
+def _hypot(x: Emitted, y: Emitted) -> Emitted:
     a, b = x.magnitude(), y.magnitude()
     infinite = a.eq(_INFINITY) | b.eq(_INFINITY)
     if x.dtype == "float32":
@@ -191,7 +191,7 @@ def _hypot(x: Value, y: Value) -> Value:
     return infinite.where(x.like(_INFINITY), (p * p + q * q).call("sqrt") * back)
 
 
-def _nextafter(x: Value, y: Value) -> Value:
+def _nextafter(x: Emitted, y: Emitted) -> Emitted:
     bits = x.bits()
     outward = ((x < y) ^ (x > 0)).where(bits.like(-1), 1)
     step = (bits + outward).by("bitcast", x.dtype)
@@ -203,22 +203,22 @@ def _nextafter(x: Value, y: Value) -> Value:
 # activations.h
 
 
-def _between_0_and_1(x: Value) -> Value:
+def _between_0_and_1(x: Emitted) -> Emitted:
     raised = (x < 0).where(x.like(0), x)
     return (raised > 1).where(x.like(1), raised)
 
 
-def _hard_swish(x: Value) -> Value:
+def _hard_swish(x: Emitted) -> Emitted:
     product = x * _between_0_and_1(x / 6 + 0.5)
     return x.eq(-_INFINITY).where(x.like(-0.0), product)
 
 
-def _softsign(x: Value) -> Value:
+def _softsign(x: Emitted) -> Emitted:
     size = x.magnitude()
     return size.eq(_INFINITY).where(x.like(1).with_sign(x), x / (size + 1))
 
 
-def _shrink(x: Value, bias: Value, limit: Value) -> Value:
+def _shrink(x: Emitted, bias: Emitted, limit: Emitted) -> Emitted:
     lower = (x > limit).where(x - bias, x.like(0))
     return (x < -limit).where(x + bias, lower)
 
@@ -226,13 +226,13 @@ def _shrink(x: Value, bias: Value, limit: Value) -> Value:
 # select.h
 
 
-def _where(condition: Value, a: Value, b: Value) -> Value:
+def _where(condition: Emitted, a: Emitted, b: Emitted) -> Emitted:
     if a.dtype == b.dtype == "mask" or a.dtype not in ("mask", "bool"):
         return truth(condition).where(a, b)
     return truth(condition).where(byte(a), byte(b))
 
 
-def _clip(x: Value, low: Value, high: Value) -> Value:
+def _clip(x: Emitted, low: Emitted, high: Emitted) -> Emitted:
     raised = (x < low).where(low, x)
     limited = (high < raised).where(high, raised)
     if is_float(x.dtype):
@@ -355,7 +355,7 @@ EMITTERS: dict[tuple[str, str], Emitter] = {
 # convert.cpp, half.h
 
 
-def _widen_half(x: Value) -> Value:
+def _widen_half(x: Emitted) -> Emitted:
     if x.code.halves:
         return x.code.emit("half", "bitcast {t} {0} to {r}", x).by("fpext", "float32")
     bits = x.by("zext", "uint32")
@@ -365,7 +365,7 @@ def _widen_half(x: Value) -> Value:
     return (sign | (rest >= 0x7C00).where(special, finite)).by("bitcast", "float32")
 
 
-def _narrow_to_half(x: Value) -> Value:
+def _narrow_to_half(x: Emitted) -> Emitted:
     if x.code.halves:
         return x.by("fptrunc", "half").by("bitcast", "float16")
     bits = x.bits()
@@ -379,21 +379,21 @@ def _narrow_to_half(x: Value) -> Value:
     return (sign | (rest > 0x7F800000).where(nan, bounded)).by("trunc", "float16")
 
 
-def _sticky(x: Value) -> Value:
+def _sticky(x: Emitted) -> Emitted:
     below = (1 << 29) - 1
     bits = x.bits()
     rest = (bits & below).ne(0).where(bits.like(below + 1), 0)
     return convert_number(((bits & ~below) | rest).by("bitcast", "float64"), "float32")
 
 
-def _narrow_to_brain(x: Value) -> Value:
+def _narrow_to_brain(x: Emitted) -> Emitted:
     bits = x.bits()
     near = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
     nan = ((bits >> 16) & 0x8000) | 0x7FC0
     return x.nan().where(nan, near).by("trunc", "bfloat16")
 
 
-def convert(x: Value, dtype: str) -> Value:
+def convert(x: Emitted, dtype: str) -> Emitted:
     """A value in another dtype, as by `cast`; for bool the result may be a mask."""
     if dtype == ("bool" if x.dtype == "mask" else x.dtype):
         return x

@@ -27,7 +27,7 @@ from ..schedule.program import Phase, Step
 from .loops import LINE, METADATA, NONTEMPORAL, Turns
 from .ops import byte, convert
 from .partition import Body, KernelCall, Loop, pieces
-from .values import BYTES, TYPES, Code, Value
+from .values import BYTES, TYPES, Code, Emitted
 from .vmath import emitters
 
 #: Addresses of a kernel's forms (0 if missing) by op and dtype, as `_native.kernel_forms`.
@@ -45,7 +45,7 @@ MOST_TEXT = 400_000
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class InstructionSet:
     """An instruction set of the engine (native/isa.cpp) in LLVM's terms.
 
     Attributes:
@@ -69,16 +69,16 @@ class Target:
 _AVX2 = "+avx2,+fma,+f16c,+bmi,+bmi2"
 #: By the engine's names.
 TARGETS = {
-    "baseline": Target("x86-64", "", 16, rounds=False, halves=False, functions="plain"),
-    "avx2": Target("x86-64", _AVX2, 32, functions="fused"),
-    "avx512": Target(
+    "baseline": InstructionSet("x86-64", "", 16, rounds=False, halves=False, functions="plain"),
+    "avx2": InstructionSet("x86-64", _AVX2, 32, functions="fused"),
+    "avx512": InstructionSet(
         "x86-64",
         _AVX2 + ",+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512cd",
         64,
         masked=True,
         functions="fused",
     ),
-    "neon": Target("generic", "+neon", 16),
+    "neon": InstructionSet("generic", "+neon", 16),
 }
 
 
@@ -95,7 +95,7 @@ def write(
     phase: Phase,
     results: Sequence[int],
     splats: int,
-    target: Target,
+    target: InstructionSet,
     forms: Forms,
     streamed: bool = False,
 ) -> Function | None:
@@ -124,11 +124,11 @@ def write(
 class _Writer:
     """Writes one function."""
 
-    def __init__(self, body: Body, target: Target, forms: Forms, streamed: bool) -> None:
+    def __init__(self, body: Body, target: InstructionSet, forms: Forms, streamed: bool) -> None:
         self.body, self.target, self.forms = body, target, forms
         self.pieces = pieces(body)
         self.code = Code(1, target.rounds, target.halves, target.functions == "fused")
-        self.values: dict[int, Value] = {}  # numbers, and values that are the same for a row
+        self.values: dict[int, Emitted] = {}  # numbers, and values that are the same for a row
         self.entry: list[str] = []  # before the rows: stack cells, addresses of the first row
         self.bases: list[str] = []  # addresses that advance from row to row
         self.lines: list[str] = []  # the blocks after the first
@@ -166,7 +166,7 @@ class _Writer:
             if k in self.body.needed and self.body.uniform[k]:
                 scalar, size = TYPES[load.dtype], BYTES[load.dtype]
                 once.append(f"  %one.{k} = load {scalar}, ptr %in.{k}, align {size}")
-                self.values[k] = Value(self.code, f"%one.{k}", load.dtype, "once")
+                self.values[k] = Emitted(self.code, f"%one.{k}", load.dtype, "once")
                 self.cells[k] = f"%in.{k}"
         for k, literal in enumerate(self.body.phase.literals, len(self.body.phase.loads)):
             self.values[k] = self.code.number(literal.dtype, literal.value)
@@ -180,7 +180,7 @@ class _Writer:
                 else:
                     self._call_once(value, step)
 
-    def _written(self, value: int, values: dict[int, Value]) -> Value:
+    def _written(self, value: int, values: dict[int, Emitted]) -> Emitted:
         """A step's result, computed from `values`."""
         step = self.body.step(value)
         args = [values[arg] for arg in step.args]
@@ -196,7 +196,7 @@ class _Writer:
         self._write_call(self.code.once, self.forms(step.op, step.dtypes[-2])[0], at, cell, "1")
         name = self.code.name()
         self.code.once.append(f"  {name} = load {TYPES[dtype]}, ptr {cell}, align {BYTES[dtype]}")
-        self.values[value] = Value(self.code, name, dtype, "once")
+        self.values[value] = Emitted(self.code, name, dtype, "once")
         self.cells[value] = cell
 
     def _new_cell(self, dtype: str) -> str:
@@ -345,7 +345,7 @@ class _Writer:
         self.code.body.append(f"  {name} = getelementptr {TYPES[dtype]}, ptr {base}, i64 {i}")
         return name
 
-    def _load(self, value: int, i: str, mask: str | None) -> Value:
+    def _load(self, value: int, i: str, mask: str | None) -> Emitted:
         code, dtype = self.code, self.body.dtype(value)
         at, name, row = self._address(self.place[value], dtype, i), code.name(), ""
         row, size = code.type(dtype, code.lanes), BYTES[dtype]
@@ -359,9 +359,9 @@ class _Writer:
                 f"  {name} = call {row} {function}(ptr {at}, i32 {size}, {taken} {mask}, "
                 f"{row} zeroinitializer)"
             )
-        return Value(code, name, dtype, "row")
+        return Emitted(code, name, dtype, "row")
 
-    def _store(self, value: Value, to: str, i: str, mask: str | None, past: bool) -> None:
+    def _store(self, value: Emitted, to: str, i: str, mask: str | None, past: bool) -> None:
         code, dtype = self.code, value.dtype
         at = self._address(to, dtype, i)
         row, size, text = code.type(dtype, code.lanes), BYTES[dtype], value.at(code.lanes)

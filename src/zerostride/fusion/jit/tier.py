@@ -108,7 +108,9 @@ def mode() -> str:
 
 # LLVM
 
-_known: weakref.WeakValueDictionary[tuple[str, jit_ir.Target], Code] = weakref.WeakValueDictionary()
+_known: weakref.WeakValueDictionary[tuple[str, jit_ir.InstructionSet], Code] = (
+    weakref.WeakValueDictionary()
+)
 #: Held while LLVM works, inside the gate: a forked child would otherwise inherit LLVM mid-work.
 _working = threading.RLock()
 _numbers = itertools.count()
@@ -133,7 +135,7 @@ def _dispose(tracker: Any) -> None:
         tracker.close()
 
 
-def assemble(text: str, target: jit_ir.Target) -> Code:
+def assemble(text: str, target: jit_ir.InstructionSet) -> Code:
     """Compiles a function's text, or returns the live code of the same text.
 
     Raises:
@@ -159,7 +161,7 @@ def assemble(text: str, target: jit_ir.Target) -> Code:
 
 
 @functools.cache
-def _machine(target: jit_ir.Target) -> Any:
+def _machine(target: jit_ir.InstructionSet) -> Any:
     """LLVM's code generator for a target."""
     llvm, _ = _llvm()
     return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(

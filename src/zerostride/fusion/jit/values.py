@@ -103,11 +103,11 @@ class Code:
         scalar = TYPES[dtype]
         return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
 
-    def number(self, dtype: str, number: Number) -> Value:
+    def number(self, dtype: str, number: Number) -> Emitted:
         """A number written into the program."""
-        return Value(self, _text(dtype, number), dtype, "number")
+        return Emitted(self, _text(dtype, number), dtype, "number")
 
-    def emit(self, dtype: str, form: str, *args: Value) -> Value:
+    def emit(self, dtype: str, form: str, *args: Emitted) -> Emitted:
         """Appends an instruction: `form` with {0}, {1}, ... for operands, {t} for the first one's
         type and {r} for the result's."""
         in_row = any(arg.kind == "row" for arg in args)
@@ -116,9 +116,9 @@ class Code:
         name = self.name()
         line = form.format(*names, t=self.type(args[0].dtype, lanes), r=self.type(dtype, lanes))
         (self.body if in_row else self.once).append(f"  {name} = {line}")
-        return Value(self, name, dtype, "row" if in_row else "once")
+        return Emitted(self, name, dtype, "row" if in_row else "once")
 
-    def call(self, function: str, dtype: str, *args: Value) -> Value:
+    def call(self, function: str, dtype: str, *args: Emitted) -> Emitted:
         """Appends a call of an intrinsic, whose name ends in its type (in both types of a
         conversion)."""
         lanes = self.lanes if any(arg.kind == "row" for arg in args) else 1
@@ -135,7 +135,9 @@ class Code:
         scalar = {"float": "f32", "double": "f64"}.get(TYPES[dtype], TYPES[dtype])
         return scalar if lanes == 1 else f"v{lanes}{scalar}"
 
-    def either(self, test: Value, yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
+    def either(
+        self, test: Emitted, yes: Callable[[], Emitted], no: Callable[[], Emitted]
+    ) -> Emitted:
         """One of two values of a row, by a branch: `yes` if any lane of the test is set."""
         name, mask, lanes = self.name()[1:], self.type("mask", self.lanes), self.lanes
         self.body += [
@@ -153,7 +155,7 @@ class Code:
         self.block = f"{name}.end"
         chosen = self.type(value.dtype, lanes)
         self.body += [f"{self.block}:", f"  %{name} = phi {chosen} {', '.join(ends)}"]
-        return Value(self, f"%{name}", value.dtype, "row")
+        return Emitted(self, f"%{name}", value.dtype, "row")
 
     def spread(self, name: str, dtype: str, lanes: int) -> str:
         """One value in all lanes, computed before the loop."""
@@ -172,7 +174,7 @@ class Code:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class Emitted:
     """A number ("number"), one value for a row ("once") or a row's ("row")."""
 
     code: Code
@@ -188,60 +190,60 @@ class Value:
             return f"splat ({TYPES[self.dtype]} {self.text})"
         return self.code.spread(self.text, self.dtype, lanes)
 
-    def like(self, number: Number) -> Value:
+    def like(self, number: Number) -> Emitted:
         """A number of this value's dtype."""
         return self.code.number(self.dtype, number)
 
-    def _of(self, other: Value | Number) -> Value:
-        return other if isinstance(other, Value) else self.like(other)
+    def _of(self, other: Emitted | Number) -> Emitted:
+        return other if isinstance(other, Emitted) else self.like(other)
 
-    def _two(self, of_floats: str, of_integers: str, other: Value | Number) -> Value:
+    def _two(self, of_floats: str, of_integers: str, other: Emitted | Number) -> Emitted:
         word = of_floats if is_float(self.dtype) else of_integers
         return self.code.emit(self.dtype, word + " {t} {0}, {1}", self, self._of(other))
 
-    def __add__(self, other: Value | Number) -> Value:
+    def __add__(self, other: Emitted | Number) -> Emitted:
         return self._two("fadd", "add", other)
 
-    def __sub__(self, other: Value | Number) -> Value:
+    def __sub__(self, other: Emitted | Number) -> Emitted:
         return self._two("fsub", "sub", other)
 
-    def __mul__(self, other: Value | Number) -> Value:
+    def __mul__(self, other: Emitted | Number) -> Emitted:
         return self._two("fmul", "mul", other)
 
-    def __truediv__(self, other: Value | Number) -> Value:
+    def __truediv__(self, other: Emitted | Number) -> Emitted:
         """The quotient of floats."""
         by, code = self._of(other), self.code
         if code.fused and self.kind == "row" and by.kind != "row" and code.lanes > 1:
             return _divided_by_one(self, by)
         return self._two("fdiv", "fdiv", by)
 
-    def __and__(self, other: Value | Number) -> Value:
+    def __and__(self, other: Emitted | Number) -> Emitted:
         return self._two("and", "and", other)
 
-    def __or__(self, other: Value | Number) -> Value:
+    def __or__(self, other: Emitted | Number) -> Emitted:
         return self._two("or", "or", other)
 
-    def __xor__(self, other: Value | Number) -> Value:
+    def __xor__(self, other: Emitted | Number) -> Emitted:
         return self._two("xor", "xor", other)
 
-    def __invert__(self) -> Value:
+    def __invert__(self) -> Emitted:
         return self ^ (1 if self.dtype == "mask" else -1)
 
-    def __neg__(self) -> Value:
+    def __neg__(self) -> Emitted:
         if is_float(self.dtype):
             return self.code.emit(self.dtype, "fneg {t} {0}", self)
         return self.like(0) - self
 
-    def __lshift__(self, count: Value | Number) -> Value:
+    def __lshift__(self, count: Emitted | Number) -> Emitted:
         """Shifts by less than the width."""
         return self._two("shl", "shl", count)
 
-    def __rshift__(self, count: Value | Number) -> Value:
+    def __rshift__(self, count: Emitted | Number) -> Emitted:
         """Shifts by less than the width; signed integers are extended by their sign."""
         word = "ashr" if is_signed(self.dtype) else "lshr"
         return self._two(word, word, count)
 
-    def _compare(self, word: str, other: Value | Number) -> Value:
+    def _compare(self, word: str, other: Emitted | Number) -> Emitted:
         if is_float(self.dtype):
             test = f"fcmp {_ORDERED[word]}"
         elif word in ("eq", "ne"):
@@ -250,30 +252,30 @@ class Value:
             test = f"icmp {'s' if is_signed(self.dtype) else 'u'}{word}"
         return self.code.emit("mask", test + " {t} {0}, {1}", self, self._of(other))
 
-    def __lt__(self, other: Value | Number) -> Value:
+    def __lt__(self, other: Emitted | Number) -> Emitted:
         return self._compare("lt", other)
 
-    def __le__(self, other: Value | Number) -> Value:
+    def __le__(self, other: Emitted | Number) -> Emitted:
         return self._compare("le", other)
 
-    def __gt__(self, other: Value | Number) -> Value:
+    def __gt__(self, other: Emitted | Number) -> Emitted:
         return self._compare("gt", other)
 
-    def __ge__(self, other: Value | Number) -> Value:
+    def __ge__(self, other: Emitted | Number) -> Emitted:
         return self._compare("ge", other)
 
-    def eq(self, other: Value | Number) -> Value:
+    def eq(self, other: Emitted | Number) -> Emitted:
         """A mask of equal elements."""
         return self._compare("eq", other)
 
-    def ne(self, other: Value | Number) -> Value:
+    def ne(self, other: Emitted | Number) -> Emitted:
         """A mask of elements that differ or hold a NaN."""
         return self._compare("ne", other)
 
-    def where(self, yes: Value | Number, no: Value | Number) -> Value:
-        """Selects by a mask: `yes` where it is set, else `no`. At least one of them is a Value."""
-        typed = yes if isinstance(yes, Value) else no
-        if not isinstance(typed, Value):
+    def where(self, yes: Emitted | Number, no: Emitted | Number) -> Emitted:
+        """Selects by a mask: `yes` where it is set, else `no`. One at least is Emitted."""
+        typed = yes if isinstance(yes, Emitted) else no
+        if not isinstance(typed, Emitted):
             raise TypeError("a number or a number: of which dtype?")
         a, b = typed._of(yes), typed._of(no)
         if a is b:
@@ -283,33 +285,33 @@ class Value:
         form = f"select {mask} {{0}}, {chosen} {{1}}, {chosen} {{2}}"
         return self.code.emit(a.dtype, form, self, a, b)
 
-    def nan(self) -> Value:
+    def nan(self) -> Emitted:
         """A mask of the NaNs."""
         return self.ne(self)
 
-    def by(self, word: str, dtype: str) -> Value:
+    def by(self, word: str, dtype: str) -> Emitted:
         """Converted by an instruction: "sext", "uitofp", "bitcast", ..."""
         return self.code.emit(dtype, word + " {t} {0} to {r}", self)
 
-    def call(self, function: str, *more: Value) -> Value:
+    def call(self, function: str, *more: Emitted) -> Emitted:
         """Calls an intrinsic of LLVM whose result has this dtype."""
         return self.code.call(function, self.dtype, self, *more)
 
-    def magnitude(self) -> Value:
+    def magnitude(self) -> Emitted:
         """A float without its sign."""
         return self.call("fabs")
 
-    def with_sign(self, sign: Value) -> Value:
+    def with_sign(self, sign: Emitted) -> Emitted:
         """A float with another's sign."""
         return self.call("copysign", sign)
 
-    def bits(self) -> Value:
+    def bits(self) -> Emitted:
         """The bits of a float as an unsigned integer."""
         return self.by("bitcast", f"uint{bits_of(self.dtype)}")
 
     # Rounding: without an instruction for it, as in native/vmath/base.h.
 
-    def round_even(self) -> Value:
+    def round_even(self) -> Emitted:
         """Rounds to the nearest integer, ties to even."""
         if self.code.rounds:
             return self.call("rint")
@@ -318,21 +320,21 @@ class Value:
         near = ((a + integers) - integers).with_sign(self)
         return (a < integers).where(near, self)
 
-    def floor(self) -> Value:
+    def floor(self) -> Emitted:
         """Rounds down."""
         if self.code.rounds:
             return self.call("floor")
         r = self.round_even()
         return (r - (r > self).where(self.like(1), 0)).with_sign(self)
 
-    def ceil(self) -> Value:
+    def ceil(self) -> Emitted:
         """Rounds up."""
         if self.code.rounds:
             return self.call("ceil")
         r = self.round_even()
         return (r + (r < self).where(self.like(1), 0)).with_sign(self)
 
-    def trunc(self) -> Value:
+    def trunc(self) -> Emitted:
         """Rounds towards zero."""
         if self.code.rounds:
             return self.call("trunc")
@@ -349,7 +351,7 @@ _QUICK = {
 _BIAS = {"float32": 127, "float64": 1023}
 
 
-def _divided_by_one(x: Value, d: Value) -> Value:
+def _divided_by_one(x: Emitted, d: Emitted) -> Emitted:
     """Divides by one number without a division, where that is exact (native/kernels/divisor.h)."""
     one, dividends, divisors = x.like(1), *_QUICK[x.dtype]
     place, bias = _MANTISSA[x.dtype], _BIAS[x.dtype]
@@ -362,7 +364,7 @@ def _divided_by_one(x: Value, d: Value) -> Value:
     size = x.bits() & ((1 << (bits_of(x.dtype) - 1)) - 1)
     slow = (size - ((bias - dividends) << place) >= span) & size.ne(zero)
 
-    def quotient() -> Value:
+    def quotient() -> Emitted:
         near = x.call("fma", inverse, x * rest)
         left = (-near).call("fma", d, x)
         return left.call("fma", inverse, near).with_sign(x)
@@ -370,7 +372,7 @@ def _divided_by_one(x: Value, d: Value) -> Value:
     return x.code.either(slow, lambda: x._two("fdiv", "fdiv", d), quotient)
 
 
-def convert_number(x: Value, dtype: str) -> Value:
+def convert_number(x: Emitted, dtype: str) -> Emitted:
     """C++'s static_cast of a number; undefined for floats beyond an integer's range."""
     if dtype == x.dtype:
         return x
@@ -381,7 +383,7 @@ def convert_number(x: Value, dtype: str) -> Value:
     if is_float(dtype):
         return x.by("sitofp" if is_signed(x.dtype) else "uitofp", dtype)
     if bits_of(dtype) == bits_of(x.dtype):
-        return Value(x.code, x.text, dtype, x.kind)
+        return Emitted(x.code, x.text, dtype, x.kind)
     if bits_of(dtype) < bits_of(x.dtype):
         return x.by("trunc", dtype)
     return x.by("sext" if is_signed(x.dtype) else "zext", dtype)

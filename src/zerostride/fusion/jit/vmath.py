@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from .ops import EMITTERS, Emitter
-from .values import Code, Value
+from .values import Code, Emitted
 
 _DTYPES = {"float": "float32", "double": "float64", "i32": "uint32", "i64": "uint64", "i1": "mask"}
 _FORMS = {
@@ -45,7 +45,7 @@ def emitters(variant: str) -> Mapping[tuple[str, str], Emitter]:
     return by_op
 
 
-def _write(names: tuple[str, ...], lines: tuple[str, ...], *args: Value) -> Value:
+def _write(names: tuple[str, ...], lines: tuple[str, ...], *args: Emitted) -> Emitted:
     """Appends the lines to the code of the arguments, and returns their result."""
     code = args[0].code
     values = dict(zip(names, args, strict=True))
@@ -57,11 +57,11 @@ def _write(names: tuple[str, ...], lines: tuple[str, ...], *args: Value) -> Valu
     raise ValueError("a function without an end")
 
 
-def _instruction(code: Code, line: str, values: dict[str, Value]) -> tuple[str | None, Value]:
+def _instruction(code: Code, line: str, values: dict[str, Emitted]) -> tuple[str | None, Emitted]:
     """The name that a line defines, and its value; for the last line None and the result."""
 
-    def of(kind: str, text: str) -> Value:
-        return values[text] if text in values else Value(code, text, _DTYPES[kind], "number")
+    def of(kind: str, text: str) -> Emitted:
+        return values[text] if text in values else Emitted(code, text, _DTYPES[kind], "number")
 
     for kind, form in _FORMS.items():
         match = form.fullmatch(line)

@@ -12,21 +12,21 @@ from ..findings import Finding, Report
 from ..flow import Flow, Need
 from ..flow.advice import advice
 from ..flow.resolved import resolved
-from ..formats import FORMATS, FormatModule, lowered, module_of
+from ..format_table import FORMATS, FormatModule, lowered, module_of
 from ..ir.graph import Graph, Node
 from ..ir.site import Site
 from ..open_sizes import with_advice
 from ..options import ModelOptions
 from ..reasons import Cause
 from ..transport.batch import BatchAxes, batch_axes
-from ..transport.converters import chosen, joined_by, lone_site, met, note_of, seen_by, words_of
+from ..transport.converters import Converter, chosen
 from ..transport.mnn_packing import Packing
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
 from .delegate_checks import DelegateChecks
 from .delegated import with_outcomes
 from .judge import BATCHLESS, Judge
 from .known_numbers import fitting
-from .source_lines import at_source, operations_by_line
+from .source_lines import at_source
 
 #: Called with the number of nodes done and of all.
 Progress = Callable[[int, int], None]
@@ -41,13 +41,13 @@ class Question:
 
     Attributes:
         engine: the target.
-        via: the converter that is judged, or None.
+        way: the converter that is judged.
         batch_axis: see :class:`~zerostride.models.options.ModelOptions`.
         premises: conditions on its sizes that the caller knows.
     """
 
     engine: Engine
-    via: str | None
+    way: Converter
     batch_axis: int | None
     premises: Condition
 
@@ -55,8 +55,7 @@ class Question:
     def of(cls, options: ModelOptions, engine: Engine, format: str) -> Question:
         """The question about a model of a format, through the usual converter or a named one."""
         way = chosen(options.via, engine.name, options.form or format)
-        via = None if way is None else way.name
-        return cls(engine, via, options.batch_axis, options.premises())
+        return cls(engine, way, options.batch_axis, options.premises())
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,7 @@ class Audited:
             findings: those of the graph, or what is made of them.
             more: further notes on the graph.
         """
-        engine, via = self.question.engine, self.question.via
+        engine, way = self.question.engine, self.question.way
         notes = [*self.graph.notes, *more]
         needs: tuple[Need, ...] = ()
         if self.flow is not None:
@@ -107,14 +106,13 @@ class Audited:
         reasons = [finding.reason for finding in findings]
         if Cause.UNKNOWN_SHAPE in reasons and (how := advice(self.graph)):
             notes.append(_OPEN_SIZES.format(how=how))
-        notes += self.judge.batch.samples.notes
+        notes += self.judge.batch.notes
         axis = self.question.batch_axis
         if drops_batch(self.graph, engine.name) and not _has_axis(self.graph, axis):
             notes.append(f"no input of the model has an axis {axis}: nothing is a batch")
         notes += folding_note(reasons.count(Cause.FOLDED))
-        way = note_of(via)
-        if way is not None:
-            notes.append(way)
+        if way.note is not None:
+            notes.append(way.note)
         if not engine.run:
             notes.append(f"{engine.name} {engine.release} was read about, not run: {engine.source}")
         notes += release_note(engine)
@@ -123,8 +121,16 @@ class Audited:
         notes += clean
         advised = tuple(with_advice(self.graph, findings))
         path, release = self.graph.path, engine.release
-        title, words = engine.title, words_of(via)
-        return Report(path, title, via, release, advised, tuple(notes), needs, arrival=words)
+        return Report(
+            path,
+            engine.title,
+            way.via,
+            release,
+            advised,
+            tuple(notes),
+            needs,
+            arrival=way.words,
+        )
 
 
 def audited(
@@ -141,38 +147,34 @@ def audited(
         progress: called with the number of nodes done and of all.
         known: the finding of a site where it is known already.
     """
-    engine, via = question.engine, question.via
-    graph, needs, flow = resolved(seen_by(via, graph), question.premises)
+    engine, way = question.engine, question.way
     batch = BatchAxes()
-    if drops_batch(graph, engine.name):
-        batch = batch_axes(lowered(graph), question.batch_axis, engine.name, via=via)
-    packing = Packing(graph) if via == "mnnconvert" else None
-    judge = Judge(met(via, engine), via, batch, needs, packing, graph.inputs)
+    drops = drops_batch(graph, engine.name)
+    # Sizes, batch, sites.
+    graph, needs, flow = resolved(way.seen(graph), question.premises)
+    if drops:
+        batch = batch_axes(lowered(graph), question.batch_axis, engine.name, via=way.via)
+    packing = Packing(graph) if way.name == "mnnconvert" else None
+    judge = Judge(engine, way, batch, needs, packing, graph.inputs)
     module = module_of(graph)
-    sites: dict[int, Site] = {}
+    found = ((node, module.find_site(node) or way.lone_site(node)) for node in graph.nodes)
+    sites = {id(node): site for node, site in found if site is not None}
+    # Judgements.
+    delegate = DelegateChecks(graph, engine)
     findings: dict[int, Finding] = {}
-    changes = joined_by(via, graph, batch)
-    decided = dict(changes)
-    decided |= dict.fromkeys(shape_arithmetic(graph), counted)
-    lines, delegate = operations_by_line(graph), DelegateChecks(graph, engine)
-    for done, node in enumerate(graph.nodes):
-        site = module.find_site(node) or lone_site(node, via)
+    for done, key in enumerate(map(id, graph.nodes)):
+        site = sites.get(key)
         if site is not None:
-            finding = delegate(site, known(site, judge) or judge(site))
-            sites[id(node)] = site
-            finding = decided.get(id(node), _unchanged)(finding)
-            findings[id(node)] = finding if node.origin is None else at_source(finding, node, lines)
+            findings[key] = delegate(site, known(site, judge) or judge(site))
         if progress is not None:
             progress(done + 1, len(graph.nodes))
-    judged = [(node, findings[id(node)]) for node in graph.nodes if id(node) in findings]
-    fitted = fitting(graph, engine.name, judged)
-    findings = {id(node): f for (node, _), f in zip(judged, fitted, strict=True)}
-    together = frozenset(changes)
+    # What the nodes around a site change, and where to mend it.
+    joined = way.joined(graph, batch)
+    changes = {**joined, **dict.fromkeys(shape_arithmetic(graph), counted)}
+    findings |= {key: changes[key](findings[key]) for key in findings.keys() & changes.keys()}
+    findings = fitting(graph, engine.name, at_source(graph, findings))
+    together = frozenset(joined)
     return Audited(question, graph, module, judge, flow, delegate, sites, findings, together)
-
-
-def _unchanged(finding: Finding) -> Finding:
-    return finding
 
 
 def drops_batch(graph: Graph, engine: str) -> bool:

@@ -20,11 +20,12 @@ from ..findings import Finding, Verdict
 from ..ir.graph import MALFORMED, Node, Value
 from ..ir.site import Kind, Operand, Site
 from ..reasons import Cause
-from ..transport.batch import BatchAxes, Sample, contracted_batch, follow, whole, without_batch
-from ..transport.converters import asked_by, batches_by, carried_by
+from ..transport.batch import BatchAxes, follow
+from ..transport.converters import Converter
 from ..transport.element_types import mixed_types, narrowed_types
 from ..transport.mnn_packing import Packing
 from ..transport.node_limits import has_offset, tied
+from ..transport.sample import Sample, contracted_batch, whole, without_batch
 from ..transport.ways import NotJudged, canonical, transport
 from .judged_site import Carried, JudgedSite, Judgement, Message, sizes_of
 from .symbolic import carried_as_is, compare_open, is_open, related
@@ -50,18 +51,17 @@ class Judge:
     def __init__(
         self,
         engine: Engine,
-        via: str | None,
+        way: Converter,
         batch: BatchAxes,
         needs: Condition,
         packing: Packing | None = None,
         inputs: Iterable[Value] = (),
     ) -> None:
-        self.engine = engine
-        self.via = via
+        self.engine = engine = way.met(engine)
+        self.way = way
         self.batch = batch
         self.needs = needs
         self.packing = packing
-        self._carry, self._asks = carried_by(via), asked_by(via)
         self._sample_needs = batch.needs_of_one(needs)
         self._narrowed = narrowed_types(engine)
         self._bare = False
@@ -115,7 +115,7 @@ class Judge:
     def stretches(self, site: Site) -> bool:
         """Whether the target may stretch an operand of the site's op; true where it is unknown."""
         try:
-            return self._carry(site, self.engine).rule.name != "none"
+            return self.way.carry(site, self.engine).rule.name != "none"
         except (NotJudged, BroadcastError):
             return True
 
@@ -141,7 +141,7 @@ class Judge:
                 ]
             ),
             self._numbers(site),
-            self._asks(site),
+            self.way.asks(site),
             self._moved(site),
             self._mixed(site),
         )
@@ -194,8 +194,8 @@ class Judge:
         axes: Sequence[int | None] = [self.batch.of_operand(part) for part in site.operands]
         side: Side | None = None
         try:
-            axes = batches_by(self.via, site, axes)
-            side = self._carry(site, self.engine)
+            axes = self.way.batches(site, axes)
+            side = self.way.carry(site, self.engine)
             if self._counted(site):
                 side = replace(side, rule=replace(side.rule, silent=side.rule.silent - _RANK))
         except NotJudged as answer:
@@ -247,7 +247,7 @@ class Judge:
         if any(part.shape is None and not _is_tensor(part) for part in site.operands):
             return unknown
         try:
-            case = Carried(site, self.engine, self._carry(site, self.engine))
+            case = Carried(site, self.engine, self.way.carry(site, self.engine))
         except (NotJudged, BroadcastError):
             return unknown
         as_is = carried_as_is(site, case.target, case.divergences)

@@ -20,10 +20,10 @@ from ...sizes import Shape
 from ...sizes.condition import Condition
 from ..findings import Finding, Verdict
 from ..ir.site import Kind, Operand, Site
-from ..transport.batch import Sample
 from ..transport.element_types import KERNELS, OWN_KERNELS, QUANTISED, UNFIT, narrowing
 from ..transport.pnnx import RULE as PNNX
 from ..transport.pnnx import reshaped
+from ..transport.sample import Sample
 from ..transport.ways import canonical
 
 #: Kinds that compute element by element, where engines differ by dtype.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ...errors import ZerostrideError
@@ -24,14 +24,18 @@ _DRAWN = frozenset(
 )
 
 
-def fitting(graph: Graph, engine: str, judged: Sequence[tuple[Node, Finding]]) -> list[Finding]:
-    """The findings; a narrowed node is `same` if its numbers are fitting constants or positions."""
-    narrowed = [pair for pair in judged if pair[1].reason == Cause.NARROWED]
+def fitting(graph: Graph, engine: str, findings: Mapping[int, Finding]) -> dict[int, Finding]:
+    """The findings; a narrowed node is `same` if its numbers are fitting constants or positions.
+
+    Args:
+        graph: the model.
+        engine: the target's name.
+        findings: by the identity of their nodes.
+    """
+    narrowed = {key: f for key, f in findings.items() if f.reason == Cause.NARROWED}
     of_sizes = _made_of_sizes(graph) if narrowed else frozenset()
 
     def fitted(node: Node, finding: Finding) -> Finding:
-        if finding.reason != Cause.NARROWED:
-            return finding
         if _fits(graph, node, finding):
             why = "its numbers are constants, and fit"
         elif all(id(v) in of_sizes or _small_numbers(v) for v in node.inputs if v is not None):
@@ -44,7 +48,8 @@ def fitting(graph: Graph, engine: str, judged: Sequence[tuple[Node, Finding]]) -
             finding, verdict=Verdict.SAME, reason=Cause.SAME_PLAN, message=message, divergences=()
         )
 
-    return [fitted(node, finding) for node, finding in judged]
+    nodes = ((id(node), node) for node in graph.nodes if id(node) in narrowed)
+    return {**findings, **{key: fitted(node, narrowed[key]) for key, node in nodes}}
 
 
 def _made_of_sizes(graph: Graph) -> frozenset[int]:

@@ -16,10 +16,10 @@ from ..flow.input_sizes import InputShapes, Sizes
 from ..formats.torch_export import Example, model_file
 from ..ir.graph import Graph
 from ..ir.memory import uncollected
-from ..layout.changes import check_layout, layout_findings
 from ..options import ModelOptions
 from ..transport.converters import NONE, named
 from .audited import Progress, Question, audited
+from .relaid import check_layout, layout_findings
 
 
 @checked

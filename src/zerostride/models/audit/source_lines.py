@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from ...core.plan import Plan
 from ...derive.express import Expression
 from ..findings import Finding
-from ..ir.graph import Graph, Node
+from ..ir.graph import Graph
 from ..ir.origin import Origin
 
 #: Longest line that is parsed.
@@ -62,7 +62,7 @@ _NAMESPACES = frozenset({"torch", "F", "nn.functional", "torch.nn.functional"})
 Operations = Mapping[tuple[str, ...], Sequence[str]]
 
 
-def operations_by_line(graph: Graph) -> Operations:
+def _operations_by_line(graph: Graph) -> Operations:
     """The names of the operations that were exported from each line."""
     lines: dict[tuple[str, ...], dict[str, None]] = {}
     for node in graph.nodes:
@@ -75,14 +75,24 @@ def _line_of(origin: Origin) -> tuple[str, ...]:
     return origin.file, str(origin.line), origin.module, origin.operator
 
 
-def at_source(finding: Finding, node: Node, operations: Operations) -> Finding:
-    """The finding with the line of source behind its node, and the fix in that line."""
-    origin = node.origin
-    assert origin is not None
-    finding = replace(finding, origin=origin)
-    if finding.fix is None or not origin.code:
-        return finding
-    return replace(finding, source_fix=_fixed(finding, origin, operations))
+def at_source(graph: Graph, findings: Mapping[int, Finding]) -> dict[int, Finding]:
+    """The findings with the line of source behind their nodes, and the fix in that line.
+
+    Args:
+        graph: the model.
+        findings: by the identity of their nodes.
+    """
+    operations = _operations_by_line(graph)
+    changed = dict(findings)
+    for node in graph.nodes:
+        finding, origin = findings.get(id(node)), node.origin
+        if finding is None or origin is None:
+            continue
+        fix = None
+        if finding.fix is not None and origin.code:
+            fix = _fixed(finding, origin, operations)
+        changed[id(node)] = replace(finding, origin=origin, source_fix=fix)
+    return changed
 
 
 def _fixed(finding: Finding, origin: Origin, operations: Operations) -> str | None:

@@ -1,8 +1,8 @@
 """Where two runs of one model first differ: matching tensors, judging them, naming the cause.
 
 `layouts` says how a tensor of another file can hold the numbers of a tensor of the model.
-`judging` compares numbers. `walk` computes the model node by node on the other side's own numbers,
-so that each node is judged alone. `cause` compares the two files at a culprit. `faults` asks which
-faults of a node a run's tensors would show, to choose inputs.
+`..judging` compares numbers. `walk` computes the model node by node on the other side's own
+numbers, so that each node is judged alone. `cause` compares the two files at a culprit. `faults`
+asks which faults of a node a run's tensors would show, to choose inputs.
 In: Graph, tensors of the other side. Out: Bisection.
 """

@@ -11,7 +11,7 @@ from ...core.plan import Plan
 from ...errors import ModelError
 from .. import reasons
 from ..findings import Finding, Verdict
-from ..formats import lowered
+from ..format_table import lowered
 from ..ir.graph import Array, Graph, Node
 from .layouts import layouts
 from .readings import reading, reading_in_other
@@ -23,7 +23,7 @@ _PACK = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
+class FaultCause:
     """Why a node differs.
 
     Attributes:
@@ -40,7 +40,7 @@ class Cause:
 
 def cause(
     fault: Fault, findings: Sequence[Finding], other: Graph, side: Other, most: float
-) -> Cause:
+) -> FaultCause:
     """The cause of a fault.
 
     Args:
@@ -55,25 +55,25 @@ def cause(
         words, fix = read.describe(), read.fix()
         if known is not None:
             words, fix = f"{words}. {_words(known)}", _fix(known) or fix
-        return Cause(words, fix, (read.source, read.target), read.names)
+        return FaultCause(words, fix, (read.source, read.target), read.names)
     if (read := reading_in_other(fault, other, side, most)) is not None:
-        return Cause(read.describe(), read.fix(), (read.source, read.target), read.names)
+        return FaultCause(read.describe(), read.fix(), (read.source, read.target), read.names)
     own = OtherPart(fault, other, side) if other.path != fault.part.graph.path else None
     for finding in _of(findings, fault.part.nodes):
         plans = None
         if isinstance(finding.source, Plan) and isinstance(finding.target, Plan):
             plans = finding.source, finding.target
         if own is None or _is_there(finding, plans, own):
-            return Cause(_words(finding), _fix(finding), plans, finding.names)
+            return FaultCause(_words(finding), _fix(finding), plans, finding.names)
     if own is not None and (wrong := own.wrong(most)) is not None:
-        return Cause(wrong.describe(), wrong.fix())
+        return FaultCause(wrong.describe(), wrong.fix())
     if own is not None and (broadcast := own.broadcast()) is not None:
-        return Cause(*broadcast)
+        return FaultCause(*broadcast)
     if words := moved(fault) or overwritten(fault, side):
-        return Cause(words)
+        return FaultCause(words)
     if words := "; ".join(differences(fault, other)):
-        return Cause(words, "convert the model again, or make the two equal there")
-    return Cause()
+        return FaultCause(words, "convert the model again, or make the two equal there")
+    return FaultCause()
 
 
 def _of(findings: Sequence[Finding], nodes: Sequence[Node]) -> list[Finding]:

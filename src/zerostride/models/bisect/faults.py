@@ -17,13 +17,13 @@ import numpy as np
 from ...errors import BroadcastError, ModelError
 from ..execute.broadcasts import can_plan, in_order, measured, pointwise
 from ..execute.program import readable
-from ..formats import FORMATS, module_of
+from ..format_table import FORMATS, module_of
 from ..ir.graph import Array, Graph, Node, Value
 from ..ir.site import Kind, Site
+from ..judging import relative
 from ..onnx_ops.kernels.call import NodeCall, Unfit
 from ..onnx_ops.table import run_op
 from ..transport.shape_arithmetic import shape_arithmetic
-from .judging import relative
 from .part import read_by
 
 #: Numbers of a result that are looked at, and of one that shows nothing there.

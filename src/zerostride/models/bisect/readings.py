@@ -13,10 +13,10 @@ import numpy as np
 from ...core.plan import Plan, RuleUse
 from ...errors import BroadcastError, ModelError
 from ..execute.broadcasts import PLANNED
-from ..formats import module_of
+from ..format_table import module_of
 from ..ir.graph import Array, Graph, Node, Value
 from ..ir.site import Kind, Site
-from .judging import judged
+from ..judging import judged
 from .layouts import layouts
 from .part import Part, Parts
 from .sides import Fault, Other

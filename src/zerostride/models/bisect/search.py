@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ...errors import ModelError
+from ..bisection import Fetch, Stage
 from ..ir.graph import Array, Graph, Value
-from .judging import judged
+from ..judging import judged
 from .layouts import layouts
 from .part import Part
-from .result import Fetch, Stage
 from .sides import Fault, Other, ops_of
 from .walk import Place, Walk
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from ..formats import lowered
+from ..bisection import Fetch
+from ..format_table import lowered
 from ..ir.graph import Array, Graph, Node
-from .judging import Judged
+from ..judging import Judged
 from .part import Part
-from .result import Fetch
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,10 @@ from functools import partial
 import numpy as np
 
 from ...errors import ModelError
+from ..bisection import Fetch, How, Stage
 from ..execute.program import readable
 from ..ir.graph import Array, Graph, Value
-from .judging import (
+from ..judging import (
     NEAR_1,
     STEPS_OF_1,
     Difference,
@@ -29,7 +30,6 @@ from .judging import (
 from .layouts import Layout, layouts
 from .part import Part, Parts, last_uses, read_by
 from .readings import find_reading
-from .result import Fetch, How, Stage
 from .sides import Fault, Other, ops_of
 
 #: Operands are moved by this part of the tolerance to see how far rounding alone moves a result.

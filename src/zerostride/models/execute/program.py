@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import ModelError, ZerostrideError
-from ..formats import FormatModule, module_of
-from ..formats.onnx.sites import find_site as onnx_site
+from ..format_table import FormatModule, module_of
 from ..ir.graph import MALFORMED, Body, Graph, Node, Value
 from ..ir.site import Site
+from ..onnx_ops.sites import find_site as onnx_site
 from ..onnx_ops.table import op_row
 from .broadcasts import can_plan
 from .inputs import near

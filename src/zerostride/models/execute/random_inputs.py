@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import ZerostrideError
 from ..flow.advice import advice
-from ..formats import lowered
+from ..format_table import lowered
 from ..ir.element_types import numpy_type
 from ..ir.graph import Array, Graph, Value
 from ..onnx_ops.kernels.call import room
@@ -102,7 +102,7 @@ def random_inputs(
     Raises:
         ZerostrideError: a size is not known.
     """
-    uses = lowered(graph).uses()
+    uses = lowered(graph).uses
     sizes = [size for value in graph.inputs for size in value.shape or () if isinstance(size, int)]
     draw = partial(_one, graph, seed, ranges, max(sizes, default=0))
     return {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import BroadcastError, ModelError, ZerostrideError
-from ..formats import FORMATS
+from ..format_table import FORMATS
 from ..ir.graph import Array, Graph, Value
 from ..onnx_ops.kernels.call import (
     MAX_ALIVE,

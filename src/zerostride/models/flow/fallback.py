@@ -12,9 +12,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ...sizes.dim import Number
-from ..formats.onnx.onnx_validation import HUGE, malformed, strange_attribute
-from ..formats.onnx.reader import package_errors
 from ..onnx_ops.sizes.facts import MAX_CONTENT, SURPRISES, UNKNOWN, Fact, OpCall, Open, Size
+from ..onnx_ops.validation import HUGE, malformed, package_errors, strange_attribute
 
 if TYPE_CHECKING:
     import onnx

@@ -19,7 +19,7 @@ from ...errors import Misfit, ZerostrideError, printable
 from ...sizes import MAX_ELEMENTS, MAX_RANK, whole_numbers
 from ...sizes.dim import Dim, Number, Symbol, lone_symbol, of_atom, plain
 from ...sizes.parse import MAX_TEXT, read, unnamed
-from ..formats import module_of, read_model
+from ..format_table import module_of
 from ..ir.graph import FileShape, FileSize, Graph, Value
 
 #: Numbers for sizes: by a name that the file gives, or by an input and an axis ("x[0]").
@@ -134,13 +134,6 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 # Sizes from a caller.
-
-
-def read_sized(
-    path: str | Path, sizes: Sizes | None = None, input_shapes: InputShapes | None = None
-) -> Graph:
-    """The graph of a model file with the sizes that a caller gives; see :func:`sized`."""
-    return sized(read_model(path), sizes, input_shapes)
 
 
 def sized(
@@ -461,7 +454,6 @@ __all__ = [
     "Sizes",
     "UnknownSize",
     "named_inputs",
-    "read_sized",
     "size_in_file",
     "sized",
     "symbols_of",

@@ -8,7 +8,7 @@ from ...errors import printable
 from ...sizes.condition import ALWAYS, Condition, all_of
 from ...sizes.dim import Dim
 from ...sizes.parse import unnamed
-from ..formats import FORMATS, lowered
+from ..format_table import FORMATS, lowered
 from ..ir.graph import FileShape, Graph, Value
 from ..ir.readings import once_per_graph
 from . import Flow, flow
@@ -34,16 +34,11 @@ def resolved(graph: Graph, facts: Condition = ALWAYS) -> tuple[Graph, Condition,
 @once_per_graph
 def _resolved(graph: Graph, facts: Condition) -> tuple[Graph, Condition, Flow | None]:
     hints = FORMATS[graph.format].hints
-    if not hints and not graph.sized and all(map(_settled, graph.values())):
+    if not hints and not graph.sized and graph.settled:
         return graph, facts, None
     sizes = flow(lowered(graph), given=facts)
     whole = graph.with_values(lambda value, number: _with_sizes(value, sizes, number))
     return whole, all_of([facts, sizes.condition]), sizes
-
-
-def _settled(value: Value) -> bool:
-    """Whether a tensor's sizes need no flow."""
-    return value.known or (value.constant and value.shape is None)
 
 
 def _with_sizes(value: Value, sizes: Flow, number: int) -> Value:

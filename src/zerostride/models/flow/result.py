@@ -9,8 +9,8 @@ from typing import NamedTuple
 from ...sizes.condition import Condition, all_of
 from ...sizes.dim import Number, Symbol, dim
 from ..ir.graph import Graph, Value
+from ..needs import Failure, Need
 from ..onnx_ops.sizes.facts import UNKNOWN, Fact, Real, Shape
-from .needs import Failure, Need
 
 
 class Counts(NamedTuple):

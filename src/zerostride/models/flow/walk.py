@@ -12,8 +12,9 @@ from ...sizes import MAX_ELEMENTS, MAX_RANK
 from ...sizes.budget import FLOW_STEPS, SpentError, allowance, overdrawn
 from ...sizes.condition import ALWAYS, Condition, eq, ge
 from ...sizes.dim import Dim, Number, Symbol, dim, lone_symbol, of_atom, plain
-from ..formats import FORMATS, module_of
+from ..format_table import FORMATS, module_of
 from ..ir.graph import FileShape, Graph, Node, Value
+from ..needs import Failure, Ledger, Need, decided, undecided
 from ..onnx_ops.sizes.facts import (
     SURPRISES,
     UNKNOWN,
@@ -27,7 +28,6 @@ from ..onnx_ops.sizes.numbers import exact
 from . import bodies
 from .answers import RowAnswer, ask, first_line
 from .input_sizes import named_inputs, size_in_file
-from .needs import Failure, Ledger, Need, decided, undecided
 from .result import Flow, known_part
 
 #: A format's `lower`: a node translated to ONNX ops, or None.

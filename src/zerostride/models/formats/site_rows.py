@@ -7,8 +7,8 @@ from dataclasses import replace
 from ...engines.planning import rule_row
 from ..ir.graph import Node
 from ..ir.site import Kind, Site, not_modelled, present_operands
+from ..onnx_ops.sites import find_site
 from .lowering import VERSION
-from .onnx.sites import find_site
 
 
 def as_onnx(node: Node, op: str, *order: int) -> Site | None:

@@ -216,6 +216,12 @@ class Graph:
     operators: Mapping[str, int] = field(default_factory=dict)
     sized: bool = False
 
+    @property
+    def settled(self) -> bool:
+        """Whether the sizes of every tensor are numbers, or a constant's own."""
+        return all(v.known or (v.constant and v.shape is None) for v in self.values())
+
+    @property
     def uses(self) -> Mapping[int, tuple[tuple[Node, int], ...]]:
         """The uses of each value by its identity: the nodes that read it and at which position.
 

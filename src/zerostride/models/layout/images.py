@@ -17,9 +17,9 @@ from typing import Any
 
 from ...errors import printable
 from ...sizes.dim import Number
-from ..formats.onnx.sites import find_site
 from ..ir.graph import Graph, Node, Value
 from ..ir.site import Kind
+from ..onnx_ops.sites import find_site
 from ..onnx_ops.sizes.facts import SURPRISES
 from ..transport.node_axes import axes_given, normal
 

@@ -26,7 +26,7 @@ _MOST_WAYS = 8
 # Steps that give an operand a shape.
 
 
-class Writer:
+class StepWriter:
     """Collects steps; equal steps are stored once."""
 
     def __init__(self) -> None:
@@ -179,7 +179,7 @@ def rewritten(
     alike = [tuple(each[min(k, len(each) - 1)] for each in options) for k in range(2)]
     mixed = itertools.islice(itertools.product(*options), _MOST_WAYS)
     for ways in dict.fromkeys((*alike, *mixed)):
-        writer = Writer()
+        writer = StepWriter()
         refs: list[Ref] = [Input(p) for p in range(len(subject.node.inputs))]
         for place, way in zip(places, ways, strict=True):
             if place is not None:
@@ -194,7 +194,7 @@ def ways_to(subject: Subject, k: int, shape: Shape) -> Iterator[Steps]:
 
 
 def finished(
-    writer: Writer,
+    writer: StepWriter,
     refs: Sequence[Ref],
     swapped: str | None = None,
     attributes: Mapping[str, Any] | None = None,

@@ -21,7 +21,7 @@ from ..ir.rewrite import Earlier, Input, Ref, RewriteStep
 from ..ir.site import Kind
 from .forms import (
     Steps,
-    Writer,
+    StepWriter,
     all_numbers,
     combinations,
     count_of,
@@ -262,7 +262,7 @@ def _is_expand(subject: Subject, _: Audited) -> bool:
 def _whole_target(subject: Subject, setting: Audited) -> Iterator[Steps]:
     for shape in forms(subject, 0):
         for way in moves(subject.source.operands[0], shape):
-            writer = Writer()
+            writer = StepWriter()
             ref = writer.chain(Input(0), way)
             yield (*writer.steps, _grown(setting, ref, shape, subject.source.shape))
 
@@ -313,7 +313,7 @@ def _expand_these(
     attributes: Mapping[str, Any] | None,
 ) -> Iterator[Steps]:
     source = subject.source
-    writer = Writer()
+    writer = StepWriter()
     refs: list[Ref] = [Input(p) for p in range(len(subject.node.inputs))]
     for k in may_move(subject):
         place = subject.positions[k]
@@ -360,7 +360,7 @@ def _chain(subject: Subject) -> Iterator[Steps]:
         return  # one op adds in float32 and rounds once; a chain rounds at each step
     written = combinations(subject, ())
     for shapes in (*written, *combinations(subject, may_move(subject))):
-        writer = Writer()
+        writer = StepWriter()
         refs = []
         for k, shape in enumerate(shapes):
             place = subject.positions[k]
@@ -385,7 +385,7 @@ def _prelu(subject: Subject) -> Iterator[Steps]:
         return
     for shape in forms(subject, 1):
         for way in itertools.islice(moves(subject.source.operands[1], shape), 1):
-            writer = Writer()
+            writer = StepWriter()
             slope = writer.chain(Input(1), way)
             zero = writer.add(
                 RewriteStep("number", (), attributes={"value": 0.0, "dtype": data.dtype})

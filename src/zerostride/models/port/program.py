@@ -19,11 +19,11 @@ from ...sizes.dim import Symbol
 from ..audit.audited import Audited
 from ..audit.judged_site import sizes_of
 from ..findings import Finding, Verdict
-from ..formats.onnx.sites import find_site as find_onnx_site
 from ..ir.graph import Node, Value
 from ..ir.moves import inserted, moved, removed
 from ..ir.rewrite import Input, Ref, RewriteStep
 from ..ir.site import Kind, Site
+from ..onnx_ops.sites import find_site as find_onnx_site
 from ..transport.ways import canonical
 from .layout import landed, regrouped
 

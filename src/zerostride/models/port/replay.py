@@ -18,7 +18,7 @@ from ...core.plan import Plan
 from ...errors import BroadcastError, ModelError, Reason
 from ...sizes import elements
 from ..findings import Finding, Verdict
-from ..formats import FormatModule
+from ..format_table import FormatModule
 from ..ir.graph import Array, Graph, Node, Value
 from ..ir.site import Kind, Site
 from .numbers import identical, operate, outer_axes, random_array

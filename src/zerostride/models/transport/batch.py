@@ -8,17 +8,14 @@ the graph, and removes it from a site's shapes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 
-from ...core.plan import Plan
-from ...core.symbolic import assemble
 from ...sizes import Shape
-from ...sizes.condition import ALWAYS, Condition, all_of
-from ...sizes.dim import Dim, Symbol, lone_symbol, plain
+from ...sizes.condition import Condition, all_of
+from ...sizes.dim import Dim, plain
 from ..ir.graph import Graph, Node, Value
-from ..ir.site import Kind, Operand, Site
-from .batch_sizes import BY_SAMPLE, Samples, fixed_note, outer_sizes, sizes_of_samples
+from ..ir.site import Operand
+from .batch_sizes import BY_SAMPLE, Samples, sizes_of_samples
 from .node_axes import new_axis
 
 #: Further ops by which pnnx takes axis 0 for the batch: tests/conformance/test_front_doors.py.
@@ -35,11 +32,12 @@ class BatchAxes:
     Attributes:
         home: the position of the batch axis. Only a batch axis at this position is removed.
         samples: the open sizes that count samples; to the engine they are 1.
+        notes: what was taken for a batch, in words.
         dropped: whether axes are dropped. A converter that finds no batch keeps all axes.
         telling: the ops of whose data axis 0 is the batch.
     """
 
-    __slots__ = ("_places", "_under", "dropped", "home", "samples", "telling")
+    __slots__ = ("_places", "_under", "dropped", "home", "notes", "samples", "telling")
 
     def __init__(
         self,
@@ -53,6 +51,7 @@ class BatchAxes:
         """Starts with the axes of `under`, if any."""
         self._places: dict[int, int] = {}
         self._under = under
+        self.notes: tuple[str, ...] = ()
         self.home: int = home if under is None else under.home
         self.dropped: bool = dropped if under is None else under.dropped
         self.telling: frozenset[str] = telling if under is None else under.telling
@@ -91,7 +90,7 @@ class BatchAxes:
 
     def counts(self, size: object) -> bool:
         """Whether a size counts samples."""
-        return bool(self.samples.symbols) and lone_symbol(size) in self.samples.symbols
+        return size in self.samples.sizes
 
     def put(self, value: Value, axis: int) -> None:
         """Notes that `axis` is the value's batch axis."""
@@ -99,10 +98,11 @@ class BatchAxes:
 
     def of_one(self, shape: Shape) -> Shape:
         """The shape for one sample."""
-        if not self.samples.symbols:
+        if not self.samples.sizes:
             return shape
         return tuple(
-            plain(size.substitute(self._ones)) if isinstance(size, Dim) else size for size in shape
+            plain(size.substitute(self.samples.ones)) if isinstance(size, Dim) else size
+            for size in shape
         )
 
     def needs_of_one(self, needs: Condition) -> Condition:
@@ -110,14 +110,10 @@ class BatchAxes:
 
         The remaining sizes are those of the sample alone.
         """
-        if not self.samples.symbols:
+        if not self.samples.sizes:
             return needs
-        clauses = [clause.substitute(self._ones) for clause in needs.clauses]
+        clauses = [clause.substitute(self.samples.ones) for clause in needs.clauses]
         return all_of(clause for clause in clauses if not clause.never)
-
-    @property
-    def _ones(self) -> dict[Symbol, int]:
-        return dict.fromkeys(self.samples.symbols, 1)
 
 
 def batch_axes(
@@ -137,7 +133,7 @@ def batch_axes(
     telling = BY_SAMPLE | _BY_PNNX if via == "pnnx" else BY_SAMPLE
     axes = BatchAxes(
         home=max(0, override or 0),
-        samples=_samples(graph, override, engine, via),
+        samples=sizes_of_samples(graph, override, every=via is not None),
         dropped=override is None or override >= 0,
         telling=telling,
     )
@@ -153,7 +149,7 @@ def batch_axes(
     fixed += _beside(fixed, graph)
     for value in fixed:
         axes.put(value, 0)
-    axes.samples = replace(axes.samples, notes=(*axes.samples.notes, *fixed_note(fixed, engine)))
+    axes.notes = tuple(_notes(axes.samples, fixed, engine))
     for node in graph.nodes:
         follow(node, axes)
     return axes
@@ -186,13 +182,29 @@ def _beside(fixed: Sequence[Value], graph: Graph) -> list[Value]:
     ]
 
 
-def _samples(graph: Graph, override: int | None, engine: str, via: str | None) -> Samples:
-    if override is not None and override < 0:
-        return Samples()
-    if override is not None:
-        return Samples(frozenset(outer_sizes(graph, override)))
-    sizes = sizes_of_samples(graph, engine)
-    return sizes if via is None else Samples(frozenset(outer_sizes(graph)))
+def _notes(samples: Samples, fixed: Sequence[Value], engine: str) -> Iterator[str]:
+    """Notes where neither a name nor a 1 decides what is a batch."""
+    taken = []
+    if samples.taken:
+        taken.append(f"taken for a batch, and judged for one sample: {_listed(samples.taken)}")
+    if samples.data:
+        taken.append(f"taken for data: {_listed(samples.data)}")
+    if taken:
+        yield (
+            f"{engine} holds no batch in its tensors; {'; '.join(taken)} (say otherwise: "
+            f"batch_axis, --batch-axis {'none' if samples.taken else '0'})"
+        )
+    if fixed:
+        names = [f"axis 0 of {value.name!r} ({(value.shape or ('?',))[0]})" for value in fixed]
+        yield (
+            f"{engine} holds no batch in its tensors; taken for a batch, and judged for one "
+            f"sample: {_listed(names)} (say otherwise: batch_axis, --batch-axis none)"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return ", ".join(names[:2]) + more
 
 
 def follow(node: Node, axes: BatchAxes) -> None:
@@ -220,115 +232,3 @@ def _by_sample(node: Node, axes: BatchAxes) -> None:
         return
     if data.shape and data.shape[0] == 1:
         axes.put(data, 0)
-
-
-def contracted_batch(site: Site, batch: BatchAxes) -> int | None:
-    """The input of a product whose batch axis is an axis of the matrix.
-
-    Without the batch such an input is a vector, and the product is another one. The rows of a
-    Gemm's A are an exception: they are the rows of the result, which loses them too.
-    """
-    if site.kind not in (Kind.MATMUL, Kind.GEMM):
-        return None
-    for position, value in enumerate(site.node.inputs[:2]):
-        axis = batch.of(value)
-        if value is None or axis is None:
-            continue
-        outside = len(value.shape or ()) - 2
-        rows = site.kind is Kind.GEMM and position == 0 and not site.node.attributes.get("transA")
-        if axis >= outside + rows:
-            return position
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A site without its batch axis.
-
-    Attributes:
-        shapes: the operands' shapes as the target holds them.
-        plan: the source's plan without the batch axis.
-        axis: the result axis that was the batch, or None where no operand carried one.
-        across: the operand that broadcasts across the batch axis, which the target cannot do.
-    """
-
-    shapes: tuple[Shape, ...]
-    plan: Plan
-    axis: int | None = None
-    across: int | None = None
-
-
-def whole(plan: Plan) -> Sample:
-    """A site on an engine that keeps all axes."""
-    return Sample(plan.operands, plan)
-
-
-def without_batch(plan: Plan, batch: Sequence[int | None]) -> Sample:
-    """A site's plan and shapes without the batch axis.
-
-    Args:
-        plan: the source's plan.
-        batch: for each operand its batch axis, or None. An operand without one loses an axis of
-            extent 1 that lies on the batch of another.
-    """
-    carriers = {k: axis for k, axis in enumerate(batch) if axis is not None}
-    if not carriers:
-        return Sample(*_with_an_axis(plan.operands, plan))
-    landed = {k: plan.axes_mapping[k][axis] for k, axis in carriers.items()}
-    in_place = [axis for k, axis in carriers.items() if landed[k] == axis]
-    outer = plan.shape[: 1 + max(axis or 0 for axis in landed.values())]
-    if not in_place and any(size != 1 for size in outer):
-        # Aligned with an operand of higher rank, the batch would become another axis.
-        return Sample(plan.operands, plan, None, next(iter(carriers)))
-    # An operand of higher rank that has only ones there keeps them, and so does the result.
-    result_axis = in_place[0] if in_place else -1
-    shapes, mappings = [], []
-    for k, (shape, mapping) in enumerate(zip(plan.operands, plan.axes_mapping, strict=True)):
-        own = batch[k]
-        under = mapping.index(result_axis) if result_axis in mapping else None
-        if own != under and any(shape[axis] != 1 for axis in (own, under) if axis is not None):
-            return Sample(plan.operands, plan, result_axis, k)
-        gone = under if own is None else own
-        kept = [axis for axis in range(len(shape)) if axis != gone]
-        shapes.append(tuple(shape[axis] for axis in kept))
-        mappings.append(tuple(_inner(mapping[axis], result_axis) for axis in kept))
-    result = tuple(size for axis, size in enumerate(plan.shape) if axis != result_axis)
-    left = _rebuilt(plan, result, tuple(shapes), tuple(mappings))
-    return Sample(*_with_an_axis(left.operands, left), result_axis if in_place else None)
-
-
-def _inner(axis: int | None, gone: int) -> int | None:
-    """A result axis after another one is removed; −1: none is removed."""
-    if axis is None or axis == gone:
-        return None
-    return axis if gone < 0 or axis < gone else axis - 1
-
-
-def _rebuilt(
-    plan: Plan,
-    result: Shape,
-    shapes: tuple[Shape, ...],
-    mapping: tuple[tuple[int | None, ...], ...],
-) -> Plan:
-    """The plan of other shapes with the same meaning and the same conditions."""
-    if plan.open is None:
-        return Plan(result, shapes, mapping, plan.rule)
-    whole = plan.open.accepted
-    leaf = replace(
-        whole[0],
-        path=ALWAYS,
-        clauses=tuple((None, clause) for clause in plan.open.exists),
-        shape=result,
-        mapping=mapping,
-        alignment=None,
-        sizes=shapes,
-    )
-    return assemble(plan.rule, shapes, (leaf,), plan.open.given)
-
-
-def _with_an_axis(shapes: tuple[Shape, ...], plan: Plan) -> tuple[tuple[Shape, ...], Plan]:
-    """A shape of rank 0 becomes (1,): engines of samples have no rank 0."""
-    if plan.rank:
-        return shapes, plan
-    count = len(shapes)
-    return ((1,),) * count, Plan((1,), ((1,),) * count, ((0,),) * count, plan.rule)

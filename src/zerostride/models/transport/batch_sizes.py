@@ -10,15 +10,15 @@ the time of an LSTM) does not count samples, unless its name says so.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from ...sizes.dim import Symbol, lone_symbol
-from ..formats.onnx.sites import find_site
+from ...sizes.dim import Dim, Symbol, lone_symbol
 from ..ir.graph import Graph, Node, Value
 from ..ir.site import Kind
+from ..onnx_ops.sites import find_site
 from .node_axes import axes_given, normal, summed_axis
 
 #: Names by convention.
@@ -53,122 +53,97 @@ BY_SAMPLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The sizes that count samples, and notes on the choice.
+    """The sizes that count samples.
 
     Attributes:
-        symbols: the sizes.
-        notes: a sentence for each size that was decided.
+        sizes: the sizes; each is a lone symbol.
+        taken: axes of inputs that are taken for a batch though their name does not say so.
+        data: axes of inputs that are taken for data.
     """
 
-    symbols: frozenset[Symbol] = frozenset()
-    notes: tuple[str, ...] = ()
+    sizes: frozenset[Dim] = frozenset()
+    taken: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
 
-
-def outer_sizes(graph: Graph, axis: int = 0) -> dict[Symbol, Value]:
-    """The open sizes at `axis` of an input of two axes or more, with that input."""
-    sizes: dict[Symbol, Value] = {}
-    for value in graph.inputs:
-        if value.shape is not None and len(value.shape) > max(axis, 1):
-            symbol = lone_symbol(value.shape[axis])
-            if symbol is not None:
-                sizes.setdefault(symbol, value)
-    return sizes
-
-
-def sizes_of_samples(graph: Graph, engine: str) -> Samples:
-    """The sizes that count samples, by their names and by their uses in the graph."""
-    outer = outer_sizes(graph)
-    uses = _uses(graph, outer)
-    symbols = {symbol for symbol in outer if _counts_samples(symbol, uses[symbol])}
-    groups = list(_combined(graph)) if symbols else []
-    groups_of: dict[Symbol | None, list[Set[Symbol | None]]] = {}
-    for group in groups:
-        for symbol in group:
-            groups_of.setdefault(symbol, []).append(group)
-    # Of two sizes that must be equal, both count samples or neither does.
-    waiting = [symbol for symbol in groups_of if symbol not in symbols]
-    for symbol in waiting:  # the list grows
-        for group in groups_of[symbol]:
-            apart = group & symbols
-            symbols -= apart
-            waiting += apart
-    return Samples(frozenset(symbols), tuple(_notes(outer, symbols, engine)))
-
-
-def _notes(outer: Mapping[Symbol, Value], symbols: Set[Symbol], engine: str) -> Iterator[str]:
-    """A note where the name alone does not decide."""
-    batch, data = [], []
-    for symbol, value in outer.items():
-        if symbol not in symbols:
-            data.append(f"axis 0 of {value.name!r} ({symbol.name})")
-        elif not _named_batch(symbol):
-            batch.append(f"axis 0 of {value.name!r} ({symbol.name})")
-    taken = []
-    if batch:
-        taken.append(f"taken for a batch, and judged for one sample: {_listed(batch)}")
-    if data:
-        taken.append(f"taken for data: {_listed(data)}")
-    if taken:
-        yield (
-            f"{engine} holds no batch in its tensors; {'; '.join(taken)} (say otherwise: "
-            f"batch_axis, --batch-axis {'none' if batch else '0'})"
-        )
-
-
-def fixed_note(values: Sequence[Value], engine: str) -> Iterator[str]:
-    """A note on inputs whose batch is a number above 1."""
-    if values:
-        names = [f"axis 0 of {value.name!r} ({(value.shape or ('?',))[0]})" for value in values]
-        yield (
-            f"{engine} holds no batch in its tensors; taken for a batch, and judged for one "
-            f"sample: {_listed(names)} (say otherwise: batch_axis, --batch-axis none)"
-        )
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-    return ", ".join(names[:2]) + more
-
-
-def _combined(graph: Graph) -> Iterator[Set[Symbol | None]]:
-    """The open sizes on one axis of an element-wise op; None for an expression."""
-    for node in graph.nodes:
-        site = find_site(node)
-        if site is None or site.kind not in (Kind.ELEMENTWISE, Kind.WHERE):
-            continue
-        ranks = [len(part.shape or ()) for part in site.operands]
-        for axis in range(1, max(ranks) + 1):
-            shapes = [part.shape or () for part in site.operands]
-            sizes = {shape[-axis] for shape in shapes if len(shape) >= axis}
-            group = {lone_symbol(size) for size in sizes if not isinstance(size, int)}
-            if len(group) > 1:
-                yield group
-
-
-def _named_batch(symbol: Symbol) -> bool:
-    return symbol.named and _SAYS_BATCH.fullmatch(symbol.name) is not None
+    @property
+    def ones(self) -> dict[Symbol, int]:
+        """The numbers of the sizes for one sample."""
+        return {symbol: 1 for size in self.sizes for symbol in size.symbols}
 
 
 #: A node, an operand of it, and an axis of that.
 _Use: TypeAlias = tuple[Node, Value, int]
 
 
-def _uses(graph: Graph, symbols: Iterable[Symbol]) -> dict[Symbol, list[_Use]]:
-    """The uses of symbols that alone are a size of an operand."""
-    uses: dict[Symbol, list[_Use]] = {symbol: [] for symbol in symbols}
-    for node in graph.nodes:
+def sizes_of_samples(graph: Graph, axis: int | None, *, every: bool) -> Samples:
+    """The sizes that count samples, by their names and by their uses in the graph.
+
+    Args:
+        graph: the model.
+        axis: the axis of the inputs that counts samples; a negative number for none. None: axis 0.
+        every: whether each open size there counts samples, whatever its name and its uses.
+    """
+    outer, uses = _open_sizes(graph, axis or 0)
+    if axis is not None or every:
+        return Samples(frozenset(outer))
+    sizes = {size for size in outer if _counts_samples(size, uses.get(size, ()))}
+    groups_of: dict[object, list[Set[object]]] = {}
+    for group in _combined(graph) if sizes else ():
+        for size in group:
+            groups_of.setdefault(size, []).append(group)
+    # Of two sizes that must be equal, both count samples or neither does.
+    waiting = [size for size in groups_of if size not in sizes]
+    for size in waiting:  # the list grows
+        for group in groups_of[size]:
+            apart = group & sizes
+            sizes -= apart
+            waiting += apart
+    words = {size: f"axis 0 of {value.name!r} ({size})" for size, value in outer.items()}
+    taken = (words[size] for size in outer if size in sizes and not _named_batch(size))
+    data = (words[size] for size in outer if size not in sizes)
+    return Samples(frozenset(sizes), tuple(taken), tuple(data))
+
+
+def _open_sizes(graph: Graph, axis: int) -> tuple[dict[Dim, Value], dict[Dim, list[_Use]]]:
+    """The lone symbols at `axis` of an input of two axes or more, and the uses of such sizes."""
+    outer: dict[Dim, Value] = {}
+    uses: dict[Dim, list[_Use]] = {}
+    for value in graph.inputs if axis >= 0 else ():
+        size = value.shape[axis] if len(value.shape or ()) > max(axis, 1) and value.shape else None
+        if isinstance(size, Dim) and lone_symbol(size) is not None:
+            outer.setdefault(size, value)
+    for node in graph.nodes if outer else ():
         for value in filter(None, node.inputs):
-            for axis, size in enumerate(value.shape or ()):
-                symbol = lone_symbol(size)
-                if symbol is not None and symbol in uses:
-                    uses[symbol].append((node, value, axis))
-    return uses
+            for place, size in enumerate(value.shape or ()):
+                if size in outer and isinstance(size, Dim):
+                    uses.setdefault(size, []).append((node, value, place))
+    return outer, uses
 
 
-def _counts_samples(symbol: Symbol, uses: Sequence[_Use]) -> bool:
+def _combined(graph: Graph) -> Iterator[Set[object]]:
+    """The open sizes on one axis of an element-wise op."""
+    for node in graph.nodes:
+        site = find_site(node)
+        if site is None or site.kind not in (Kind.ELEMENTWISE, Kind.WHERE):
+            continue
+        shapes = [part.shape or () for part in site.operands]
+        for axis in range(1, max(map(len, shapes)) + 1):
+            sizes = {shape[-axis] for shape in shapes if len(shape) >= axis}
+            group = {size for size in sizes if not isinstance(size, int)}
+            if len(group) > 1:
+                yield group
+
+
+def _named_batch(size: Dim) -> bool:
+    (symbol,) = size.symbols
+    return symbol.named and _SAYS_BATCH.fullmatch(symbol.name) is not None
+
+
+def _counts_samples(size: Dim, uses: Sequence[_Use]) -> bool:
+    (symbol,) = size.symbols
     if symbol.low > 1:
         return False
-    if _named_batch(symbol):
+    if _named_batch(size):
         return True
     if any(_computes_across(node, value, axis) for node, value, axis in uses):
         return False

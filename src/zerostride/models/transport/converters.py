@@ -52,18 +52,17 @@ class Converter:
         reads: the formats that it reads, by their names in `formats`; "module": modules of PyTorch
             and files of torch.export.
         words: the model as it arrives, for a reader: "as pnnx writes it".
-        engine: the engine's row for the converter's output; None: the engine's own row.
+        engine: the engine's row for the converter's output; None: the engine's own row (`met`).
         carry: the rule by which a site arrives on the engine; raises as `transport` does.
         release: the converter's release.
         run: whether it was run (True) or only read.
         noted: whether a report explains it: it is another program than the engine.
-        batches: the batch axes of a site's operands as it sees them; raises BroadcastError. None:
-            as they are.
+        batches: the batch axes of a site's operands as it sees them; raises BroadcastError.
         joined: how it changes the findings of nodes that it joins with others, by their identity.
         wrong_of_one: ONNX ops of any number of operands that it gets wrong if they have one.
         by_node: whether it converts a model of one node of the file.
         seen: the graph as it reads it, where that is not what the file says.
-        asks: what it asks of a site's numbers.
+        asks: what it asks of a site's numbers: findings of sites that differ in it differ.
     """
 
     name: str
@@ -75,12 +74,44 @@ class Converter:
     release: str
     run: bool = True
     noted: bool = True
-    batches: Callable[[Site, BatchPlaces], BatchPlaces] | None = None
+    batches: Callable[[Site, BatchPlaces], BatchPlaces] = lambda site, axes: axes
     joined: Callable[[Graph, BatchAxes], Mapping[int, Change]] = lambda graph, batch: {}
     wrong_of_one: frozenset[str] = frozenset()
     by_node: bool = True
     seen: Callable[[Graph], Graph] = lambda graph: graph
     asks: Callable[[Site], Hashable] = lambda site: None
+
+    @property
+    def via(self) -> str | None:
+        """Its name as `via`; None where no converter is judged."""
+        return None if self.name == NONE else self.name
+
+    @property
+    def note(self) -> str | None:
+        """A report's note on the converter that it judges."""
+        if not self.noted:
+            return None
+        how = "run" if self.run else "read"
+        return (
+            f"judged {self.words} ({self.release}: {how}); via='none' (--via none) judges op for op"
+        )
+
+    def met(self, engine: Engine) -> Engine:
+        """The engine's row for its output."""
+        return self.engine or engine
+
+    def lone_site(self, node: Node) -> Site | None:
+        """The site of a node of one operand that it gets wrong, or None.
+
+        The node broadcasts nothing.
+        """
+        if node.domain != "" or node.op not in self.wrong_of_one or len(node.inputs) != 1:
+            return None
+        return Site(node, Kind.ELEMENTWISE, present_operands(node), RULES["numpy"], {})
+
+
+#: Every node carried over op for op.
+OP_FOR_OP = Converter(NONE, "", frozenset(), "", None, transport, "", noted=False)
 
 
 # TensorRT's ONNX parser.
@@ -288,15 +319,15 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
 
 
 def named(via: str | None, target: str) -> Converter | None:
-    """The converter of this name; None for no converter.
+    """The converter of this name; None where none is named.
 
     Raises:
         ZerostrideError: it does not exist, or writes for another engine.
     """
-    if via is None or via == NONE:
+    if via is None:
         return None
-    row = CONVERTERS.get(via)
-    if row is not None and row.target == target:
+    row = OP_FOR_OP if via == NONE else CONVERTERS.get(via)
+    if row is not None and row.target in ("", target):
         return row
     fitting = [name for name, row in CONVERTERS.items() if row.target == target]
     names = ", ".join(f"{name} (for {converter.target})" for name, converter in CONVERTERS.items())
@@ -307,8 +338,8 @@ def named(via: str | None, target: str) -> Converter | None:
     )
 
 
-def chosen(via: str | None, target: str, format: str) -> Converter | None:
-    """The converter by which a model of a format gets to an engine; None for op for op.
+def chosen(via: str | None, target: str, format: str) -> Converter:
+    """The converter by which a model of a format gets to an engine, or `OP_FOR_OP`.
 
     Args:
         via: a converter's name, "none" for op for op, or None for the usual way.
@@ -321,70 +352,8 @@ def chosen(via: str | None, target: str, format: str) -> Converter | None:
     row = named(via, target)
     if row is None:
         own = (o for o in CONVERTERS.values() if o.target == target and format in o.reads)
-        return None if via == NONE else next(own, None)
-    if format not in row.reads:
+        return next(own, OP_FOR_OP)
+    if row is not OP_FOR_OP and format not in row.reads:
         reads = " and ".join(_FORMS[form] for form in sorted(row.reads, reverse=True))
         raise ZerostrideError(f"{row.name} reads {reads}, not {_FORMS.get(format, format)}")
     return row
-
-
-def met(via: str | None, engine: Engine) -> Engine:
-    """The engine's row for a converter's output."""
-    row = CONVERTERS.get(via or "")
-    return engine if row is None or row.engine is None else row.engine
-
-
-def seen_by(via: str | None, graph: Graph) -> Graph:
-    """The graph as a converter reads it."""
-    row = CONVERTERS.get(via or "")
-    return graph if row is None else row.seen(graph)
-
-
-def batches_by(via: str | None, site: Site, axes: BatchPlaces) -> BatchPlaces:
-    """The batch axes of a site's operands as a converter sees them; raises BroadcastError."""
-    row = CONVERTERS.get(via or "")
-    return axes if row is None or row.batches is None else row.batches(site, axes)
-
-
-def joined_by(via: str | None, graph: Graph, batch: BatchAxes) -> Mapping[int, Change]:
-    """How a converter changes the findings of nodes that it joins with others."""
-    row = CONVERTERS.get(via or "")
-    return {} if row is None else row.joined(graph, batch)
-
-
-def carried_by(via: str | None) -> Callable[[Site, Engine], Side]:
-    """The function that finds a site's rule on the engine, through a converter or op for op."""
-    row = CONVERTERS.get(via or "")
-    return transport if row is None else row.carry
-
-
-def asked_by(via: str | None) -> Callable[[Site], Hashable]:
-    """What a converter asks of a site's numbers: findings of sites that differ in it differ."""
-    row = CONVERTERS.get(via or "")
-    return (lambda site: None) if row is None else row.asks
-
-
-def lone_site(node: Node, via: str | None) -> Site | None:
-    """The site of a node of one operand that the converter gets wrong, or None.
-
-    The node broadcasts nothing.
-    """
-    row = CONVERTERS.get(via or "")
-    if row is None or node.domain != "" or node.op not in row.wrong_of_one or len(node.inputs) != 1:
-        return None
-    return Site(node, Kind.ELEMENTWISE, present_operands(node), RULES["numpy"], {})
-
-
-def note_of(via: str | None) -> str | None:
-    """A report's note on the converter that it judges."""
-    row = CONVERTERS.get(via or "")
-    if row is None or not row.noted:
-        return None
-    how = "run" if row.run else "read"
-    return f"judged {row.words} ({row.release}: {how}); via='none' (--via none) judges op for op"
-
-
-def words_of(via: str | None) -> str:
-    """How a model arrives on the engine: "as pnnx writes it", or ""."""
-    row = CONVERTERS.get(via or "")
-    return "" if row is None else row.words

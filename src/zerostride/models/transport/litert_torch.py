@@ -70,7 +70,7 @@ _TYPES: Mapping[str, frozenset[str]] = MappingProxyType(
             ("less_equal greater clip", _COMPARED),
             ("equal", f"{_COMPARED} int16 bool"),
             ("logical_and logical_or", f"{_COMPARED} bool"),
-            ("bitwise_xor", "int8 int16 int32"),
+            ("bitwise_xor", "int8 uint8 int16 int32"),
             ("logical_xor bitwise_and bitwise_or bitwise_left_shift bitwise_right_shift", ""),
             ("where", "bool float16 float32 float64 int8 int16 int32 int64"),
             ("Expand", "bool float16 float32 float64 int8 uint8 int16 int32 int64"),

@@ -68,7 +68,7 @@ def shape_arithmetic(graph: Graph) -> frozenset[int]:
     for node in graph.nodes:
         for body in node.bodies:
             kept.update(id(value) for value in body.outputs if value is not None)
-    uses = graph.uses()
+    uses = graph.uses
     sizing: set[int] = set()
     for node in reversed(candidates):
         if all(

@@ -11,8 +11,8 @@ import numpy as np
 
 from ...errors import ZerostrideError
 from ...models.bisect.part import Part, Parts
-from ...models.bisect.result import Fetch
 from ...models.bisect.sides import Fault
+from ...models.bisection import Fetch
 from ...models.execute.program import readable
 from ...models.findings import Outcome
 from ...models.formats import format_of, read_model

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...models.bisect.judging import Difference, Judged
-from ...models.bisect.result import Culprit
+from ...models.bisection import Culprit
 from ...models.ir.graph import Graph
+from ...models.judging import Difference, Judged
 
 
 def refused_file(file: Path, graph: Graph, engine: str, failures: Mapping[str, str]) -> Culprit:

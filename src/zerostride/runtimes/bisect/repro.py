@@ -10,8 +10,8 @@ import numpy as np
 
 from ...errors import ModelError, printable
 from ...models.bisect.part import Part
-from ...models.bisect.result import Repro
 from ...models.bisect.sides import Fault
+from ...models.bisection import Repro
 from ...models.execute.program import readable
 from ...models.ir.graph import Array
 

@@ -15,17 +15,17 @@ from ...errors import ZerostrideError
 from ...models.arguments import checked
 from ...models.audit.judge import BATCHLESS
 from ...models.audit.run import audit_graph
-from ...models.bisect.cause import Cause, cause
-from ...models.bisect.judging import judged
-from ...models.bisect.result import Bisection, Culprit
+from ...models.bisect.cause import FaultCause, cause
 from ...models.bisect.search import search
 from ...models.bisect.sides import Fault, Other, ops_of
+from ...models.bisection import Bisection, Culprit
 from ...models.findings import Finding, Report
 from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.flow.resolved import resolved
 from ...models.formats import format_of, read_model
 from ...models.formats.torch_export import Example, model_file
 from ...models.ir.graph import Graph, Value
+from ...models.judging import judged
 from ...models.options import ModelOptions
 from ...models.transport.converters import NONE
 from ...sizes.condition import ALWAYS
@@ -181,7 +181,7 @@ def bisected(
                 _culprit(f, why, engines, Alone("") if why.words else reduction.smallest(f))
                 for f, why in zip(faults, causes, strict=True)
             ),
-            *(_culprit(fault, Cause(), engines[:1], Alone("")) for fault in own_faults),
+            *(_culprit(fault, FaultCause(), engines[:1], Alone("")) for fault in own_faults),
         ]
         notes += _observed(hers, alone, most, other_engine)
     if variants:
@@ -243,7 +243,7 @@ def _observed(every: Spilled, alone: Spilled, most: float, engine: str) -> Itera
             )
 
 
-def _culprit(fault: Fault, why: Cause, engines: Sequence[str], alone: Alone) -> Culprit:
+def _culprit(fault: Fault, why: FaultCause, engines: Sequence[str], alone: Alone) -> Culprit:
     """A culprit; `engines` are the model's and the other side's, or the model's alone."""
     node = fault.part.nodes[-1]
     shapes = ((v.name, fault.values[id(v)].shape) for v in fault.part.operands)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...models.formats.openvino.write import Writer
+from ...models.formats.openvino.write import IrWriter
 from ..task import Array, Form, Task
 from . import Attrs, ModelFile, Runner, Shape, own_names
 from .onnx_node import fed, one_node
@@ -135,7 +135,7 @@ def _by_layer(layers: Iterable[Any]) -> dict[str, tuple[str, int]]:
 
 def _one_layer(task: Task, arrays: Sequence[Array]) -> tuple[bytes, bytes, list[Array]]:
     """An IR of one layer, its weights, and the data of its inputs, in order."""
-    net, ports, feeds, left = Writer(), [], [], list(zip(arrays, task.constant, strict=True))
+    net, ports, feeds, left = IrWriter(), [], [], list(zip(arrays, task.constant, strict=True))
     numbers = task.attributes["numbers"]
     for k in range(len(arrays) + len(numbers)):
         if str(k) in numbers:

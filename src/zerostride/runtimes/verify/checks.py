@@ -19,13 +19,13 @@ from ...models.audit.run import audit_graph
 from ...models.findings import Check, Finding, Outcome, Report, Verdict
 from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.flow.resolved import resolved
-from ...models.formats import lowered, module_of
+from ...models.format_table import lowered, module_of
 from ...models.formats.torch_export import Example, model_file
 from ...models.ir.graph import Graph
 from ...models.ir.site import Site
 from ...models.options import ModelOptions
 from ...models.transport.batch import BatchAxes, batch_axes
-from ...models.transport.converters import NONE, chosen, joined_by
+from ...models.transport.converters import NONE, OP_FOR_OP, chosen
 from ...sizes.condition import Condition
 from ..feeds import Fed, fed
 from ..process import CASE_SECONDS, MODEL_SECONDS, running
@@ -128,13 +128,13 @@ def verify(
                 noted = [note for _, notes in runs for note in notes]
                 notes = tuple(dict.fromkeys([*noted, *given.notes]))
             else:
-                graph, batch = _sized(graph, engine, options.premises(), batch_axis, report.via)
+                way = chosen(options.via, engine, options.form or graph.format)
+                graph, batch = _sized(graph, engine, options.premises(), batch_axis, way.via)
                 sites = _sites(graph, node)
-                way = report.via
-                answers = Cache(engine, f"{process.version}{_release_of(way)}", on=cache)
+                answers = Cache(engine, f"{process.version}{_release_of(way.name)}", on=cache)
                 asked = SiteChecks(graph, batch, process, answers, seed, cases, way)
                 checks, notes = list(asked.run(sites, findings, progress)), missing
-                changes = joined_by(way, graph, batch)
+                changes = way.joined(graph, batch)
                 joined = [id(site.node) in changes for site in sites]
                 checks = list(map(_as_joined, findings, checks, joined))
                 answers.trim()
@@ -178,7 +178,7 @@ def _installed(
 ) -> tuple[ModelOptions, tuple[str, ...]]:
     """The options, op for op where the converter runs no node here, and a note on that."""
     way = chosen(options.via, engine, options.form or graph.format)
-    if way is None or whole:
+    if way is OP_FOR_OP or whole:
         return options, ()
     missing = [name for name in _MODULES.get(way.name, ()) if not find_spec(name)]
     if not way.by_node:
@@ -190,9 +190,9 @@ def _installed(
     return replace(options, via=NONE), (f"{reason}: every node runs op for op",)
 
 
-def _release_of(way: str | None) -> str:
+def _release_of(way: str) -> str:
     """The release of a converter that is a package of its own, for the cache."""
-    names = [name for name in _MODULES.get(way or "", ()) if find_spec(name)]
+    names = [name for name in _MODULES.get(way, ()) if find_spec(name)]
     return "".join(f" {name} {metadata.version(name)}" for name in names)
 
 

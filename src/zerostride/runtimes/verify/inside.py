@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...errors import ZerostrideError
-from ...models.bisect.result import Bisection, Culprit
+from ...models.bisection import Bisection, Culprit
 from ...models.findings import Check, Outcome
 from ...models.options import ModelOptions
 from ..bisect.run import bisected, engine_of

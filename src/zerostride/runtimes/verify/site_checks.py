@@ -13,6 +13,7 @@ from ...models.ir.graph import FileShape, Graph
 from ...models.ir.site import Operand, Site
 from ...models.reasons import Cause
 from ...models.transport.batch import BatchAxes
+from ...models.transport.converters import OP_FOR_OP, Converter
 from ..process import Process
 from ..task import key_of
 from .cache import Cache
@@ -38,7 +39,7 @@ class SiteChecks:
         cache: earlier answers.
         seed: of the random operands.
         cases: how many random operands each broadcast gets.
-        via: the converter that carries ONNX nodes to the engine; None: op for op.
+        way: the converter that carries ONNX nodes to the engine.
         left: the work that is left of the limit.
     """
 
@@ -48,7 +49,7 @@ class SiteChecks:
     cache: Cache
     seed: int
     cases: int
-    via: str | None = None
+    way: Converter = OP_FOR_OP
     left: int = field(default_factory=lambda: MOST_WORK)
     _answers: dict[str, tuple[Agreement, bool]] = field(default_factory=dict)
 
@@ -70,7 +71,7 @@ class SiteChecks:
     def _check(self, site: Site, finding: Finding) -> Check:
         if finding.reason == Cause.FOLDED:
             raise Skip(finding.message)
-        plain = prepare(site, find_engine(self.process.engine), self.batch, self.graph, self.via)
+        plain = prepare(site, find_engine(self.process.engine), self.batch, self.graph, self.way)
         key = self._key(plain)
         if key not in self._answers:
             # Cached answers count too, so the limit does not depend on earlier calls.

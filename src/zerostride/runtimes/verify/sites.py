@@ -17,14 +17,15 @@ from ...models.audit.judged_site import sizes_of
 from ...models.execute import execute
 from ...models.execute.broadcasts import PLANNED, broadcast
 from ...models.flow.advice import advice
-from ...models.formats import FormatModule, module_of
-from ...models.formats.onnx.sites import find_site as onnx_site
+from ...models.format_table import FormatModule, module_of
 from ...models.ir.graph import Graph, Node, Value
 from ...models.ir.site import Kind, Site
 from ...models.onnx_ops.kernels.call import NodeCall, Unfit
+from ...models.onnx_ops.sites import find_site as onnx_site
 from ...models.onnx_ops.table import op_row, run_op
-from ...models.transport.batch import BatchAxes, Sample, contracted_batch, whole, without_batch
-from ...models.transport.converters import carried_by, met
+from ...models.transport.batch import BatchAxes
+from ...models.transport.converters import OP_FOR_OP, Converter
+from ...models.transport.sample import Sample, contracted_batch, whole, without_batch
 from ...models.transport.ways import NotJudged, canonical
 from ...ops import OPS, column_of
 from ..runners import RUNNERS
@@ -123,7 +124,7 @@ class Plain:
 
 
 def prepare(
-    site: Site, engine: Engine, batch: BatchAxes, graph: Graph, via: str | None = None
+    site: Site, engine: Engine, batch: BatchAxes, graph: Graph, way: Converter = OP_FOR_OP
 ) -> Plain:
     """The site of a graph as a task: a node through the engine's converter, or one of its own ops.
 
@@ -132,7 +133,7 @@ def prepare(
         engine: the engine.
         batch: the batch axes, for an engine without one.
         graph: the graph.
-        via: the converter that carries ONNX nodes to the engine; None: op for op.
+        way: the converter that carries ONNX nodes to the engine.
 
     Raises:
         Skip: the site cannot be run alone on that engine; says why.
@@ -159,16 +160,16 @@ def prepare(
     if site.node.domain == engine.name and RUNNERS[engine.name].own_layers:
         return _layer(site)
     try:
-        side = carried_by(via)(site, met(via, engine))
+        side = way.carry(site, way.met(engine))
     except NotJudged as answer:
         raise Skip(str(answer)) from None
     except BroadcastError as error:
         runs = site.kind in PLANNED or RUNNERS[engine.name].onnx_nodes
-        if not (runs and _as_node(site, engine, via)):
+        if not (runs and _as_node(site, engine, way)):
             raise Skip(f"there is no op to run: {error.detail}") from None
         side = Side(site.rule, {}, engine.name, None)  # the engine refuses it
     if site.kind in PLANNED:
-        return _planned(site, engine, side, shapes, sample, via)
+        return _planned(site, engine, side, shapes, sample, way)
     return _compound(site, engine, batch, module_of(graph))
 
 
@@ -211,14 +212,14 @@ def _planned(
     side: Side,
     shapes: tuple[tuple[int, ...], ...],
     sample: Sample,
-    via: str | None,
+    way: Converter,
 ) -> Plain:
     """An element-wise op or a Broadcast op, in the engine's own terms."""
     engine_shapes = tuple(tuple(map(int, shape)) for shape in sample.shapes)
     result = tuple(map(int, sample.plan.shape))
     if site.kind is Kind.EXPAND:
         task = Task(Form.TO, "expand", {"mode": side.rule.name}, target=shapes[1])
-        if _as_node(site, engine, via):
+        if _as_node(site, engine, way):
             target = result if engine.name in BATCHLESS else shapes[1]
             task = Task(Form.NODE, "Expand", target=target)
         kinds, note = _dtypes(site, engine, "expand", 1)
@@ -226,7 +227,7 @@ def _planned(
     op = side.op or "add"
     kinds, note = _dtypes(site, engine, op, len(shapes))
     node = site.node
-    if _as_node(site, engine, via):
+    if _as_node(site, engine, way):
         attributes = {k: v for k, v in node.attributes.items() if k != "consumed_inputs"}
         constant = tuple(part.constant for part in site.operands)
         if all(constant):  # something is fed
@@ -252,9 +253,9 @@ def _planned(
     return Plain(site, task, shapes, engine_shapes, kinds, result, note=note)
 
 
-def _as_node(site: Site, engine: Engine, via: str | None) -> bool:
+def _as_node(site: Site, engine: Engine, way: Converter) -> bool:
     """Whether an ONNX node is run as it is, by the engine's own reader or its converter."""
-    return _is_onnx(site) and (via is not None or "onnx" in RUNNERS[engine.name].files)
+    return _is_onnx(site) and (way is not OP_FOR_OP or "onnx" in RUNNERS[engine.name].files)
 
 
 def _is_onnx(site: Site) -> bool:

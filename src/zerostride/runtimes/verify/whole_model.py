@@ -16,7 +16,8 @@ from ...models.audit.judge import BATCHLESS
 from ...models.execute import Nudge, execute, not_executed
 from ...models.findings import Check, Outcome
 from ...models.flow.resolved import resolved
-from ...models.formats import format_of, lowered, read_model
+from ...models.format_table import lowered
+from ...models.formats import format_of, read_model
 from ...models.ir.graph import Graph, Value
 from ...models.transport.batch import batch_axes
 from ...sizes.condition import ALWAYS

@@ -52,7 +52,7 @@ def read(path: Path) -> Graph:
     file = Path(path)
     data = _bytes(file)
     try:
-        return _Reader(file, data).read()
+        return _MnnReader(file, data).read()
     except Malformed as error:
         raise ModelError(
             f"{file}: not a readable MNN model; truncated, or another format? "
@@ -76,7 +76,7 @@ class _Op:
     format: str
 
 
-class _Reader:
+class _MnnReader:
     """Reads one file."""
 
     def __init__(self, file: Path, data: bytes) -> None:

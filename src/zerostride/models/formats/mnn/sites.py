@@ -27,8 +27,8 @@ from ...ir.site import (
     present_operands,
     unjudged,
 )
+from ...onnx_ops.sites import find_site as find_onnx_site
 from ...transport.compound_engines import CARRIERS
-from ..onnx.sites import find_site as find_onnx_site
 from ..site_rows import as_onnx, choice
 from .schema import OPS
 

@@ -19,6 +19,7 @@ from ...ir.graph import Place
 from ...ir.moves import inserted, removed, repeats
 from ...ir.names import take
 from ...ir.rewrite import Earlier, Input, Rewrite, RewriteStep
+from ...onnx_ops.validation import text
 from .external_files import save
 from .messages import (
     become,
@@ -31,7 +32,6 @@ from .messages import (
     value_of,
     written,
 )
-from .onnx_validation import text
 from .reader import parse
 from .rewrites import after, constant_steps, last_shapes, mark
 from .scope import Scope, spliced

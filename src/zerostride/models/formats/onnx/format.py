@@ -1,4 +1,4 @@
-"""ONNX files (.onnx): see :mod:`.reader` for the reader and :mod:`.sites` for what broadcasts."""
+"""ONNX files (.onnx): `reader` reads them; `..onnx_ops.sites` finds what broadcasts."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...ir.graph import Node
+from ...onnx_ops.sites import find_site
 from .editor import edit
 from .reader import read_onnx as read
-from .sites import find_site
 
 
 def lower(node: Node) -> tuple[Node, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .onnx_validation import malformed, strange_attribute
+from ...onnx_ops.validation import malformed, strange_attribute
 
 if TYPE_CHECKING:
     import onnx

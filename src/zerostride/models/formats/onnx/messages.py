@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .onnx_validation import graphs_of, refuse_functions, text
-from .reader import package_errors
+from ...onnx_ops.validation import graphs_of, package_errors, refuse_functions, text
 
 if TYPE_CHECKING:
     import onnx

@@ -20,10 +20,17 @@ from ....sizes.dim import Dim
 from ...ir.files import content
 from ...ir.graph import Body, FileShape, FileSize, Graph, Node, Place, Value, long_shapes
 from ...ir.origin import Origin, origin_of
+from ...onnx_ops.validation import (
+    graphs_of,
+    mark_malformed,
+    package_errors,
+    refuse_functions,
+    strange,
+    text,
+)
 from .functions import MOST_ROUNDS, write_out
 from .isolated_inference import infer_apart
 from .light import light
-from .onnx_validation import graphs_of, mark_malformed, refuse_functions, strange, text
 from .tensors import Tensors, dtype_name
 
 if TYPE_CHECKING:
@@ -85,7 +92,7 @@ def _graph(
             break
         plain, versions = _inline(plain, notes), _versions(file, plain, [])
     inferred = infer(plain, versions, notes)
-    reader = _Reader(file, versions, notes)
+    reader = _OnnxReader(file, versions, notes)
     # Inlining ran without weights; it adds and removes no initialisers.
     main = reader.read("", inferred.graph, plain.graph, {}, (), tensors=model.graph.initializer)
     version = versions.get("", versions.get("ai.onnx", 1))
@@ -199,33 +206,11 @@ def infer(model: onnx.ModelProto, versions: Mapping[str, int], notes: list[str])
         return model
 
 
-def package_errors() -> tuple[type[Exception], ...]:
-    """The exceptions of the onnx package for models that it cannot process.
-
-    Its C++ exceptions become Python's by their type, so the list is long.
-    """
-    import onnx.checker
-    import onnx.shape_inference
-    from google.protobuf.message import Error
-
-    return (
-        Error,
-        IndexError,
-        MemoryError,
-        OverflowError,
-        RuntimeError,
-        TypeError,
-        ValueError,
-        onnx.checker.ValidationError,
-        onnx.shape_inference.InferenceError,
-    )
-
-
 #: Declarations of a graph by tensor name: shapes, shapes before inference, element types.
 _Said = tuple[Mapping[str, FileShape], Mapping[str, FileShape], Mapping[str, str | None]]
 
 
-class _Reader:
+class _OnnxReader:
     """Walks a graph and its bodies, and maps names in scope to values."""
 
     def __init__(self, file: Path, versions: Mapping[str, int], notes: list[str]) -> None:

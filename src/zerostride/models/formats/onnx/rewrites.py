@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ....errors import printable
 from ...ir.moves import moved
 from ...ir.rewrite import Input, Rewrite, RewriteStep
-from .onnx_validation import text
+from ...onnx_ops.validation import text
 
 if TYPE_CHECKING:
     import onnx

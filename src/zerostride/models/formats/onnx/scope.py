@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...ir.graph import Place
-from .onnx_validation import text
+from ...onnx_ops.validation import text
 
 if TYPE_CHECKING:
     import onnx

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ....errors import ModelError
 from ...ir.files import section
 from ...ir.graph import Array, FewNumbers, FileShape, Value, few_numbers
-from .onnx_validation import text
+from ...onnx_ops.validation import text
 
 if TYPE_CHECKING:
     import onnx

@@ -56,7 +56,7 @@ def graph_of(file: Path, data: bytes) -> Graph:
     """The graph in a file's bytes."""
     net, fragment = parsed(file, data)
     with Weights(file, weights_of(file)) as weights:
-        reader = _Reader(file, weights, fragment)
+        reader = _IrReader(file, weights, fragment)
         main = reader.body("", net, (), ())
     nodes = tuple(flattened(main.nodes))
     version = max((node.version for node in nodes if node.domain == "openvino"), default=1)
@@ -175,7 +175,7 @@ def _end(
     return position, index
 
 
-class _Reader:
+class _IrReader:
     """Builds values and nodes from the records of one file."""
 
     def __init__(self, file: Path, weights: Weights, fragment: bool) -> None:

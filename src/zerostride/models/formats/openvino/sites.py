@@ -24,7 +24,7 @@ from ....ops import translated
 from ....sizes import Asker, Shape
 from ...ir.graph import FileShape, Node, Value
 from ...ir.site import Kind, Operand, Site, not_modelled, operand_of, present_operands, unjudged
-from ..onnx.sites import find_site as onnx_site
+from ...onnx_ops.sites import find_site as onnx_site
 from ..site_rows import as_onnx
 from .opsets import NEWEST, OPS, canonical
 

@@ -27,10 +27,10 @@ class Port:
     shape: splice.Sizes
 
 
-class Writer:
+class IrWriter:
     """Builds a net, each layer after those that feed it.
 
-    >>> net = Writer()
+    >>> net = IrWriter()
     >>> x = net.parameter("x", (2, 3), "float32")
     >>> net.result(net.layer("y", "Relu", "opset1", {}, [x], "float32"))
     >>> [line.split()[3] for line in net.text.splitlines() if "<layer " in line]

@@ -61,7 +61,7 @@ def read(path: Path, input_shapes: Mapping[str, FileShape]) -> Graph:
     if not isinstance(program, dict) or _magic(program) != "pir":
         raise ModelError(f'{path}: not a program of Paddle: its base_code has no magic "pir"')
     try:
-        return _Reader(path, input_shapes).graph(program)
+        return _PirReader(path, input_shapes).graph(program)
     except Malformed as error:
         raise ModelError(f"{path}: a malformed program: {printable(str(error))}") from None
 
@@ -153,7 +153,7 @@ def _attributes(op: Mapping[str, Any]) -> dict[str, Any]:
 _Scope = MutableMapping[int, "Value | tuple[Value, ...] | None"]
 
 
-class _Reader:
+class _PirReader:
     """Reads one program."""
 
     def __init__(self, path: Path, input_shapes: Mapping[str, FileShape]) -> None:

@@ -55,7 +55,7 @@ def read(path: Path, input_shapes: Mapping[str, FileShape]) -> Graph:
     beyond = "a program of Paddle has at most 64 MiB; its weights are in .pdiparams"
     data = content(path, ".pdmodel", MAX_FILE_BYTES, beyond)
     try:
-        return _Reader(path, input_shapes).graph(Message(memoryview(data)))
+        return _ProgramReader(path, input_shapes).graph(Message(memoryview(data)))
     except Malformed as error:
         raise ModelError(
             f"{path}: not a readable program of Paddle; truncated, or another format? "
@@ -83,7 +83,7 @@ class _Op:
 _Scope = MutableMapping[str, Value]
 
 
-class _Reader:
+class _ProgramReader:
     """Reads one program."""
 
     def __init__(self, path: Path, input_shapes: Mapping[str, FileShape]) -> None:

@@ -26,7 +26,7 @@ from .parts import NewOp, NewTensor, Subgraph, open_sizes
 from .reader import contents, graph_and_places
 from .rewriting import Task
 from .schema import NUMBERS, UNION, options_of
-from .writing import MAX_BYTES, TOO_LARGE, Writer
+from .writing import MAX_BYTES, TOO_LARGE, TfliteWriter
 
 #: The least version of an op that LiteRT registers, where that is not 1.
 _VERSIONS = {"BROADCAST_TO": 2}
@@ -138,7 +138,7 @@ class Editor:
     # The file.
 
     def _written(self) -> bytes:
-        writer = Writer(self.file, self.data)
+        writer = TfliteWriter(self.file, self.data)
         contents = [writer.old(table.position) for table in self.buffers]
         codes = _Codes(self.codes, writer)
         subgraphs = [
@@ -155,7 +155,7 @@ class Editor:
         return writer.finish(writer.table(schema.MODEL, values, self.model), self.buffers)
 
     def _subgraph(
-        self, subgraph: Subgraph, writer: Writer, contents: list[int], codes: _Codes
+        self, subgraph: Subgraph, writer: TfliteWriter, contents: list[int], codes: _Codes
     ) -> int:
         tensors = [
             self._tensor(subgraph.resized[number], writer, contents, table)
@@ -175,7 +175,7 @@ class Editor:
         return writer.table(schema.SUBGRAPH, values, subgraph.table)
 
     def _tensor(
-        self, new: NewTensor, writer: Writer, contents: list[int], old: Table | None
+        self, new: NewTensor, writer: TfliteWriter, contents: list[int], old: Table | None
     ) -> int:
         shape = new.tensor.shape or ()
         values = {
@@ -207,7 +207,7 @@ class Editor:
 class _Codes:
     """The operator codes of a file, and new ones."""
 
-    def __init__(self, codes: Sequence[Table], writer: Writer) -> None:
+    def __init__(self, codes: Sequence[Table], writer: TfliteWriter) -> None:
         self.writer = writer
         self.tables = [writer.old(table.position) for table in codes]
         self.numbers = {
@@ -229,7 +229,7 @@ class _Codes:
         return self.numbers[key]
 
 
-def _operator(op: NewOp, subgraph: Subgraph, writer: Writer, codes: _Codes) -> int:
+def _operator(op: NewOp, subgraph: Subgraph, writer: TfliteWriter, codes: _Codes) -> int:
     values = {"inputs": writer.numbers(op.inputs), "outputs": writer.numbers(op.outputs)}
     if op.old is not None:
         return writer.table(schema.OPERATOR, values, subgraph.old_ops[op.old])

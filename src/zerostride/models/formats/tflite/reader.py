@@ -116,10 +116,10 @@ def contents(file: Path) -> bytes:
     return content(file, ".tflite", MAX_FILE_BYTES, beyond)
 
 
-def _checked(file: Path, data: bytes, shapes: Mapping[str, FileShape]) -> _Reader:
+def _checked(file: Path, data: bytes, shapes: Mapping[str, FileShape]) -> _TfliteReader:
     """The file's graph, read."""
     try:
-        return _Reader(file, data, shapes)
+        return _TfliteReader(file, data, shapes)
     except Malformed as error:
         raise ModelError(
             f"{file}: not a readable LiteRT model; truncated, or another format? "
@@ -150,7 +150,7 @@ class _Subgraph:
     ops: tuple[_Op, ...]
 
 
-class _Reader:
+class _TfliteReader:
     """Reads one file.
 
     Attributes:
@@ -286,7 +286,7 @@ class _Scope:
     """The tensors of one subgraph, by their number, for one op that runs it."""
 
     def __init__(
-        self, reader: _Reader, number: int, prefix: str, bound: Sequence[Value | None] = ()
+        self, reader: _TfliteReader, number: int, prefix: str, bound: Sequence[Value | None] = ()
     ) -> None:
         self.reader = reader
         self.number = number

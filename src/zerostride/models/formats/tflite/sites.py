@@ -22,8 +22,8 @@ from ....ops import OPS, find_op
 from ....sizes import Asker, Shape
 from ...ir.graph import Node
 from ...ir.site import Kind, Operand, Site, batches, not_modelled, present_operands, unjudged
+from ...onnx_ops.sites import find_site as find_onnx_site
 from ...transport.compound_engines import CARRIERS
-from ..onnx.sites import find_site as find_onnx_site
 from ..site_rows import as_onnx
 from .node_writer import activation_of
 from .schema import NUMBERS

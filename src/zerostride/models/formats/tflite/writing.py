@@ -26,7 +26,7 @@ MAX_BYTES = 2**31 - 1
 _BUFFER_OFFSET = 1
 
 
-class Writer:
+class TfliteWriter:
     """A file to which new parts are added."""
 
     def __init__(self, file: Path, data: bytes = b"") -> None:

@@ -18,9 +18,9 @@ from ....errors import BroadcastError, Reason
 from ....sizes import Answer, is_one
 from ....sizes.condition import ALWAYS, Condition
 from ....sizes.dim import Dim, Number, dim_of_terms
-from ...formats.onnx.sites import find_site
 from ...ir.graph import Node, Value
 from ...ir.site import Kind, Site
+from ..sites import find_site
 from .facts import (
     UNKNOWN,
     Element,

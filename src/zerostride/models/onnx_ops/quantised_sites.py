@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from ....core.alignment import Alignment, Attributes
-from ....errors import Misfit, Reason
-from ....sizes import Asker, Shape
-from ...ir.graph import Node
-from ...ir.site import (
+from ...core.alignment import Alignment, Attributes
+from ...errors import Misfit, Reason
+from ...sizes import Asker, Shape
+from ..ir.graph import Node
+from ..ir.site import (
     AT_AXIS,
     BOTH_WAYS,
     ONE_NUMBER,

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from ...errors import printable
-from ...sizes.condition import Condition, all_of, any_of, eq, ge
-from ...sizes.dim import Applied, Dim, Number, Symbol, dim, lone_call, lone_symbol, of_atom, plain
-from ...sizes.functions import broadcast_size, maximum, minimum
-from ...sizes.simplify import simplified
-from ...sizes.solve import excludes, implies
+from ..errors import printable
+from ..sizes.condition import Condition, all_of, any_of, eq, ge
+from ..sizes.dim import Applied, Dim, Number, Symbol, dim, lone_call, lone_symbol, of_atom, plain
+from ..sizes.functions import broadcast_size, maximum, minimum
+from ..sizes.simplify import simplified
+from ..sizes.solve import excludes, implies
 
 #: Questions to the solver for one model. Real models have about ten different needs. Beyond the
 #: limit a need is only compared with recorded clauses for equality.

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from ..ir.graph import Array, Node
+from .ir.graph import Array, Node
 
 
 class Difference(StrEnum):

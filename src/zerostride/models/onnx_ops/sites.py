@@ -13,9 +13,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from ....core.rules import RULES
-from ...ir.graph import FileShape, Node
-from ...ir.site import (
+from ...core.rules import RULES
+from ..ir.graph import FileShape, Node
+from ..ir.site import (
     AT_AXIS,
     BOTH_WAYS,
     ONE_NUMBER,

@@ -12,20 +12,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import Misfit, ModelError
-from ...sizes.condition import Condition
-from ...sizes.dim import Dim, Number, lone_symbol
-from ...sizes.parse import read
-from ...system.whole_files import write_whole
-from ..arguments import checked
-from ..findings import need_dict
-from ..formats import format_of, lowered
-from ..formats.onnx.reader import infer
-from ..formats.torch_export import Example, model_file
-from ..ir.graph import Graph, Value
-from ..options import ModelOptions
-from . import Failure, Flow, Need, flow
-from .input_sizes import InputShapes, Sizes
+from ..errors import Misfit, ModelError
+from ..sizes.condition import Condition
+from ..sizes.dim import Dim, Number, lone_symbol
+from ..sizes.parse import read
+from ..system.whole_files import write_whole
+from .arguments import checked
+from .findings import need_dict
+from .flow import Failure, Flow, Need, flow
+from .flow.input_sizes import InputShapes, Sizes
+from .format_table import lowered
+from .formats import format_of
+from .formats.onnx.reader import infer
+from .formats.torch_export import Example, model_file
+from .ir.graph import Graph, Value
+from .options import ModelOptions
 
 if TYPE_CHECKING:
     import onnx

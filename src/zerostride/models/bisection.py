@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ...core.plan import Plan
-from ..ir.graph import Array
-from ..ir.origin import Origin
-from ..report_json import json_number, plan_dict
+from ..core.plan import Plan
+from .ir.graph import Array
+from .ir.origin import Origin
 from .judging import Judged
+from .report_json import json_number, plan_dict
 
 
 class How(StrEnum):

@@ -19,16 +19,16 @@ from ...core.rules import RULES
 from ...derive.express import Expression
 from ...errors import BroadcastError, ZerostrideError
 from ...sizes import Shape
-from ..audit.judged_site import Judgement, sizes_of
 from ..findings import Finding, Verdict
-from ..formats import lowered, module_of
+from ..format_table import lowered, module_of
 from ..ir.graph import Graph
 from ..ir.moves import at_rank
 from ..ir.site import Kind, Operand, Site
+from ..layout.images import Layouts, Perm, follow
+from ..layout.proof import prove
 from ..reasons import Cause
 from ..transport.ways import canonical
-from .images import Layouts, Perm, follow
-from .proof import prove
+from .judged_site import Judgement, sizes_of
 
 #: The layouts that a user can choose.
 LAYOUTS = ("nhwc",)

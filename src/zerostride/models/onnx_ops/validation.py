@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ...ir.graph import MALFORMED
+from ..ir.graph import MALFORMED
 
 if TYPE_CHECKING:
     import onnx
@@ -311,3 +311,25 @@ def _long_range(model: onnx.ModelProto) -> bool:
         if any(LONG < abs(value) < 2.0**63 for value in values.flat):
             return True
     return False
+
+
+def package_errors() -> tuple[type[Exception], ...]:
+    """The exceptions of the onnx package for models that it cannot process.
+
+    Its C++ exceptions become Python's by their type, so the list is long.
+    """
+    import onnx.checker
+    import onnx.shape_inference
+    from google.protobuf.message import Error
+
+    return (
+        Error,
+        IndexError,
+        MemoryError,
+        OverflowError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+        onnx.checker.ValidationError,
+        onnx.shape_inference.InferenceError,
+    )
