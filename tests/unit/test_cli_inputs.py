@@ -2,58 +2,39 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
+import sys
 from pathlib import Path
 
 import numpy as np
+import PIL.Image
 import pytest
 
 from zerostride.cli.inputs import Image, arrays_of
-from zerostride.cli.png import read_png
 from zerostride.errors import ZerostrideError
 
-COLOURS = {1: 0, 2: 4, 3: 2, 4: 6}
 
-
-def guess(kind: int, left: int, up: int, corner: int) -> int:
-    """The prediction of a PNG filter, as its specification words it."""
-    if kind == 4:
-        p = left + up - corner
-        distances = (abs(p - left), abs(p - up), abs(p - corner))
-        return (left, up, corner)[distances.index(min(distances))]
-    return (0, left, up, (left + up) // 2)[kind]
-
-
-def png(pixels: np.ndarray, kinds: list[int]) -> bytes:
-    """A PNG file of the pixels, each row with its own filter."""
-    height, width, samples = pixels.shape
-    rows, above = b"", [0] * (width * samples)
-    for kind, row in zip(kinds, pixels.reshape(height, -1).tolist(), strict=True):
-        rows += bytes([kind])
-        for k, value in enumerate(row):
-            left, corner = (row[k - samples], above[k - samples]) if k >= samples else (0, 0)
-            rows += bytes([(value - guess(kind, left, above[k], corner)) & 255])
-        above = row
-    head = struct.pack(">IIBBBBB", width, height, 8, COLOURS[samples], 0, 0, 0)
-    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
-    chunks = (struct.pack(">I", len(b)) + k + b + struct.pack(">I", 0) for k, b in parts)
-    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
-
-
-@pytest.mark.parametrize("samples", COLOURS)
-def test_pixels_of_every_filter_are_read(tmp_path: Path, samples: int) -> None:
-    rng = np.random.default_rng(samples)
-    pixels = rng.integers(0, 256, (20, 7, samples), np.uint8)
-    file = tmp_path / "image.png"
-    file.write_bytes(png(pixels, [k % 5 for k in range(20)]))
-    channels = samples - 1 if samples in (2, 4) else samples  # without alpha
-    np.testing.assert_array_equal(read_png(str(file)), pixels[..., :channels])
+@pytest.mark.parametrize(
+    ("mode", "channels"), [("1", 1), ("L", 1), ("LA", 1), ("P", 3), ("RGB", 3), ("RGBA", 3)]
+)
+@pytest.mark.parametrize("ending", ["png", "jpg"])
+def test_images_of_8_bits_are_read_without_alpha(
+    tmp_path: Path, mode: str, channels: int, ending: str
+) -> None:
+    pixels = np.full((4, 5, 3), (200, 30, 90), np.uint8)
+    image = PIL.Image.fromarray(pixels).convert(mode, palette=PIL.Image.Palette.ADAPTIVE)
+    file = tmp_path / f"image.{ending}"
+    if ending == "jpg":
+        image = image.convert("L" if channels == 1 else "RGB")
+    image.save(file, quality=100)
+    expected = np.asarray(image.convert("L" if channels == 1 else "RGB"))
+    read = Image(layout="nhwc").read(str(file))
+    assert read.shape == (1, 4, 5, channels)
+    np.testing.assert_allclose(read.reshape(expected.shape), expected, atol=3)
 
 
 def test_an_image_becomes_an_input(tmp_path: Path) -> None:
     pixels = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
-    (tmp_path / "image.png").write_bytes(png(pixels, [0, 0]))
+    PIL.Image.fromarray(pixels).save(tmp_path / "image.png")
     words = [f"x={tmp_path / 'image.png'}", "sr=16000"]
     arrays = arrays_of(words, Image((1.0, 2.0, 3.0), (255.0,)))
     assert arrays["sr"] == 16000
@@ -65,11 +46,23 @@ def test_an_image_becomes_an_input(tmp_path: Path) -> None:
 
 def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "image.png"
-    good = png(np.zeros((2, 3, 1), np.uint8), [0, 0])
-    for data in (b"", b"no image", good[:30], good[:45], good.replace(b"IDAT", b"IDOT")):
+    PIL.Image.fromarray(np.zeros((9, 9), np.uint8)).save(file)
+    good = file.read_bytes()
+    for data in (b"", b"no image", good[:30], good[:45]):
         file.write_bytes(data)
-        with pytest.raises(ZerostrideError, match=r"image\.png"):
-            read_png(str(file))
+        with pytest.raises(ZerostrideError, match=r"image\.png: no readable image"):
+            Image().read(str(file))
+    PIL.Image.fromarray(np.zeros((9, 9), np.uint16)).save(file)
+    with pytest.raises(ZerostrideError, match="8 bits a channel"):
+        Image().read(str(file))
+    with pytest.raises(ZerostrideError, match="no readable image"):
+        Image().read(str(tmp_path / "nowhere.png"))
     file.write_bytes(good)
     with pytest.raises(ZerostrideError, match="--mean has 3 numbers"):
         Image((1.0, 2.0, 3.0)).read(str(file))
+
+
+def test_pillow_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
+    with pytest.raises(ZerostrideError, match="zerostride\\[images\\]"):
+        Image().read("image.png")

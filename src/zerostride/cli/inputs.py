@@ -16,13 +16,16 @@ import numpy as np
 from ..errors import ZerostrideError
 from .files import open_array
 from .options import Parsed, combine, no_words
-from .png import read_png
 
 if TYPE_CHECKING:
     from ..models.ir.graph import Array
 
-#: The most bytes of a .json file of numbers, and of an unpacked archive.
-MAX_JSON, MAX_UNPACKED = 2**28, 2**32
+#: The most bytes of a .json file of numbers and of an unpacked archive, and pixels of an image.
+MAX_JSON, MAX_UNPACKED, MAX_PIXELS = 2**28, 2**32, 2**26
+#: Files of images, as Pillow calls their formats, and the endings of their names.
+_IMAGES, _ENDINGS = ("PNG", "JPEG"), (".png", ".jpg", ".jpeg")
+#: Channels of an image of 8 bits, by Pillow's mode; without alpha.
+_CHANNELS = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -40,8 +43,8 @@ class Image:
     layout: str = "nchw"
 
     def read(self, path: str) -> Array:
-        """A .png file as an array of rank 4, float32."""
-        pixels = read_png(path).astype(np.float32)
+        """The file of an image as an array of rank 4, float32."""
+        pixels = _pixels(path).astype(np.float32)
         for name, numbers in (("--mean", self.mean), ("--std", self.std)):
             if len(numbers) not in (1, pixels.shape[2]):
                 raise ZerostrideError(
@@ -51,6 +54,30 @@ class Image:
         return np.ascontiguousarray(
             scaled[None] if self.layout == "nhwc" else scaled.transpose(2, 0, 1)[None], np.float32
         )
+
+
+def _pixels(path: str) -> Array:
+    """The pixels as (height, width, channels), uint8: 1 channel of grey or 3 of colour.
+
+    Raises:
+        ZerostrideError: the file is no image of 8 bits a channel, or Pillow is not installed.
+    """
+    try:
+        import PIL.Image
+    except ImportError:
+        raise ZerostrideError(
+            f"{path}: to read an image, install Pillow: pip install 'zerostride[images]'"
+        ) from None
+    try:
+        with PIL.Image.open(path, formats=_IMAGES) as image:
+            if image.width * image.height > MAX_PIXELS:
+                raise ValueError(f"{image.width} x {image.height} pixels")
+            if image.mode not in _CHANNELS:
+                raise ValueError(f"pixels of kind {image.mode}; 8 bits a channel are read")
+            pixels = np.asarray(image.convert(_CHANNELS[image.mode]), np.uint8)
+    except (OSError, ValueError, SyntaxError, PIL.Image.DecompressionBombError) as error:
+        raise ZerostrideError(f"{path}: no readable image ({error})") from None
+    return pixels if pixels.ndim == 3 else pixels[..., None]
 
 
 def _numbers_of(text: str) -> tuple[float, ...]:
@@ -66,7 +93,7 @@ _OPTIONS = (
         "inputs",
         multiple=True,
         metavar="NAME=VALUE",
-        help="An input: NAME=FILE.npy, NAME=FILE.json, an image NAME=FILE.png, or numbers, "
+        help="An input: NAME=FILE.npy, NAME=FILE.json, an image NAME=FILE.png or .jpg, or numbers, "
         "NAME=16000, NAME=[1,2,3]; or FILE.npz, whose arrays have the names of inputs. May be "
         "given again.",
     ),
@@ -127,7 +154,7 @@ def _input(word: str, image: Image) -> dict[str, Any]:
     ending = value.lower()
     if ending.endswith(".npy"):
         return {name: open_array(value)}
-    if ending.endswith(".png"):
+    if ending.endswith(_ENDINGS):
         return {name: image.read(value)}
     if ending.endswith(".npz"):
         arrays = dict(_archive(value))
