@@ -151,7 +151,7 @@ class _Reader:
             operands = [value for value in node.inputs if value is not None]
             if operands and all(id(value) in self.constants for value in operands):
                 self.constants.update(map(id, node.outputs))
-            elif node.word and node.op in ELEMENTWISE and id(node) not in sizing:
+            elif node.onnx_op and node.op in ELEMENTWISE and id(node) not in sizing:
                 self.members.append(node)
                 if self.shape(node.outputs[0]) is None:
                     self.derived[id(node.outputs[0])] = _joined(map(self.shape, operands))

@@ -263,8 +263,7 @@ class Compiler {
     body_.links.push_back({link, is_one ? Other::One : Other::Each, other});
   }
 
-  // Whether the value at a place before instruction `i`, which goes on with it, is read by another
-  // instruction or by the caller.
+  // Whether an instruction after `i`, or the caller, reads the value at a place. Instruction `i` reads it, too.
   bool is_read(const std::vector<Instruction>& all, std::size_t i, int at) const {
     if (at < body_.operands) return true;
     for (std::size_t k = i; k < all.size(); ++k) {

@@ -49,11 +49,11 @@ struct Body {
   std::int64_t scratch_bytes;  // a multiple of 64
 };
 
-// Makes the body that gives the values `results` of a phase, each as one output (an output may be an
-// input only if it is the one output: otherwise an input may be overwritten before it is read). The phase's
-// loads are the inputs; those in `splats` (a bit each) are one element. Every kernel that it names exists.
-// If machine code was installed for that, the body is this code; else it is listed as to be compiled.
-// `streamed`: results are stored past the caches.
+// Makes the body that computes the values `results` of a phase, an output each. The phase's loads are the
+// inputs; those in `splats` (a bit each) have one element. Where there are several outputs, none is an input:
+// that could be overwritten before it is read. Every kernel that the phase names exists. If its machine code
+// is installed, the body is this code; otherwise the phase is listed as to be compiled. `streamed`: results are
+// stored past the caches.
 void compile(Body& body, const Phase& phase, const int* results, int count, const Isa& isa,
              unsigned splats, bool streamed);
 

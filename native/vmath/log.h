@@ -15,8 +15,8 @@ struct Split {
   T exponent, fraction;
 };
 
-// The upper bits of a number's bits minus those of the least fraction. There is
-// no instruction for 64 of them below AVX-512: they are put into the low bits of a number.
+// The exponent as a number, from a number's upper bits minus those of the least fraction. Below AVX-512
+// no instruction converts whole numbers of 64 bits: they become the low bits of a double.
 ZS_INLINE float exponent_of(std::uint32_t above) {
   return static_cast<float>(static_cast<std::int32_t>(above) >> Ieee<float>::mantissa);
 }

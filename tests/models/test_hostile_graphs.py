@@ -381,7 +381,7 @@ def test_op_of_another_domain_is_not_taken_for_onnxs(tmp_path: Path) -> None:
     """A custom Transpose may do anything with axes."""
     moved = helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0], domain="my.ops")
     (node, *_) = read_onnx(write(tmp_path, model([moved], opsets=[("", 18), ("my.ops", 1)]))).nodes
-    assert node.word == ""
+    assert node.onnx_op == ""
     before, after = Value("x", (1, 3)), Value("t", (1, 3))
     assert new_axis(node, before, after, 0) == 0
 

@@ -169,9 +169,9 @@ def lowered(graph: Graph) -> Graph:
     def nodes(originals: tuple[Node, ...]) -> Iterator[Node]:
         for node in originals:
             # The nodes that replace an If may have bodies of ONNX nodes already.
-            for words in (module.lower(node) if node.domain else None) or (node,):
-                bodies = tuple(map(body, words.bodies))
-                yield replace(words, bodies=bodies) if bodies else words
+            for one in (module.lower(node) if node.domain else None) or (node,):
+                bodies = tuple(map(body, one.bodies))
+                yield replace(one, bodies=bodies) if bodies else one
 
     def body(original: Body) -> Body:
         return replace(original, nodes=tuple(nodes(original.nodes)))

@@ -1,4 +1,4 @@
-"""What becomes of an op that a delegate of an interpreter does not carry as the model means it.
+"""The outcome for an op that an interpreter's delegate does not carry as the model means it.
 
 A delegate takes the ops that it supports and leaves the others to the interpreter's own kernels, on
 the CPU. An op that it takes and then cannot build keeps the whole delegate from starting.

@@ -59,7 +59,7 @@ def _made_of_sizes(graph: Graph) -> frozenset[int]:
         values = [value for value in node.inputs if value is not None]
         inside = all(id(value) in made or _small_numbers(value) for value in values)
         sized = any(id(value) in made for value in values)
-        if node.word in _SIZES or (inside and sized and node.word not in _DRAWN):
+        if node.onnx_op in _SIZES or (inside and sized and node.onnx_op not in _DRAWN):
             made.update(map(id, node.outputs))
     return frozenset(made)
 

@@ -105,7 +105,7 @@ def _fix(finding: Finding) -> str:
 
 
 def moved(fault: Fault) -> str:
-    """That all numbers are right and in other places, in words; "" where they are not."""
+    """Words on numbers that are all right, in other places; "" where they are not."""
     expected, actual = fault.expected, fault.actual
     if expected is None or actual is None or expected.shape != actual.shape:
         return ""
@@ -128,7 +128,7 @@ def moved(fault: Fault) -> str:
 
 
 def overwritten(fault: Fault, side: Other) -> str:
-    """That the numbers are those of a later tensor, in words; "" where they are not."""
+    """Words on numbers that are those of a later tensor; "" where they are not."""
     actual = fault.actual
     if actual is None or not actual.size or fault.other not in side.names or actual.std() == 0:
         return ""
@@ -151,10 +151,10 @@ def differences(fault: Fault, other: Graph) -> Iterator[str]:
     if theirs is None:
         return
     yield from _constants(fault.part.nodes, theirs)
-    ours, words = _alone(fault.part.graph, node), _alone(other, theirs)
-    if len(ours) == len(words) == 1 and ours[0].op == words[0].op:
-        for key in sorted(ours[0].attributes.keys() | words[0].attributes.keys()):
-            a, b = ours[0].attributes.get(key), words[0].attributes.get(key)
+    own, others = _alone(fault.part.graph, node), _alone(other, theirs)
+    if len(own) == len(others) == 1 and own[0].op == others[0].op:
+        for key in sorted(own[0].attributes.keys() | others[0].attributes.keys()):
+            a, b = own[0].attributes.get(key), others[0].attributes.get(key)
             if a is not None and b is not None and _listed(a) != _listed(b):
                 yield f"{key} of {node.path!r} is {shown(a)}, and {shown(b)} on the other side"
 

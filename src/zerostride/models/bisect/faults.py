@@ -107,8 +107,8 @@ def faults_shown(graph: Graph, fetch: Fetch) -> Iterator[tuple[NodeFault, bool]]
     for node in graph.nodes:
         if node.scope or id(node) in sizes:
             continue
-        words = _words(graph, node)
-        if any(id(value) in varying for value in read_by(node)) and not _is_shape(words):
+        lowered = _lowered(graph, node)
+        if any(id(value) in varying for value in read_by(node)) and not _is_shape(lowered):
             varying |= {id(value) for value in node.outputs}
         if _is_positive(graph, node, positive):
             positive |= {id(value) for value in node.outputs}
@@ -129,34 +129,34 @@ def faults_shown(graph: Graph, fetch: Fetch) -> Iterator[tuple[NodeFault, bool]]
 def _is_asked(graph: Graph, node: Node) -> bool:
     """Whether a node has faults that are asked for; the numbers of a convolution are not read."""
     site = module_of(graph).find_site(node)
-    words = _words(graph, node)
-    return (site is not None and can_plan(site)) or (len(words) == 1 and words[0].op in _SIGNED)
+    lowered = _lowered(graph, node)
+    return (site is not None and can_plan(site)) or (len(lowered) == 1 and lowered[0].op in _SIGNED)
 
 
 def _is_positive(graph: Graph, node: Node, positive: Collection[int]) -> bool:
     """Whether no number of a node's results is below 0, whatever the model's inputs are."""
-    words = _words(graph, node)
+    lowered = _lowered(graph, node)
     operands = [value for value in node.inputs if value is not None]
-    if not words or not operands:
+    if not lowered or not operands:
         return False
-    if words[-1].op in _POSITIVE:
+    if lowered[-1].op in _POSITIVE:
         return True
-    if len(words) != 1:
+    if len(lowered) != 1:
         return False
-    op = words[0].op
+    op = lowered[0].op
     if op == "Mul" and all(value is operands[0] for value in operands):
         return True
     if op == "Pow" and readable(operands[1]) and bool((operands[1].data() % 2 == 0).all()):
         return True
-    if op == "Clip" and _least(words[0]) >= 0:
+    if op == "Clip" and _least(lowered[0]) >= 0:
         return True
     read = operands[:1] if op in _PASSING else operands if op in _JOINING else ()
     return bool(read) and all(_not_below_0(value, positive) for value in read)
 
 
-def _is_shape(words: Sequence[Node]) -> bool:
+def _is_shape(lowered: Sequence[Node]) -> bool:
     """Whether a node's results depend on sizes alone."""
-    return len(words) == 1 and words[0].op in ("Shape", "Size")
+    return len(lowered) == 1 and lowered[0].op in ("Shape", "Size")
 
 
 def _least(clip: Node) -> float:
@@ -265,16 +265,16 @@ def _looked(graph: Graph, node: Node, arrays: Sequence[Array | None]) -> _Looked
         site = module.find_site(shaped)
         own = {id(new): old for new, old in zip(shaped.inputs, node.inputs, strict=True)}
         return None if site is None else _of_site(site, shaped, own, arrays, engine)
-    words = _words(graph, node)
+    lowered = _lowered(graph, node)
     data = node.inputs[0] if node.inputs else None
-    if len(words) != 1 or words[0].op not in _SIGNED or data is None or arrays[0] is None:
+    if len(lowered) != 1 or lowered[0].op not in _SIGNED or data is None or arrays[0] is None:
         return None
-    (word,), rest = words, tuple(arrays[1:])
+    (one,), rest = lowered, tuple(arrays[1:])
 
     def call(samples: Sequence[Array]) -> Array:
-        return np.asarray(run_op(NodeCall(word, (samples[0], *rest)))[0])
+        return np.asarray(run_op(NodeCall(one, (samples[0], *rest)))[0])
 
-    return _Looked(word.op, (data,), (arrays[0],), call, mapped=False)
+    return _Looked(one.op, (data,), (arrays[0],), call, mapped=False)
 
 
 def _of_site(
@@ -306,5 +306,5 @@ def _same(samples: Sequence[Array]) -> Array:
     return samples[0]
 
 
-def _words(graph: Graph, node: Node) -> Sequence[Node]:
+def _lowered(graph: Graph, node: Node) -> Sequence[Node]:
     return (node,) if node.domain == "" else module_of(graph).lower(node) or ()

@@ -55,31 +55,31 @@ def input_range(value: Value, uses: Uses) -> Meant | None:
         uses: the uses of every value of the graph, by identity, as `Graph.uses` gives them.
     """
     for node, position in _first(value, uses):
-        if node.word == "Gather" and position == 1:
+        if node.onnx_op == "Gather" and position == 1:
             rows = _rows(node)
             return None if rows is None else Meant(0, rows - 1, whole=True)
-        if node.word == "Clip":
+        if node.onnx_op == "Clip":
             return _bounds(node)
-        if node.word == "QuantizeLinear":
+        if node.onnx_op == "QuantizeLinear":
             return _quantised(node)
-        if node.word in _POSITIVE and not position:
+        if node.onnx_op in _POSITIVE and not position:
             return _UNIT
-        if node.word == "Equal":
+        if node.onnx_op == "Equal":
             numbers = _numbers(node, 1 - position)
             return Meant(numbers[0], numbers[0]) if numbers else None
-        if node.word in _COMPARED:
+        if node.onnx_op in _COMPARED:
             return _beside(node, position)
-        if node.word in ("Sub", "Add", "Div", "Mul"):
+        if node.onnx_op in ("Sub", "Add", "Div", "Mul"):
             if value.dtype in _COUNTS:
                 return None
             number = _size(node, 1 - position)
             if number is None:
                 return None
-            divisor = 1 / number if node.word == "Mul" and number else number
-            if node.word == "Mul" and number >= _LEAST_MASKED:
+            divisor = 1 / number if node.onnx_op == "Mul" and number else number
+            if node.onnx_op == "Mul" and number >= _LEAST_MASKED:
                 return _MASK
-            offset = node.word in ("Sub", "Add") and number >= _LEAST_MEAN
-            if offset or (node.word in ("Div", "Mul") and divisor >= _LEAST_DEVIATION):
+            offset = node.onnx_op in ("Sub", "Add") and number >= _LEAST_MEAN
+            if offset or (node.onnx_op in ("Div", "Mul") and divisor >= _LEAST_DEVIATION):
                 return _PIXELS
     return None
 
@@ -91,9 +91,9 @@ def _first(value: Value, uses: Uses) -> Iterator[tuple[Node, int]]:
         if not users:
             return
         node, position = users[0]
-        if node.word not in _PASSING or position:
+        if node.onnx_op not in _PASSING or position:
             yield node, position
-            if node.word not in ("Sub", "Add"):  # a division or a product may follow
+            if node.onnx_op not in ("Sub", "Add"):  # a division or a product may follow
                 return
         value = node.outputs[0]
 
@@ -138,7 +138,7 @@ def _beside(node: Node, position: int) -> Meant | None:
         return None
     low, high = float(numbers.min()), float(numbers.max())
     quarter = (high - low) / 4
-    if _COMPARED[node.word] == (position == 0):
+    if _COMPARED[node.onnx_op] == (position == 0):
         return Meant(high - quarter, high)
     return Meant(low, low + quarter)
 

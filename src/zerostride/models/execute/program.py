@@ -186,11 +186,11 @@ def _steps(node: Node, module: FormatModule, refused: list[NotExecuted]) -> tupl
     site = module.find_site(node)
     if site is not None and can_plan(site) and not _counts_truths(node, site):
         return (NodeStep(node, module.find_site),)
-    words = module.lower(node)
-    if words is None:
+    lowered = module.lower(node)
+    if lowered is None:
         refused.append(NotExecuted(node.path, _op_name(node)))
         return ()
-    return tuple(step for word in words for step in _word(word, module, refused))
+    return tuple(step for one in lowered for step in _steps_of(one, module, refused))
 
 
 def _counts_truths(node: Node, site: Site) -> bool:
@@ -199,7 +199,7 @@ def _counts_truths(node: Node, site: Site) -> bool:
     return number and site.stands_for in _TRUTHS
 
 
-def _word(node: Node, module: FormatModule, refused: list[NotExecuted]) -> tuple[NodeStep, ...]:
+def _steps_of(node: Node, module: FormatModule, refused: list[NotExecuted]) -> tuple[NodeStep, ...]:
     """The step of an ONNX node."""
     site = onnx_site(node) if node.domain == "" else None
     if site is not None and can_plan(site):

@@ -82,7 +82,7 @@ class Walk:
         self.graph = graph
         self._lower = lower
         # Facts are kept by identity, so the lowered nodes must live as long as the facts.
-        self._spoken: list[tuple[Node, ...]] = []
+        self._alive: list[tuple[Node, ...]] = []
         self.ledger = Ledger(assumed)
         self.facts: dict[int, Fact] = {}
         self.needs: list[Need] = []
@@ -189,10 +189,10 @@ class Walk:
         """Gives the results of a node their facts."""
         if self._lower is not None and node.domain:
             ranked = self._with_ranks(node)
-            words = self._lower(ranked) or (node,)
-            self._spoken.append((ranked, *words))  # a row may drop operands of `ranked`
-            for word in words:
-                self._node(word)
+            lowered = self._lower(ranked) or (node,)
+            self._alive.append((ranked, *lowered))  # a row may drop operands of `ranked`
+            for one in lowered:
+                self._node(one)
         else:
             self._node(node)
 

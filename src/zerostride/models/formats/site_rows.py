@@ -14,8 +14,8 @@ from .lowering import VERSION
 def as_onnx(node: Node, op: str, *order: int) -> Site | None:
     """The site of ONNX's op of that name, with the node's operands in this order."""
     inputs = tuple(node.inputs[k] for k in order if k < len(node.inputs)) or node.inputs
-    words = Node(node.name, op, "", VERSION, inputs, node.outputs, node.attributes)
-    site = find_site(words)
+    twin = Node(node.name, op, "", VERSION, inputs, node.outputs, node.attributes)
+    site = find_site(twin)
     return None if site is None else replace(site, node=node, op=op)
 
 

@@ -163,7 +163,7 @@ class Node:
     origin: Origin | None = None
 
     @property
-    def word(self) -> str:
+    def onnx_op(self) -> str:
         """The op as a name of ONNX's or ONNX Runtime's; "" for an op of another domain."""
         return self.op if self.domain in ("", "com.microsoft") else ""
 

@@ -188,7 +188,7 @@ def _widest(node: Node, layouts: Layouts) -> Perm | None:
 
 def _put_back(node: Node, layouts: Layouts) -> None:
     names = [repr(v.name) for v in node.inputs if v is not None and layouts.of(v) is not None]
-    if node.word in ("Shape", "Size"):
+    if node.onnx_op in ("Shape", "Size"):
         return  # it reads no data, and its sizes are in the model's order
     layouts.notes.append(
         f"{node.op} {node.path}: its axes are those of the model, so {' and '.join(names)} "

@@ -21,6 +21,8 @@ from ..findings import Finding, Verdict
 from ..format_table import FormatModule
 from ..ir.graph import Array, Graph, Node, Value
 from ..ir.site import Kind, Site
+from ..onnx_ops.kernels.call import NodeCall, Unfit
+from ..onnx_ops.table import run_op
 from .numbers import identical, operate, outer_axes, random_array
 from .program import Subject, positions_of
 
@@ -289,26 +291,25 @@ class _Replay:
 
     def _node(self, node: Node) -> Array:
         own = self.module.find_site(node)
-        words = self.module.lower(node) or (node,)
+        nodes = self.module.lower(node) or (node,)
         beside = own is not None and (not own.whole or own.kind is Kind.MATMUL)
-        if beside or (own is not None and not all(map(self._is_known, words))):
+        if beside or (own is not None and not all(map(self._is_known, nodes))):
             # What a node does beside its broadcast (an activation, a scale, a transposed matrix) is
             # not rewritten.
             self.done[id(node.outputs[0])] = array = self._site(node)
             return array
-        for word in words:
-            move = _MOVES.get(word.op) if word.domain == "" else None
-            if move is not None:
-                array = move(self, word)
+        for one in nodes:
+            if one.domain == "" and one.op in _MOVES:
+                array = self._move(one)
             else:
-                # A site is found in the format's own words.
-                array = self._site(node if len(words) == 1 else word)
-            self.done[id(word.outputs[0])] = array
+                # A site is found in the format's own op.
+                array = self._site(node if len(nodes) == 1 else one)
+            self.done[id(one.outputs[0])] = array
         return array
 
-    def _is_known(self, word: Node) -> bool:
+    def _is_known(self, one: Node) -> bool:
         """Whether a node moves axes or broadcasts."""
-        return (word.domain == "" and word.op in _MOVES) or self.module.find_site(word) is not None
+        return (one.domain == "" and one.op in _MOVES) or self.module.find_site(one) is not None
 
     def _site(self, node: Node) -> Array:
         site = self.module.find_site(node)
@@ -323,59 +324,26 @@ class _Replay:
         available = computed or value.name in self.arrays or value.constant
         return self.value(value) if available else None
 
-    def first(self, node: Node) -> Array:
-        """A node's first operand."""
-        value = node.inputs[0]
-        assert value is not None
-        return self.value(value)
+    def _move(self, node: Node) -> Array:
+        """The result of a node that moves axes: its data, and numbers known before it runs."""
+        if node.op == "Constant":
+            return node.outputs[0].data()
+        data, *others = (value for value in node.inputs if value is not None)
+        if any(value.content is None for value in others):
+            raise ModelError(f"node {node.path!r}: its numbers are not known")
+        arrays = [self.value(data), *(np.array(v.content, np.int64) for v in others)]
+        if node.op == "Expand":
+            return np.broadcast_to(
+                arrays[0], np.broadcast_shapes(arrays[0].shape, tuple(arrays[1]))
+            )
+        try:
+            return run_op(NodeCall(node, tuple(arrays)))[0]
+        except Unfit as error:
+            raise ModelError(f"node {node.path!r}: {error}") from None
 
 
-def _numbers(node: Node, name: str) -> tuple[int, ...]:
-    """Numbers that a node has as an attribute, or as its second operand."""
-    numbers = node.attributes.get(name)
-    if numbers is None and len(node.inputs) > 1 and node.inputs[1] is not None:
-        numbers = node.inputs[1].content
-    if numbers is None or not all(isinstance(number, int) for number in numbers):
-        raise ModelError(f"node {node.path!r}: its {name} is not known")
-    return tuple(numbers)
-
-
-def _reshaped(replay: _Replay, node: Node) -> Array:
-    data, shape = replay.first(node), _numbers(node, "shape")
-    if not node.attributes.get("allowzero"):
-        shape = tuple(data.shape[k] if size == 0 else size for k, size in enumerate(shape))
-    return data.reshape(shape)
-
-
-def _unsqueezed(replay: _Replay, node: Node) -> Array:
-    return np.expand_dims(replay.first(node), _numbers(node, "axes"))
-
-
-def _squeezed(replay: _Replay, node: Node) -> Array:
-    return np.squeeze(replay.first(node), _numbers(node, "axes"))
-
-
-def _expanded(replay: _Replay, node: Node) -> Array:
-    data, shape = replay.first(node), _numbers(node, "shape")
-    return np.broadcast_to(data, np.broadcast_shapes(data.shape, shape))
-
-
-def _tiled(replay: _Replay, node: Node) -> Array:
-    return np.tile(replay.first(node), _numbers(node, "repeats"))
-
-
-def _constant(replay: _Replay, node: Node) -> Array:
-    return node.outputs[0].data()
-
-
-_MOVES: Mapping[str, Callable[[_Replay, Node], Array]] = {
-    "Reshape": _reshaped,
-    "Unsqueeze": _unsqueezed,
-    "Squeeze": _squeezed,
-    "Expand": _expanded,
-    "Tile": _tiled,
-    "Constant": _constant,
-}
+#: ONNX ops that move axes.
+_MOVES = frozenset({"Constant", "Expand", "Reshape", "Squeeze", "Tile", "Unsqueeze"})
 
 
 def lines_of(place: NewPlace, makers: Mapping[int, Node]) -> Iterator[str]:

@@ -83,8 +83,8 @@ class BatchAxes:
 
     def told_by(self, node: Node) -> bool:
         """Whether axis 0 of a node's data is the batch. A PRelu of one slope is a LeakyRelu."""
-        if node.word != "PRelu" or node.word not in self.telling:
-            return node.word in self.telling
+        if node.onnx_op != "PRelu" or node.onnx_op not in self.telling:
+            return node.onnx_op in self.telling
         slope = node.inputs[1]
         return slope is not None and slope.constant and any(n != 1 for n in slope.shape or ())
 
@@ -212,7 +212,7 @@ def follow(node: Node, axes: BatchAxes) -> None:
     if axes.told_by(node):
         _by_sample(node, axes)
     carriers = [v for v in node.inputs if v is not None and axes.place(v) is not None]
-    if not carriers or node.word in _DETACHES:
+    if not carriers or node.onnx_op in _DETACHES:
         return
     # The operand of the highest rank decides: the others align with it from the right.
     carrier = max(carriers, key=lambda value: len(value.shape or ()))

@@ -149,7 +149,7 @@ def _counts_samples(size: Dim, uses: Sequence[_Use]) -> bool:
         return False
     if not symbol.named or _SAYS_NOTHING.fullmatch(symbol.name) is not None:
         return True
-    return any(node.word in BY_SAMPLE and axis == 0 for node, _, axis in uses)
+    return any(node.onnx_op in BY_SAMPLE and axis == 0 for node, _, axis in uses)
 
 
 def _computes_across(node: Node, value: Value, axis: int) -> bool:
@@ -157,9 +157,9 @@ def _computes_across(node: Node, value: Value, axis: int) -> bool:
 
     A choice of rows (Gather, Slice) does not count: models write `y[0]` where a batch is 1.
     """
-    if node.word in BY_SAMPLE:
+    if node.onnx_op in BY_SAMPLE:
         return value is node.inputs[0] and axis > 0
-    across = _ACROSS.get("Reduce" if node.word.startswith("Reduce") else node.word)
+    across = _ACROSS.get("Reduce" if node.onnx_op.startswith("Reduce") else node.onnx_op)
     return across is not None and across(node, value, axis)
 
 

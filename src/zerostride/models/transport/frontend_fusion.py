@@ -24,16 +24,16 @@ def scaled(graph: Graph, _: BatchAxes) -> Mapping[int, Callable[[Finding], Findi
     products = {
         id(node.outputs[0]): node
         for node in graph.nodes
-        if node.word == "MatMul" and len(node.inputs) == 2 and _is_vector(node.inputs[1])
+        if node.onnx_op == "MatMul" and len(node.inputs) == 2 and _is_vector(node.inputs[1])
     }
     if not products:
         return {}
     readers = Counter(id(value) for node in graph.nodes for value in node.inputs)
     changes: dict[int, Callable[[Finding], Finding]] = {}
     for node in graph.nodes:
-        if node.word not in ("Mul", "Div") or len(node.inputs) != 2:
+        if node.onnx_op not in ("Mul", "Div") or len(node.inputs) != 2:
             continue
-        pairs = [node.inputs] if node.word == "Div" else [node.inputs, node.inputs[::-1]]
+        pairs = [node.inputs] if node.onnx_op == "Div" else [node.inputs, node.inputs[::-1]]
         for data, factor in pairs:
             product = products.get(id(data))
             if product is None or readers[id(data)] != 1:

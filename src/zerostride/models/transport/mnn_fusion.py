@@ -21,7 +21,7 @@ _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
 
 def fused(graph: Graph, _: BatchAxes) -> Mapping[int, Callable[[Finding], Finding]]:
     """How mnnconvert changes the findings of additions, by the identity of their nodes."""
-    if not any(node.word in ("Add", "Sum") for node in graph.nodes):
+    if not any(node.onnx_op in ("Add", "Sum") for node in graph.nodes):
         return {}
     return {id(node): partial(as_wrong, words=words) for node, words in _Biases(graph)}
 
@@ -38,7 +38,7 @@ class _Biases:
     def __iter__(self) -> Iterator[tuple[Node, str]]:
         """Yield each addition that becomes a wrong bias, and what is wrong."""
         for node in self._nodes:
-            if node.word in ("Add", "Sum") and len(node.inputs) > 1:
+            if node.onnx_op in ("Add", "Sum") and len(node.inputs) > 1:
                 words = self._words(node)
                 if words:
                     yield node, words
@@ -50,7 +50,7 @@ class _Biases:
             layer, activation = self._layer(data)
             if layer is None or constant is None or not constant.constant:
                 continue
-            convolution = layer.word in _CONVOLUTIONS
+            convolution = layer.onnx_op in _CONVOLUTIONS
             if convolution and data is second:
                 continue  # only the second operand becomes the bias of a convolution
             shape, result = _numbers(constant), layer.outputs[0].shape
@@ -83,12 +83,12 @@ class _Biases:
             if _is_convolution(maker):
                 return maker, activation
             before = self._makers.get(id(maker.inputs[0]))
-            if maker.word == "Relu" or _is_relu6(maker):
+            if maker.onnx_op == "Relu" or _is_relu6(maker):
                 activation = maker
-            elif maker.word == "BatchNormalization":
+            elif maker.onnx_op == "BatchNormalization":
                 if before is None or not (_is_convolution(before) or id(before) in self._biases):
                     break  # it stays a layer of its own
-            elif maker.word != "Identity" and id(maker) not in self._biases:
+            elif maker.onnx_op != "Identity" and id(maker) not in self._biases:
                 break
             value, maker = maker.inputs[0], before
         return None, None
@@ -96,20 +96,20 @@ class _Biases:
 
 def _is_product(node: Node) -> bool:
     """Whether it is a product of matrices that may get a bias."""
-    if node.word == "Gemm":
+    if node.onnx_op == "Gemm":
         return len(node.inputs) < 3 or node.inputs[2] is None
-    right = node.inputs[1] if node.word == "MatMul" and len(node.inputs) > 1 else None
+    right = node.inputs[1] if node.onnx_op == "MatMul" and len(node.inputs) > 1 else None
     return right is not None and len(right.shape or ()) == 2
 
 
 def _is_convolution(node: Node) -> bool:
     """Whether it is a convolution over two axes, with constant weights."""
-    weights = node.inputs[1] if node.word in _CONVOLUTIONS and len(node.inputs) > 1 else None
+    weights = node.inputs[1] if node.onnx_op in _CONVOLUTIONS and len(node.inputs) > 1 else None
     return weights is not None and weights.constant and len(weights.shape or ()) == 4
 
 
 def _is_relu6(node: Node) -> bool:
-    if node.word != "Clip":
+    if node.onnx_op != "Clip":
         return False
     if node.version < 11:
         return (node.attributes.get("min"), node.attributes.get("max")) == (0, 6)

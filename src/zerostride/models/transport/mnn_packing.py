@@ -128,7 +128,7 @@ class Packing:
         Empty: it is another op, or the layout of an operand is not known.
         """
         layouts = [layout for value in node.inputs if (layout := self.of(value)) is not None]
-        if node.word not in BINARY | {"Concat"} or len(layouts) < len(node.inputs):
+        if node.onnx_op not in BINARY | {"Concat"} or len(layouts) < len(node.inputs):
             return ()
         result = self._vote(node)
         return tuple(
@@ -145,7 +145,7 @@ class Packing:
 
 def _has_no_vote(node: Node, value: Value | None) -> bool:
     """Whether a tensor is a constant of a binary op, which the converter does not convert."""
-    return node.word in BINARY and value is not None and value.constant
+    return node.onnx_op in BINARY and value is not None and value.constant
 
 
 def _decides(node: Node) -> int:

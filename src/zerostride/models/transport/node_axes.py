@@ -24,7 +24,7 @@ def new_axis(node: Node, before: Value, after: Value, axis: int) -> int | None:
     """
     if before.shape is None or after.shape is None:
         return None
-    name = "Reduce" if node.word.startswith("Reduce") else node.word
+    name = "Reduce" if node.onnx_op.startswith("Reduce") else node.onnx_op
     place = _FOLLOWERS.get(name, _same)(node, before, after, axis)
     return place if place is not None and 0 <= place < len(after.shape) else None
 

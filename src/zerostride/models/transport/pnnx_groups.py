@@ -29,7 +29,7 @@ def joined(graph: Graph, batch: BatchAxes) -> Mapping[int, Callable[[Finding], F
     changes |= dict.fromkeys(group_norms(graph), normed)
     spread = partial(as_same, words="pnnx leaves one number; every op that reads it stretches it")
     changes |= dict.fromkeys(_spread_again(graph), spread)
-    if any(node.word in _NORMS for node in graph.nodes):
+    if any(node.onnx_op in _NORMS for node in graph.nodes):
         changes |= {
             id(node): partial(as_wrong, words=words) for node, words in _norms(graph, batch)
         }
@@ -47,10 +47,10 @@ def _norms(graph: Graph, batch: BatchAxes) -> Iterator[tuple[Node, str]]:
     def before(node: Node | None, place: int, word: str) -> Node | None:
         value = None if node is None or len(node.inputs) <= place else node.inputs[place]
         maker = makers.get(id(value))
-        return maker if maker is not None and maker.word == word else None
+        return maker if maker is not None and maker.onnx_op == word else None
 
     for node in graph.nodes:
-        if node.word != "Div" or (spread := before(node, 1, "Expand")) is None:
+        if node.onnx_op != "Div" or (spread := before(node, 1, "Expand")) is None:
             continue
         clip = before(spread, 0, "Clip")
         norm = next(filter(None, (before(clip, 0, word) for word in _NORMS)), None)
@@ -63,7 +63,7 @@ def _norms(graph: Graph, batch: BatchAxes) -> Iterator[tuple[Node, str]]:
         gone, axis = batch.of(data), axes[0] % rank
         first = 1 if gone == 0 else 0
         lean = rank - (gone is not None)
-        if norm.word == "ReduceL2" and axis == first and lean in _NORMALISED:
+        if norm.onnx_op == "ReduceL2" and axis == first and lean in _NORMALISED:
             continue
         kept = axis - (gone is not None and gone < axis)
         yield (
@@ -88,7 +88,7 @@ def group_norms(graph: Graph) -> frozenset[int]:
     PyTorch exports a GroupNorm so: an InstanceNormalization of groups, with scales of 1 and biases
     of 0. pnnx needs the sizes of a sample (run: tests/conformance/test_pnnx.py).
     """
-    nodes = [node for node in graph.nodes if node.word == "InstanceNormalization"]
+    nodes = [node for node in graph.nodes if node.onnx_op == "InstanceNormalization"]
     if not nodes:
         return frozenset()
     makers = {id(value): node for node in graph.nodes for value in node.outputs}
@@ -113,7 +113,7 @@ def _spread_again(graph: Graph) -> Iterator[int]:
 
     pnnx leaves them out; the ops that read them have another operand of the result's shape.
     """
-    nodes = [node for node in graph.nodes if node.word == "Expand" and len(node.inputs) == 2]
+    nodes = [node for node in graph.nodes if node.onnx_op == "Expand" and len(node.inputs) == 2]
     if not nodes:
         return
     readers, kept = _readers(graph), {id(value) for value in graph.outputs}
@@ -133,7 +133,7 @@ def _fills(node: Node, aside: Value) -> bool:
     shapes = [value.shape for value in node.inputs if value is not None and value is not aside]
     whole = node.outputs[0].shape
     fills = whole is not None and cut(whole) in [cut(s) for s in shapes if s is not None]
-    return node.word in BINARY and fills
+    return node.onnx_op in BINARY and fills
 
 
 def _readers(graph: Graph) -> dict[int, list[Node]]:

@@ -134,19 +134,21 @@ def bisected(
         graph = _with_names_of(other_graph, graph)
     with tempfile.TemporaryDirectory(prefix="zerostride-") as folder:
         # 2. Every tensor of both sides.
-        ours, hers, alone = (Spilled(Path(folder, name)) for name in ("model", "other", "alone"))
+        model_run, other_run, alone = (
+            Spilled(Path(folder, name)) for name in ("model", "other", "alone")
+        )
         with running(engine, seconds, pythons) as process:
-            collect(process, file, arrays, computed(graph), ours, progress)
+            collect(process, file, arrays, computed(graph), model_run, progress)
         batchless = other_engine in BATCHLESS and other_graph.format != graph.format
         sent: Mapping[str, Array] = arrays
         with running(other_engine, seconds, pythons) as process:
             if batchless:
-                results = {v.name: ours.fetch(v.name) for v in graph.outputs}
+                results = {v.name: model_run.fetch(v.name) for v in graph.outputs}
                 expected = {name: array for name, array in results.items() if array is not None}
                 sent, _ = feed_of(graph, theirs, process, arrays, batch_axis, expected)
             release = process.version
             values = computed(other_graph)
-            collect(process, theirs, sent, values, hers, progress)
+            collect(process, theirs, sent, values, other_run, progress)
             last = {value.name for value in other_graph.outputs}
             collect(process, theirs, sent, [v for v in values if v.name in last], alone)
         # 3. The first that differ.
@@ -156,15 +158,17 @@ def bisected(
         pairs = zip(graph.inputs, other_graph.inputs, strict=False)
         given = {value.name: sent[v.name] for v, value in pairs if v.name in sent}
         ops = {v.name: ops_of(other_graph, n) for n in other_graph.nodes for v in n.outputs}
-        side = Other(hers.names, hers.fetch, hers.failures, outputs, aliases, given, ops)
+        side = Other(
+            other_run.names, other_run.fetch, other_run.failures, outputs, aliases, given, ops
+        )
         most = _tolerance(other_engine)
-        if values and not hers.names:
-            refused = refused_file(theirs, other_graph, other_engine, hers.failures)
+        if values and not other_run.names:
+            refused = refused_file(theirs, other_graph, other_engine, other_run.failures)
             bisection = Bisection((), (refused,), graph.notes)
             return _report(file, other_engine, release, bisection)
-        stages, faults, notes = search(graph, arrays, side, ours.fetch, most, variants)
-        own = Other(ours.names, ours.fetch, ours.failures)
-        _, own_faults, _ = search(graph, arrays, own, ours.fetch, _tolerance(engine))
+        stages, faults, notes = search(graph, arrays, side, model_run.fetch, most, variants)
+        own = Other(model_run.names, model_run.fetch, model_run.failures)
+        _, own_faults, _ = search(graph, arrays, own, model_run.fetch, _tolerance(engine))
         # 4. Why.
         findings: Sequence[Finding] = ()
         if faults:
@@ -175,7 +179,7 @@ def bisected(
                 directly = audit_graph(graph, row, replace(options, via=NONE)).findings
                 findings = (*findings, *directly)
         causes = [cause(fault, findings, other_graph, side, most) for fault in faults]
-        reduction = Reduction(graph, ours.fetch, theirs, other_engine, seconds, pythons)
+        reduction = Reduction(graph, model_run.fetch, theirs, other_engine, seconds, pythons)
         culprits = [
             *(
                 _culprit(f, why, engines, Alone("") if why.words else reduction.smallest(f))
@@ -183,7 +187,7 @@ def bisected(
             ),
             *(_culprit(fault, FaultCause(), engines[:1], Alone("")) for fault in own_faults),
         ]
-        notes += _observed(hers, alone, most, other_engine)
+        notes += _observed(other_run, alone, most, other_engine)
     if variants:
         notes.append(f"{theirs.name} stores its weights in half precision")
     notes += chosen.notes

@@ -56,7 +56,7 @@ class Plain:
         dropped: the axis of the model's result that the engine does not have.
         dtypes: of the operands.
         turned: which operands the engine gets transposed, where the op says so in an attribute.
-        word: of a compound, the node in ONNX's words.
+        onnx_node: of a compound, what it is in ONNX's words.
         layer: of a layer in the engine's own format, the layer as a graph.
         note: a note for the reader, such as a type that replaces another.
     """
@@ -68,7 +68,7 @@ class Plain:
     dtypes: tuple[str, ...]
     result: tuple[int, ...] | None = None
     dropped: int | None = None
-    word: Node | None = None
+    onnx_node: Node | None = None
     note: str = ""
     turned: tuple[int, ...] = ()
     layer: Graph | None = None
@@ -81,8 +81,8 @@ class Plain:
     @property
     def op(self) -> str:
         """The op that decides how random data are drawn."""
-        if self.word is not None:
-            return self.word.op
+        if self.onnx_node is not None:
+            return self.onnx_node.op
         if self.compound:
             return self.site.stands_for
         return self.task.op if self.task.op in OPS else _canonical(self.site)
@@ -114,13 +114,13 @@ class Plain:
             named = {f"x{k}": array for k, array in enumerate(arrays)}
             (alone,) = execute(self.layer, named).values()
             return alone
-        if self.word is None:
+        if self.onnx_node is None:
             # The engine defines the meaning of its own file format.
             domain = self.site.node.domain
             return broadcast(self.site, NodeCall(self.site.node, arrays), domain or None)
         rest = iter(arrays)
-        placed = tuple(None if value is None else next(rest) for value in self.word.inputs)
-        return run_op(NodeCall(self.word, placed))[0]
+        placed = tuple(None if value is None else next(rest) for value in self.onnx_node.inputs)
+        return run_op(NodeCall(self.onnx_node, placed))[0]
 
 
 def prepare(
@@ -336,16 +336,16 @@ def _numpy_type(dtype: str) -> str:
 
 def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule) -> Plain:
     """A product, a normalisation or a clamp, as one node or one layer."""
-    words = module.lower(site.node)
-    if words is None or op_row(words[-1].op).kernel is None:
+    lowered = module.lower(site.node)
+    if lowered is None or op_row(lowered[-1].op).kernel is None:
         raise Skip(f"{site.node.op} is not one op that is computed here")
-    word = words[-1]
-    if len(words) > 1:
+    node = lowered[-1]
+    if len(lowered) > 1:
         # Earlier nodes (a transpose) broadcast nothing.
-        last = onnx_site(word)
+        last = onnx_site(node)
         if engine.name in BATCHLESS or last is None or last.kind is not site.kind:
             raise Skip(f"{site.node.op} is several ops in ONNX's words")
-    values = [value for value in word.inputs if value is not None]
+    values = [value for value in node.inputs if value is not None]
     shapes = _known_shapes(values)
     # The product on ncnn keeps its single row: to ncnn a blob of one axis is a column.
     kept = site.kind is Kind.GEMM
@@ -358,8 +358,8 @@ def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule
         for shape, axis in zip(shapes, axes, strict=True)
     )
     kinds = tuple(_standing(engine, value.dtype or "float32") for value in values)
-    attributes = dict(word.attributes)
-    missing = [k for k, value in enumerate(word.inputs) if value is None]
+    attributes = dict(node.attributes)
+    missing = [k for k, value in enumerate(node.inputs) if value is None]
     form = Form.NODE if RUNNERS[engine.name].onnx_nodes else Form.COMPOUND
     if form is Form.NODE and missing:
         attributes[""] = missing
@@ -368,13 +368,13 @@ def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule
         turned = tuple(k for k, name in enumerate(("transA", "transB")) if attributes.pop(name, 0))
         factors = [attributes.pop(name, 1.0) for name in ("alpha", "beta")]
         if missing or any(factor != 1 for factor in factors):
-            raise Skip(f"{word.op} with factors or without an operand is no single call")
+            raise Skip(f"{node.op} with factors or without an operand is no single call")
         if any(len(engine_shapes[k]) != 2 for k in turned):
-            raise Skip(f"{word.op} transposes an operand that is no matrix on {engine.name}")
+            raise Skip(f"{node.op} transposes an operand that is no matrix on {engine.name}")
     constant = tuple(value.constant for value in values)
-    task = Task(form, word.op, attributes, constant=constant, opset=word.version)
-    dropped = batch.of(word.outputs[0]) if word.outputs and not kept else None
-    return Plain(site, task, shapes, engine_shapes, kinds, None, dropped, word, turned=turned)
+    task = Task(form, node.op, attributes, constant=constant, opset=node.version)
+    dropped = batch.of(node.outputs[0]) if node.outputs and not kept else None
+    return Plain(site, task, shapes, engine_shapes, kinds, None, dropped, node, turned=turned)
 
 
 def _both(shapes: Sequence[tuple[int, ...]], axes: Sequence[int | None]) -> list[int | None]:

@@ -99,10 +99,10 @@ def change_attributes(node: onnx.NodeProto, attributes: Mapping[str, Any]) -> No
             node.attribute.append(onnx.helper.make_attribute(name, value))
 
 
-def become(node: onnx.NodeProto, words: onnx.NodeProto) -> None:
+def become(node: onnx.NodeProto, other: onnx.NodeProto) -> None:
     """Gives a node another node's fields, but not its name; equal fields are not touched."""
     name: Any = node.name
-    node.CopyFrom(words)
+    node.CopyFrom(other)
     if not isinstance(name, bytes):  # it is not UTF-8, and cannot be written again
         node.name = name
 

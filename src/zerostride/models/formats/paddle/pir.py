@@ -266,8 +266,8 @@ class _PirReader:
             elif several or not value:
                 operands += value
             else:
-                words, joined = self.builder.joined(name, value, path)
-                nodes += words
+                more, joined = self.builder.joined(name, value, path)
+                nodes += more
                 operands.append(joined)
         return operands
 

@@ -291,8 +291,8 @@ class _ProgramReader:
             return None
         values = [value for item in arguments if (value := self._get(item, scope)) is not None]
         if word.endswith("+") and values:
-            words, joined = self.builder.joined(f"{name}~{word[:-1]}", values, path)
-            nodes += words
+            more, joined = self.builder.joined(f"{name}~{word[:-1]}", values, path)
+            nodes += more
             return joined
         return values[0] if values else None
 
