@@ -199,3 +199,20 @@ def test_halves_are_not_stretched_by_an_op_of_its_own(
             kinds[0] = TYPES["bool"]
         finding = _of(op, *zip(kinds, shapes, strict=True))
         assert finding.verdict == expected, (kind, finding.message)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        ((2, 3), (2, 3), "same"),
+        ((1, 3), (2, 3), "refused"),
+        ((1, 3, 2, 2, 4), (2, 3, 2, 2, 4), "same"),
+        ((2, 3, 2, 2, 4), (1, 3, 2, 2, 4), "refused"),
+        ((1, 3, 2, 2, 4), (2, 1, 2, 2, 4), "refused"),
+    ],
+)
+def test_remainders_of_int16_have_operands_of_one_shape(
+    first: Any, second: Any, verdict: str
+) -> None:
+    finding = _of("Mod", (TYPES["int16"], first), (TYPES["int16"], second))
+    assert finding.verdict == verdict, finding.message

@@ -99,8 +99,8 @@ _AXES: Mapping[str, int] = MappingProxyType(
         **dict.fromkeys(("LayerNormalization", "InstanceNormalization"), 6),
     }
 )
-#: The most axes of the other factor of a matrix, and of an operand of SELECT_V2.
-_FACTOR = _SELECT = 5
+#: The most axes of the other factor of a matrix, of an operand of SELECT_V2, and of FLOOR_MOD.
+_FACTOR, _SELECT, _REMAINDER = 5, 5, 4
 
 
 # Forms of an op that it does not convert, in words; None where it does.
@@ -188,8 +188,10 @@ def _of_vectors(site: Site) -> str | None:
 
 
 def _of_one_shape(site: Site) -> str | None:
-    shapes = {part.shape for part in site.operands}
-    plain = len(shapes) == 1 and not any(part.constant for part in site.operands)
+    """It writes BROADCAST_TO of a first operand of more axes than the op has."""
+    first, second = (part.shape or () for part in site.operands)
+    filled = len(second) > _REMAINDER and second == _joined(first, second)
+    plain = (filled or first == second) and not any(part.constant for part in site.operands)
     return None if plain else "but inputs of one shape"
 
 
