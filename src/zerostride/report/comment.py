@@ -16,6 +16,7 @@ from .plain import change_text, checked, finding_text, stale_lines, unread_text
 from .sheet import Sheet
 from .words import (
     OUTCOMES,
+    TITLES,
     Reports,
     counted,
     headline,
@@ -120,21 +121,12 @@ def _head(reports: Sequence[Report | Unread]) -> str:
     report = reports[0] if len(reports) == 1 else None
     if isinstance(report, Report):
         mark = "✅" if _fine(report) else "❌"
-        lines = [f"### {mark} {_TITLES[report.command]}", "", code(headline(report))]
+        lines = [f"### {mark} {TITLES[report.command]}", "", code(headline(report))]
         lines += [f"- {code(note)}" for note in notes(report)]
     else:
         fine = all(isinstance(report, Report) and _fine(report) for report in reports)
         lines = [f"### {'✅' if fine else '❌'} Broadcasts", "", total_line(reports)]
     return "\n".join(lines)
-
-
-_TITLES = {
-    "audit": "Broadcast audit",
-    "port": "Port",
-    "convert": "Conversion",
-    "verify": "Verification",
-    "bisect": "Bisection",
-}
 
 
 def _fine(report: Report) -> bool:

@@ -22,6 +22,7 @@ from .plain import unread_text
 from .sheet import Sheet
 from .words import (
     OUTCOMES,
+    TITLES,
     WORST,
     Reports,
     counted,
@@ -46,15 +47,6 @@ _FILTERED = 5
 #: 10,000 different groups had 25 MB with 1,500 drawn and many elements for the rest; it now has
 #: 14 MB and opens in 2 s (benchmarks/report_scale.py).
 _DRAWN = 500
-_TITLES = {
-    "audit": "Broadcast audit",
-    "port": "Port",
-    "convert": "Conversion",
-    "verify": "Verification",
-    "bisect": "Bisection",
-}
-
-
 #: The legend of a drawing.
 _LEGEND = (
     '<p class="legend">Drawings have a column for each axis of the result. '
@@ -111,7 +103,7 @@ class _Page:
 
     def _header(self) -> str:
         commands = {report.command for report in self.read}
-        title = _TITLES.get(commands.pop(), "Report") if len(commands) == 1 else "Report"
+        title = TITLES.get(commands.pop(), "Report") if len(commands) == 1 else "Report"
         if len(self.reports) == 1 and self.read:
             (report,) = self.read
             about = f"<code>{esc(shown(report.model))}</code> "

@@ -42,6 +42,15 @@ MOST_NOTES = 10
 #: The argument of a renderer: a report, or a list of reports and of models without one.
 Reports: TypeAlias = Report | Sequence[Report | Unread]
 
+#: The titles of reports, by command.
+TITLES = {
+    "audit": "Broadcast audit",
+    "port": "Port",
+    "convert": "Conversion",
+    "verify": "Verification",
+    "bisect": "Bisection",
+}
+
 
 def counted_noun(count: int, noun: str) -> str:
     """A count and its noun, in the singular or the plural.
