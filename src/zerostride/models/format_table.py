@@ -22,8 +22,9 @@ _PACKAGE = "zerostride.models.formats"
 class FormatModule(Protocol):
     """The functions of a format's module.
 
-    `Node.domain` names a node's op set: "" if it is an ONNX node, and the name of the format's
-    engine if the op is the format's own. `lower` is not called for ONNX nodes.
+    `Node.domain` names a node's op set: "" if it is an ONNX node; if the op is the format's own,
+    the name of the format's engine, or the format's name if it has no engine. `lower` is not called
+    for ONNX nodes.
 
     Three more names are optional:
 

@@ -19,10 +19,10 @@ from model_explorer.graph_builder import (
 )
 
 from zerostride.errors import BroadcastError, ZerostrideError
-from zerostride.models.shapes import shapes_of
 from zerostride.models.formats import read_model
 from zerostride.models.ir.graph import Body, Node, Value
 from zerostride.models.options import ModelOptions
+from zerostride.models.shapes import shapes_of
 
 #: Labels to which Model Explorer gives a meaning: constants with this one are hidden at first.
 CONSTANT, INPUTS, OUTPUTS = "pseudo_const", "GraphInputs", "GraphOutputs"

@@ -138,8 +138,8 @@ class Node:
         name: its name, or one built from op and position.
         op: the op type as the file names it.
         domain: the op set that `op` is a name of. "" is ONNX, in a file of any format; the own ops
-            of another format have the name of its engine ("ncnn"). Other names: custom ops, and
-            :data:`MALFORMED`.
+            of another format have the name of its engine ("ncnn"), or of the format if it has no
+            engine. Other names: custom ops, and :data:`MALFORMED`.
         version: version of the domain's op set.
         inputs: the operands; None for an optional operand that is left out.
         outputs: the results.
