@@ -1,8 +1,8 @@
 """Adds ranks and numbers to a graph: the translation of ops to ONNX depends on them.
 
-Text formats and files of MNN and LiteRT lack them, or have them as hints. MNN's converter writes the
-axis of a Gather as ``(axis + rank) mod rank``, in three ops, and a convolution along one axis like
-one over a plane.
+Text formats and files of MNN and LiteRT lack them, or have them as hints. MNN's converter writes
+the axis of a Gather as ``(axis + rank) mod rank``, in three ops, and a convolution along one axis
+like one over a plane.
 """
 
 from __future__ import annotations
