@@ -33,7 +33,7 @@ from zerostride.compute import _native
 from zerostride.fusion.jit import vmath as jit_vmath
 from zerostride.fusion.jit.ops import EMITTERS, Emitter
 from zerostride.fusion.jit.phases import TARGETS
-from zerostride.fusion.jit.values import Code, Value
+from zerostride.fusion.jit.values import Code, Emitted
 from zerostride.fusion.schedule.program import Literal, Phase, Step
 from zerostride.ops import OPS
 
@@ -127,7 +127,7 @@ def test_functions_match_the_kernels(of: str, isa: str) -> None:
 
 def test_file_of_functions_is_read_completely() -> None:
     code = Code(4)
-    x = Value(code, "%x", "float32", "row")
+    x = Emitted(code, "%x", "float32", "row")
     with pytest.raises(ValueError, match="no instruction that is known: %1 = frem"):
         jit_vmath._write(("%0",), ("%1 = frem float %0, 2.0", "ret float %1"), x)
     with pytest.raises(ValueError, match="without an end"):
