@@ -149,22 +149,25 @@ def audited(
     """
     engine, way = question.engine, question.way
     batch = BatchAxes()
-    drops = drops_batch(graph, engine.name)
+    batchless = drops_batch(graph, engine.name)
     # Sizes, batch, sites.
     graph, needs, flow = resolved(way.seen(graph), question.premises)
-    if drops:
+    if batchless:
         batch = batch_axes(lowered(graph), question.batch_axis, engine.name, via=way.via)
     packing = Packing(graph) if way.name == "mnnconvert" else None
     judge = Judge(engine, way, batch, needs, packing, graph.inputs)
     module = module_of(graph)
-    found = ((node, module.find_site(node) or way.lone_site(node)) for node in graph.nodes)
-    sites = {id(node): site for node, site in found if site is not None}
+    sites: dict[int, Site] = {}
+    for node in graph.nodes:
+        site = module.find_site(node) or way.site_of_one(node)
+        if site is not None:
+            sites[id(node)] = site
     # Judgements.
     delegate = DelegateChecks(graph, engine)
     findings: dict[int, Finding] = {}
     for done, key in enumerate(map(id, graph.nodes)):
-        site = sites.get(key)
-        if site is not None:
+        if key in sites:
+            site = sites[key]
             findings[key] = delegate(site, known(site, judge) or judge(site))
         if progress is not None:
             progress(done + 1, len(graph.nodes))

@@ -302,7 +302,7 @@ class _Replay:
             if one.domain == "" and one.op in _MOVES:
                 array = self._move(one)
             else:
-                # A site is found in the format's own op.
+                # The format finds the site of its own node.
                 array = self._site(node if len(nodes) == 1 else one)
             self.done[id(one.outputs[0])] = array
         return array
@@ -329,8 +329,9 @@ class _Replay:
         if node.op == "Constant":
             return node.outputs[0].data()
         data, *others = (value for value in node.inputs if value is not None)
-        if any(value.content is None for value in others):
-            raise ModelError(f"node {node.path!r}: its numbers are not known")
+        unknown = [value.name for value in others if value.content is None]
+        if unknown:
+            raise ModelError(f"node {node.path!r}: the numbers of {unknown[0]!r} are not known")
         arrays = [self.value(data), *(np.array(v.content, np.int64) for v in others)]
         if node.op == "Expand":
             return np.broadcast_to(

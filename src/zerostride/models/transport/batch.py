@@ -90,7 +90,7 @@ class BatchAxes:
 
     def counts(self, size: object) -> bool:
         """Whether a size counts samples."""
-        return size in self.samples.sizes
+        return bool(self.samples.sizes) and size in self.samples.sizes
 
     def put(self, value: Value, axis: int) -> None:
         """Notes that `axis` is the value's batch axis."""
@@ -100,9 +100,9 @@ class BatchAxes:
         """The shape for one sample."""
         if not self.samples.sizes:
             return shape
+        ones = self.samples.ones
         return tuple(
-            plain(size.substitute(self.samples.ones)) if isinstance(size, Dim) else size
-            for size in shape
+            plain(size.substitute(ones)) if isinstance(size, Dim) else size for size in shape
         )
 
     def needs_of_one(self, needs: Condition) -> Condition:
@@ -112,7 +112,8 @@ class BatchAxes:
         """
         if not self.samples.sizes:
             return needs
-        clauses = [clause.substitute(self.samples.ones) for clause in needs.clauses]
+        ones = self.samples.ones
+        clauses = [clause.substitute(ones) for clause in needs.clauses]
         return all_of(clause for clause in clauses if not clause.never)
 
 

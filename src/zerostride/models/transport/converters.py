@@ -100,7 +100,7 @@ class Converter:
         """The engine's row for its output."""
         return self.engine or engine
 
-    def lone_site(self, node: Node) -> Site | None:
+    def site_of_one(self, node: Node) -> Site | None:
         """The site of a node of one operand that it gets wrong, or None.
 
         The node broadcasts nothing.
