@@ -87,7 +87,7 @@ def after_convert(report: Report, options: ModelOptions) -> str:
     if Outcome.DIFFERS in outcomes:
         words = [report.model, report.output, *_words_of(replace(options, via=None))]
         return _command("bisect", words)
-    left = [finding for finding in report.findings if finding.verdict is not Verdict.SAME]
+    left = report.fresh
     return _command("explain", [left[0].code]) if left else ""
 
 

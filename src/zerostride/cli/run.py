@@ -58,17 +58,18 @@ def run(
 
     \b
     zerostride run model.onnx --input x=x.npy --input 'bias=[1, 2, 3]' -o results/
-    zerostride run model.onnx --random 0 --set N=4
+    zerostride run model.onnx --random 0
     """
     from ..models.execute import execute
     from ..models.execute.inputs import described
     from ..models.execute.random_inputs import random_inputs
+    from ..runtimes.feeds import said_of_sizes, with_sizes
 
     targets = _targets(outputs)
-    graph = given.read(model)
-    arrays = feeds
+    graph, arrays, chosen = given.read(model), feeds, dict[str, int]()
     if seed is not None:
-        arrays |= random_inputs(graph, seed, arrays)
+        graph, own, chosen = with_sizes(given, Path(model), feeds, seed)
+        arrays |= random_inputs(graph, seed, own)
     elif graph.inputs and not arrays:
         raise ZerostrideError(
             f"{model}: its inputs are {described(graph.inputs)}; give each as --input NAME=FILE, "
@@ -78,8 +79,11 @@ def run(
     written = _write(results, targets, graph)
     if as_json:
         summaries = {name: _as_dict(array, whole=show) for name, array in results.items()}
-        options.put_json({"ok": True, "model": model, "outputs": summaries, "written": written})
+        words = {"outputs": summaries, "written": written, "sizes": chosen}
+        options.put_json({"ok": True, "model": model, **words})
         return 0
+    for note in said_of_sizes(chosen):
+        click.echo(f"note: {note}", err=True)
     for name, array in results.items():
         click.echo(_line(name, array, whole=show))
     for path in written.values():

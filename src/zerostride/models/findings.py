@@ -19,7 +19,7 @@ from .bisection import Bisection, Culprit
 from .ir.memory import uncollected
 from .ir.origin import Origin
 from .needs import Need
-from .reasons import code_of
+from .reasons import Cause, code_of
 from .report_json import json_number, json_text, plan_dict
 
 #: Version of the JSON form. It grows by one when a field changes its meaning or is removed.
@@ -83,6 +83,17 @@ class Finding:
     def code(self) -> str:
         """The stable code of the reason, such as ZS103."""
         return code_of(self.reason)
+
+    @property
+    def holds(self) -> bool:
+        """Whether it means the same at its sizes, for whole numbers that fit on the engine."""
+        if self.verdict is not Verdict.SAME_HERE:
+            return self.verdict is Verdict.SAME
+        if self.reason == Cause.NARROWED:
+            kinds = (kind for row in self.divergences for kind in row.dtypes)
+            return all(kind.startswith(("int", "uint")) for kind in kinds)
+        shapes = (shape for _, shape in self.operands)
+        return all(isinstance(size, int) for shape in shapes for size in shape or (None,))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -289,7 +300,8 @@ class Report:
         """Whether every broadcast means the same on the target.
 
         Of a verification: whether all that ran agrees, and something ran if there was anything.
-        Of a conversion: both, and something ran.
+        Of a conversion: whether every broadcast means the same at the file's sizes and for whole
+        numbers that fit, something ran, and all that ran agrees.
         Of a bisection: whether tensors were compared and all agree.
         """
         if self.bisection is not None:
@@ -297,8 +309,9 @@ class Report:
         ran = {check.outcome for check in self.checks} - {Outcome.NOT_RUN}
         if self.command == "verify":
             return ran <= {Outcome.AGREES} and (bool(ran) or not self.checks)
-        same = all(finding.verdict is Verdict.SAME for finding in self.findings)
-        return same and (self.command != "convert" or ran == {Outcome.AGREES})
+        if self.command == "convert":
+            return not self.fresh and ran == {Outcome.AGREES}
+        return all(finding.verdict is Verdict.SAME for finding in self.findings)
 
     @property
     def place(self) -> str:
@@ -321,12 +334,19 @@ class Report:
 
     @property
     def fresh(self) -> Sequence[Finding]:
-        """The findings that are not `same` and that no baseline accepts, in the model's order."""
+        """The findings that are in the way, in the model's order.
+
+        They are not `same`, and no baseline accepts them. Those that hold for the file that a
+        conversion wrote are not in the way.
+        """
         accepted = self.baseline.accepted if self.baseline is not None else frozenset()
+        proven = self.command == "convert" and self.output is not None
         return [
             finding
             for k, finding in enumerate(self.findings)
-            if finding.verdict is not Verdict.SAME and k not in accepted
+            if finding.verdict is not Verdict.SAME
+            and k not in accepted
+            and not (proven and finding.holds)
         ]
 
     def as_dict(self) -> dict[str, Any]:

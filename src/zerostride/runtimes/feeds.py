@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +14,8 @@ import numpy as np
 
 from ..errors import ZerostrideError
 from ..models.bisect.faults import FaultKind, NodeFault, faults_shown
-from ..models.execute import execute, not_executed
+from ..models.execute import execute, is_computed, not_executed
+from ..models.execute.chosen_sizes import Numbers, chosen_sizes
 from ..models.execute.inputs import check_inputs
 from ..models.execute.program import readable
 from ..models.execute.random_inputs import RANGES, random_inputs
@@ -22,7 +24,7 @@ from ..models.ir.graph import Array, Graph, Value
 from ..models.options import ModelOptions
 from ..sizes.condition import ALWAYS
 from .files import tensors as tensors_of
-from .process import MODEL_SECONDS, running
+from .process import MODEL_SECONDS, Process, running
 from .task import ReplyKind
 
 #: The most runs of one model.
@@ -38,12 +40,14 @@ class Fed:
     Attributes:
         graph: the graph with the sizes of its inputs.
         runs: every input by name, for each run.
-        notes: what the inputs cannot show.
+        notes: what the inputs cannot show, and which sizes were chosen.
+        sizes: the numbers that were chosen for open sizes, by their names.
     """
 
     graph: Graph
     runs: tuple[dict[str, Array], ...]
     notes: tuple[str, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
 
 def fed(
@@ -59,6 +63,8 @@ def fed(
     (`models.bisect.faults`): random ones, and if some faults do not show in those, others of wider
     or narrower ranges beside them.
 
+    Open sizes that nobody gives are chosen, too (`models.execute.chosen_sizes`).
+
     Args:
         options: what is known of the model.
         file: its file.
@@ -68,6 +74,24 @@ def fed(
 
     Raises:
         ZerostrideError: an input is unknown or does not fit, or the size of another is not known.
+    """
+    graph, own, chosen = with_sizes(options, file, inputs, seed, example)
+    runs, notes = _chosen(graph, seed, own)
+    names = [value.name for value in graph.inputs]
+    arrays = tuple({name: run[name] for name in names} for run in runs)
+    return Fed(graph, arrays, (*said_of_sizes(chosen), *notes), chosen)
+
+
+def with_sizes(
+    options: ModelOptions,
+    file: Path,
+    inputs: Mapping[str, Any],
+    seed: int,
+    example: Sequence[Array] = (),
+) -> tuple[Graph, dict[str, Array], Numbers]:
+    """The graph with the sizes of its inputs, the inputs that are given, and the sizes chosen.
+
+    The arguments and errors are those of :func:`fed`.
     """
     graph = options.read(file)
     if len(example) == len(graph.inputs):
@@ -79,10 +103,41 @@ def fed(
         shapes = {name: array.shape for name, array in own.items()}
         sizes = options.input_shapes
         named = dict(sizes) if isinstance(sizes, Mapping) else {}
-        graph = replace(options, input_shapes={**named, **shapes}).read(file)
-    runs, notes = _chosen(graph, seed, own)
-    names = [value.name for value in graph.inputs]
-    return Fed(graph, tuple({name: run[name] for name in names} for run in runs), notes)
+        options = replace(options, input_shapes={**named, **shapes})
+        graph = options.read(file)
+    chosen = Numbers() if graph.settled else _sizes(graph, seed, own)
+    if chosen:
+        graph = replace(options, sizes={**(options.sizes or {}), **chosen}).read(file)
+    return graph, own, chosen
+
+
+def said_of_sizes(chosen: Mapping[str, int], *, fixed: bool = False) -> Iterator[str]:
+    """A note on sizes that nobody gave; `fixed` if a converted file has these alone."""
+    if chosen:
+        sizes = ", ".join(f"{name}={number}" for name, number in chosen.items())
+        only = "; the converted file has these alone" if fixed else ""
+        yield f"open sizes were chosen: {sizes}{only} (others: --set NAME=NUMBER)"
+
+
+def _sizes(graph: Graph, seed: int, given: Mapping[str, Array]) -> Numbers:
+    """Numbers for the open sizes with which the model runs: on ONNX Runtime, where it does."""
+    names = [value.name for value in graph.outputs]
+    asks = graph.format == "onnx" and find_spec("onnxruntime") is not None
+    with ExitStack() as stack:
+        processes: list[Process] = []
+
+        def computes(inputs: Mapping[str, Array], small: Graph) -> bool:
+            if not asks:
+                return is_computed(small, inputs, limit=_LOOK)
+            if not processes:
+                processes.append(stack.enter_context(running("onnxruntime", MODEL_SECONDS)))
+            return tensors_of(processes[0], graph.path, inputs, names).kind is ReplyKind.RESULT
+
+        def runs(small: Graph) -> bool:
+            tries = (random_inputs(small, seed, given, ranges) for ranges in RANGES[:2])
+            return any(computes({**given, **inputs}, small) for inputs in tries)
+
+        return chosen_sizes(graph, runs)
 
 
 #: The most work of a look at what a model makes of its inputs: some seconds.
@@ -94,7 +149,8 @@ def _chosen(
 ) -> tuple[list[dict[str, Array]], tuple[str, ...]]:
     """The inputs of each run, and what they cannot show.
 
-    Inputs that a model makes infinities or NaN of are left out, if others do better.
+    Inputs that a model makes infinities or NaN of, or one number all over, are left out, if others
+    do better.
     """
     sized = resolved(graph, ALWAYS)[0]
     first: dict[str, Array] = {}
@@ -106,7 +162,7 @@ def _chosen(
             continue
         first = first or inputs
         tensors = _tensors(sized, inputs)
-        if tensors is None or not _finite(sized, tensors):
+        if tensors is None or not _tells(sized, tensors):
             continue
         seen = dict(faults_shown(sized, partial(_array, tensors)))
         if not runs or any(seen[fault] and not shown.get(fault) for fault in seen):
@@ -145,9 +201,12 @@ def _array(tensors: Mapping[str, Array], value: Value) -> Array | None:
     return value.data() if readable(value) else None
 
 
-def _finite(graph: Graph, tensors: Mapping[str, Array]) -> bool:
+def _tells(graph: Graph, tensors: Mapping[str, Array]) -> bool:
+    """Whether the outputs are finite, and some have different numbers, or one number at most."""
     results = [tensors[value.name] for value in graph.outputs]
-    return all(np.isfinite(array).all() for array in results if array.dtype.kind in "fc")
+    finite = all(np.isfinite(array).all() for array in results if array.dtype.kind in "fc")
+    large = [array for array in results if array.size > 1]
+    return finite and (not large or any((array != array.flat[0]).any() for array in large))
 
 
 def _hidden(shown: Mapping[NodeFault, bool]) -> Iterator[str]:

@@ -367,8 +367,15 @@ class Walk:
         return layout is not None and _equal(meant, layout.read(array), self.most)
 
     def _results_of(self, value: Value) -> list[Value]:
-        users = self.parts.users_of(value)
-        return [v for node in users for v in node.outputs if v.name]
+        """The results of the nodes that read a tensor; of copies that nobody holds, theirs."""
+        results: list[Value] = []
+        waiting = [value]
+        while waiting:
+            for node in self.parts.users_of(waiting.pop()):
+                made = [v for v in node.outputs if v.name]
+                held = node.onnx_op != "Identity" or any(v.name in self.same_names for v in made)
+                (results if held else waiting).extend(made)
+        return results
 
     def _after(self, value: Value) -> Iterator[Value]:
         """Yield the tensors that are made from this one, at most some nodes later."""

@@ -78,13 +78,32 @@ def run_program(
     nudge: Nudge | None = None,
 ) -> dict[str, Array]:
     """Runs a program of the graph; see :func:`execute`."""
+    return _run(_Walk(graph, limit, nudge), program, inputs)
+
+
+def is_computed(graph: Graph, inputs: Mapping[str, Any], limit: int) -> bool:
+    """Whether no node fails, as far as the work of the limit goes; see :func:`execute`.
+
+    Nodes that are not executed here do not fail.
+    """
+    if not_executed(graph):
+        return True
+    walk = _Walk(graph, limit)
+    try:
+        _run(walk, prepare(graph), inputs)
+    except ZerostrideError:
+        return walk.meter.spent > limit
+    return True
+
+
+def _run(walk: _Walk, program: Execution, inputs: Mapping[str, Any]) -> dict[str, Array]:
     read = program.reads()
+    graph = walk.graph
     needed = [value for value in graph.inputs if id(value) in read]
     arrays = check_inputs(graph, needed, inputs)
     environment: _Environment = {
         id(value): arrays[value.name] for value in graph.inputs if value.name in arrays
     }
-    walk = _Walk(graph, limit, nudge)
     token = meter.set(walk.meter)
     try:
         walk.run(program, environment)

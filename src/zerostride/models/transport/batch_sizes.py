@@ -99,7 +99,7 @@ def sizes_of_samples(graph: Graph, axis: int | None, *, every: bool) -> Samples:
             sizes -= apart
             waiting += apart
     words = {size: f"axis 0 of {value.name!r} ({size})" for size, value in outer.items()}
-    taken = (words[size] for size in outer if size in sizes and not _named_batch(size))
+    taken = (words[size] for size in outer if size in sizes and not named_batch(size))
     data = (words[size] for size in outer if size not in sizes)
     return Samples(frozenset(sizes), tuple(taken), tuple(data))
 
@@ -134,16 +134,17 @@ def _combined(graph: Graph) -> Iterator[Set[object]]:
                 yield group
 
 
-def _named_batch(size: Dim) -> bool:
-    (symbol,) = size.symbols
-    return symbol.named and _SAYS_BATCH.fullmatch(symbol.name) is not None
+def named_batch(size: Dim) -> bool:
+    """Whether a size's name says that it counts samples."""
+    symbol = lone_symbol(size)
+    return symbol is not None and symbol.named and _SAYS_BATCH.fullmatch(symbol.name) is not None
 
 
 def _counts_samples(size: Dim, uses: Sequence[_Use]) -> bool:
     (symbol,) = size.symbols
     if symbol.low > 1:
         return False
-    if _named_batch(size):
+    if named_batch(size):
         return True
     if any(_computes_across(node, value, axis) for node, value, axis in uses):
         return False

@@ -20,7 +20,9 @@ from typing import NamedTuple
 from ...errors import ModelError, ZerostrideError
 from ...models.findings import Outcome
 from ...models.formats.child import ask
+from ...models.formats.ncnn.embedding import embed_rows
 from ...models.formats.onnx.external_files import save_inside
+from ...models.formats.onnx.prepared import reads_rows
 from ..task import Array
 
 #: Seconds for one conversion.
@@ -61,6 +63,11 @@ write_litert(*sys.argv[2:4], json.loads(sys.argv[4]))
 #: Loads what pnnx wrote, as a user's program does.
 _LOAD_NCNN = """
 import ncnn
+with open(sys.argv[2], errors="replace") as text:
+    kinds = dict.fromkeys(line.split()[0] for line in text.readlines()[2:] if line.split())
+lacking = [kind for kind in kinds if ncnn.layer_to_index(kind) < 0]
+if lacking:
+    sys.exit("no layers " + ", ".join(lacking))
 net = ncnn.Net()
 sys.exit(net.load_param(sys.argv[2]) != 0 or net.load_model(sys.argv[3]) != 0)
 """
@@ -83,6 +90,7 @@ class EngineConverter:
         inside: the converter crashes on external data, so it gets a copy with the data inside.
         reads_onnx: it converts the ported ONNX model. Otherwise it converts a program of
             torch.export, and the file that it writes is ported.
+        fixes_sizes: the files that it writes take inputs of one shape.
         own: the format of the engine's files, if such a file is ported without a conversion.
         runs_on: the engine that runs the files here, if it is another one.
         extra: zerostride's extra with the packages; "": they are installed by their names.
@@ -98,6 +106,7 @@ class EngineConverter:
     load: str = ""
     inside: bool = False
     reads_onnx: bool = True
+    fixes_sizes: bool = False
     own: str = ""
     runs_on: str = ""
     extra: str = ""
@@ -122,6 +131,7 @@ _LITERT_TORCH = EngineConverter(
     ("litert_torch", "litert_converter", "torch"),
     _LITERT,
     reads_onnx=False,
+    fixes_sizes=True,
     own="litert",
     extra="litert-torch",
     advice={"onnx": _ONNX2TF},
@@ -134,6 +144,7 @@ ENGINE_CONVERTERS: Mapping[str, EngineConverter] = {
             *("pnnx", "ncnn", ".param", ("pnnx", "ncnn"), _PNNX, (".bin", _SCRIPT)),
             load=_LOAD_NCNN,
             inside=True,
+            fixes_sizes=True,
         ),
         EngineConverter("mnnconvert", "mnn", ".mnn", ("MNN",), _MNN),
         _LITERT_TORCH,
@@ -211,6 +222,8 @@ def run_converter(
         failure = answer.failure
         if not written.is_file() or not written.stat().st_size:
             return _outcome(failure), f"{row.name}: {failure or 'nothing was written'}"
+        if row.name == "pnnx" and reads_rows(model):
+            embed_rows(written)
         failed = load(row, written, seconds)
         if failed is not None:
             return failed

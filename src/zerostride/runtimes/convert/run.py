@@ -5,24 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ...errors import ModelError
+from ...errors import ModelError, ZerostrideError
 from ...models.arguments import checked
 from ...models.audit.run import audit_model
-from ...models.findings import Check, Outcome, Report
+from ...models.findings import Check, Outcome, Report, Verdict
 from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.formats import format_of
 from ...models.formats.torch_export import Example, is_torch_model, model_file
 from ...models.ir.files import write_scratch
 from ...models.options import ModelOptions
 from ...models.port.run import port_model
+from ...models.reasons import Cause, code_of
 from ...system.whole_files import write_whole
-from ..feeds import fed
+from ..feeds import fed, said_of_sizes
 from ..task import Array
 from ..verify.checks import verify
 from ..verify.site_checks import Progress
@@ -34,6 +35,7 @@ from .converters import (
     files_of,
     run_converter,
 )
+from .prepare import prepared
 from .torch_program import archive_of
 
 #: The file that says which conversions in a folder are whole, for the next run.
@@ -96,7 +98,10 @@ def convert(
         options = ModelOptions(None, *known, form=source.form)
         # 2. The inputs, whose shapes the converted files have.
         path, stem = Path(source.path), Path(source.label or source.path).stem
-        arrays = fed(options, path, inputs or {}, seed).runs[0]
+        given = fed(options, path, inputs or {}, seed)
+        arrays, every = given.runs[0], {**(sizes or {}), **given.sizes}
+        if row.fixes_sizes:
+            options = replace(options, sizes=every)
         folder = _folder(Path(output))
         # 3. The port and the conversion.
         job = _Job(row, path, folder, stem, arrays, options, timeout or SECONDS, progress)
@@ -118,12 +123,19 @@ def convert(
             timeout=timeout,
             batch_axis=batch_axis,
             facts=facts,
-            sizes=sizes,
+            sizes=every,
             input_shapes=input_shapes,
             pythons=pythons,
         )
         apart = f"{to} does not run here: the outputs are {row.runner}'s"
-        notes = (*report.notes, *([apart] if row.runner != to else ()), *checked.notes)
+        chosen = said_of_sizes(given.sizes, fixed=row.fixes_sizes)
+        notes = (
+            *chosen,
+            *_held(report),
+            *report.notes,
+            *([apart] if row.runner != to else ()),
+            *checked.notes,
+        )
         return source.named(
             replace(
                 report,
@@ -167,11 +179,33 @@ class _Job:
 
 
 def _port_and_convert(job: _Job) -> Report:
-    """The port of an ONNX model, and its conversion; without an output where that failed."""
+    """The port of an ONNX model, and its conversion; without an output where that failed.
+
+    A model that the converter refuses is tried again as another one (`prepare`).
+    """
     ported = job.folder / f"{job.stem}.{job.row.engine}.onnx"
     report = port_model(job.model, job.row.engine, ported, job.options, progress=job.progress)
     failed = _converted(job.row, ported, job.goal, job.inputs, job.seconds)
-    return report if failed is None else _failure(job.row, report, failed)
+    if failed is None:
+        return report
+    try:
+        again, ops = _second_try(job, ported)
+    except ZerostrideError:
+        return _failure(job.row, report, failed)
+    if _converted(job.row, ported, job.goal, job.inputs, job.seconds) is not None:
+        return _failure(job.row, report, failed)
+    how = "with fixed sizes" + (f", and {', '.join(ops)} as other ops" if ops else "")
+    note = f"{job.row.name} does not convert the file as it is: converted {how}"
+    return replace(again, model=report.model, notes=(note, *again.notes))
+
+
+def _second_try(job: _Job, ported: Path) -> tuple[Report, tuple[str, ...]]:
+    """The port of the model as :func:`prepared` writes it, and the ops that were rewritten."""
+    with tempfile.TemporaryDirectory(prefix="zerostride-") as place:
+        model = Path(place, job.model.name)
+        ops = prepared(job.row.name, job.model, model, job.inputs, job.seconds)
+        options = replace(job.options, sizes=None, input_shapes=None)
+        return port_model(model, job.row.engine, ported, options, progress=job.progress), ops
 
 
 def _convert_and_port(job: _Job, archive: bytes) -> Report:
@@ -190,6 +224,18 @@ def _convert_and_port(job: _Job, archive: bytes) -> Report:
         return _failure(job.row, report, failed)
     # The names and sizes of the file's inputs are its own.
     return port_model(written, job.row.engine, job.goal, ModelOptions(), progress=job.progress)
+
+
+def _held(report: Report) -> Iterator[str]:
+    """Yield notes on the findings that hold for the file, though not for every size or number."""
+    held = [f for f in report.findings if f.verdict is not Verdict.SAME and f.holds]
+    narrow = [f for f in held if f.reason == Cause.NARROWED]
+    for count, words in (
+        (len(narrow), f"as long as whole numbers fit ({code_of(Cause.NARROWED)})"),
+        (len(held) - len(narrow), "at the sizes of the file, not at all others"),
+    ):
+        if count:
+            yield f"the same {words}: {count} of {len(report.findings)} broadcasts"
 
 
 def _failure(row: EngineConverter, report: Report, failed: tuple[Outcome, str]) -> Report:

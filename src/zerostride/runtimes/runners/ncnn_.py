@@ -6,14 +6,15 @@ import importlib
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...core.rules import NCNN_RANK
-from ...models.formats.ncnn.text import in_order
+from ...models.formats.ncnn.embedding import index_blobs
+from ...models.formats.ncnn.text import in_order, read_text
 from ...ops import Op
 from ..convert.converters import batches_of, pnnx_words
 from ..task import Array, Form, Task
@@ -71,19 +72,22 @@ def load() -> Runner:
             nets[text, count] = net
         return net
 
-    def mat(array: Array) -> Any:
+    def mat(array: Array, *, whole: bool = False) -> Any:
         if array.ndim > NCNN_RANK:
             raise Refused(f"a Mat has at most {NCNN_RANK} axes, not {array.ndim}")
         # A Mat has no rank 0, and does not keep the array alive whose memory it reads. Clone,
         # because layers in place crash on memory of NumPy's. The clone of an empty blob loses its
         # axes, so that layers divide by them.
-        single = np.ascontiguousarray(array.reshape(array.shape or (1,)), "f4")
-        blob = ncnn.Mat(single)
+        flat = np.ascontiguousarray(array.reshape(array.shape or (1,)), "i4" if whole else "f4")
+        blob = ncnn.Mat(flat.view("f4"))
         return blob.clone() if array.size else blob
 
-    def extract(net: Any, feeds: Mapping[str, Array], wanted: Sequence[str]) -> list[Array]:
+    def extract(
+        net: Any, feeds: Mapping[str, Array], wanted: Sequence[str], whole: Collection[str] = ()
+    ) -> list[Array]:
         extractor = net.create_extractor()
-        for name, blob in {name: mat(array) for name, array in feeds.items()}.items():
+        blobs = {name: mat(array, whole=name in whole) for name, array in feeds.items()}
+        for name, blob in blobs.items():
             if extractor.input(name, blob) != 0:
                 raise Refused(f"there is no input {name!r}")
         results = []
@@ -123,6 +127,7 @@ def load() -> Runner:
             from_file(net.load_model, b"", "the weights")
         elif net.load_model(str(weights)) != 0:
             raise Refused("the weights were not taken")
+        whole = index_blobs(read_text(Path(path)).layers)
         inputs = in_order(net.input_names())
         # An input that no layer reads counts as an output; a net without layers has no others.
         every = in_order(net.output_names())
@@ -130,7 +135,7 @@ def load() -> Runner:
 
         def compute(feeds: Mapping[int, Array], wanted: Sequence[int | str]) -> Sequence[Array]:
             names = [outputs[name] if isinstance(name, int) else name for name in wanted]
-            return extract(net, {inputs[k]: array for k, array in feeds.items()}, names)
+            return extract(net, {inputs[k]: array for k, array in feeds.items()}, names, whole)
 
         return ModelFile([[name] for name in inputs], [[name] for name in outputs], compute)
 

@@ -23,6 +23,7 @@ from ...ir.graph import FileShape, FileSize, Graph, Node, Value
 from ...ir.readings import once_per_file
 from ...onnx_ops.sizes.facts import NoSizes
 from . import engine
+from .embedding import index_blobs
 from .inference import Inferred, infer
 from .layers import LAYERS, loads_of
 from .shapes.call import Sizes, checked
@@ -212,15 +213,8 @@ class _Builder:
         return row.dtype or "float32"
 
     def _indices(self) -> set[str]:
-        """Blobs that an Embed reads, or a Split before one."""
         if not hasattr(self, "_embedded"):
-            indices: set[str] = set()
-            for layer in reversed(self.parsed.layers):
-                if layer.type == "Embed":
-                    indices.update(layer.bottoms[:1])
-                if layer.type == "Split" and indices & set(layer.tops):
-                    indices.update(layer.bottoms)
-            self._embedded = indices
+            self._embedded = index_blobs(self.parsed.layers)
         return self._embedded
 
     def _constants(self, layer: Layer, stored: tuple[Stored, ...] | None) -> list[Value]:

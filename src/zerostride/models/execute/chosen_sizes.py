@@ -1,0 +1,196 @@
+"""Numbers for the open sizes of a model's inputs, where a caller gives none.
+
+They are the smallest of a ladder that meet the model's needs and show its broadcasts: a size is 1
+only if it counts samples, no two sizes are alike, and no tensor inside shrinks to 1 where a larger
+input keeps it wider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, islice, product
+
+from ...errors import ZerostrideError
+from ...sizes.condition import ALWAYS, Condition
+from ...sizes.dim import Dim, Number, Symbol, lone_symbol, plain
+from ..flow.advice import SizeOptions
+from ..flow.input_sizes import sized
+from ..flow.resolved import resolved
+from ..ir.graph import Graph
+from ..transport.batch_sizes import named_batch, sizes_of_samples
+
+#: The ladder: a size, and the step to the next size of the same model. Words of a text, then
+#: multiples of what images are halved by, then frames of sound.
+_LADDER = (
+    (5, 2), (8, 4), (16, 8), (32, 16), (48, 48), (64, 32), (96, 64), (128, 64), (192, 128),
+    (224, 96), (320, 64), (416, 96), (512, 128), (640, 320), (1024, 512), (1600, 800),
+    (2048, 1024), (4000, 2000), (8000, 4000), (16000, 8000), (48000, 16000),
+)  # fmt: skip
+#: Sizes of more symbols climb the ladder together.
+_MOST_APART = 2
+#: The most sizes that are 1 though nothing says that they count samples.
+_MOST_ONES = 2
+#: The most numbers that are tried, and that are asked of the whole graph.
+_MOST_TRIED, _MOST_ASKED = 600, 12
+#: Tensors whose sizes are looked at.
+_MOST_TENSORS = 2000
+
+#: Ops whose second last axis of a state counts samples, and their states' operands.
+_RECURRENT, _STATES = frozenset({"GRU", "LSTM", "RNN"}), slice(5, 7)
+
+#: Numbers by the names of sizes.
+Numbers = dict[str, int]
+
+
+def chosen_sizes(
+    graph: Graph,
+    runs: Callable[[Graph], bool] = lambda graph: True,
+    facts: Condition = ALWAYS,
+) -> Numbers:
+    """A number for each open size of the inputs; none if the rank of an input is not known.
+
+    Args:
+        graph: the model.
+        runs: whether the graph with numbers for its sizes can be computed; asked last.
+        facts: conditions that the caller knows.
+
+    Returns:
+        Numbers by the names of sizes, as `sizes` of every command takes them; empty if all sizes
+        are known, or no numbers that were tried meet the model's needs.
+    """
+    symbols = SizeOptions(graph).symbols
+    if not symbols or any(value.shape is None for value in graph.inputs):
+        return {}
+    whole, needs, before = resolved(graph, facts)
+    counted = {symbol: max(1, symbol.low or 0) for symbol in _samples(whole) if symbol in symbols}
+    free = [symbol for symbol in symbols if symbol not in counted]
+    failing = before is not None and not before.ok
+
+    def meets(numbers: Mapping[Symbol, int]) -> bool:
+        return not any(clause.substitute(numbers).never for clause in needs.clauses)
+
+    def computes(numbers: Mapping[Symbol, int]) -> bool:
+        return _computes(graph, _named(numbers), runs, failing=failing)
+
+    for count in range(min(len(free), _MOST_ONES) + 1):
+        for ones in combinations(free, count):  # further sizes may count samples unseen
+            fixed = counted | dict.fromkeys(ones, 1)
+            best = _smallest(whole, symbols, fixed, meets, computes)
+            if best:
+                return {symbol.name: best[symbol] for symbol in symbols}
+    return {}
+
+
+def _named(numbers: Mapping[Symbol, int]) -> Numbers:
+    return {symbol.name: number for symbol, number in numbers.items()}
+
+
+def _smallest(
+    graph: Graph,
+    symbols: Sequence[Symbol],
+    fixed: Mapping[Symbol, int],
+    meets: Callable[[Mapping[Symbol, int]], bool],
+    computes: Callable[[Mapping[Symbol, int]], bool],
+) -> dict[Symbol, int]:
+    """The first numbers of the ladder that compute, and of those that lose the fewest sizes.
+
+    Args:
+        graph: the graph with its sizes.
+        symbols: the sizes.
+        fixed: the numbers of some of them.
+        meets: whether numbers meet the model's needs.
+        computes: whether the graph can be computed with numbers.
+    """
+    free = [symbol for symbol in symbols if symbol not in fixed]
+    inside = _open_inside(graph, free)
+    asked, least, best = 0, -1, dict[Symbol, int]()
+    for numbers in islice(_tries(free), _MOST_TRIED):
+        every = {**fixed, **numbers}
+        if not _bounded(every) or not meets(every):
+            continue
+        lost = _lost(inside, numbers)
+        if best and lost >= least:
+            continue
+        if asked == _MOST_ASKED:
+            break
+        asked += 1
+        if computes(every):
+            least, best = lost, every
+        if best and not least:
+            break
+    return best
+
+
+def _samples(graph: Graph) -> set[Symbol]:
+    """The symbols that count samples: by their names and uses, and those of recurrent states."""
+    first = [value.shape[0] for value in graph.inputs if value.shape]
+    sizes = [size for size in first if isinstance(size, Dim) and named_batch(size)]
+    for node in graph.nodes:
+        if node.onnx_op in _RECURRENT:
+            shapes = [value.shape or () for value in node.inputs[_STATES] if value is not None]
+            sizes += [s[-2] for s in shapes if len(s) > 1 and isinstance(s[-2], Dim)]
+    lone = {symbol for symbol in map(lone_symbol, sizes) if symbol is not None}
+    return lone | {*sizes_of_samples(graph, None, every=False).ones}
+
+
+def _tries(symbols: Sequence[Symbol]) -> Iterator[dict[Symbol, int]]:
+    """Numbers for sizes: from small to large, no two alike."""
+    if not symbols:
+        yield {}
+    elif len(symbols) <= _MOST_APART:
+        steps = range(len(_LADDER))
+        rungs = sorted(product(steps, repeat=len(symbols)), key=lambda rung: (max(rung), rung))
+        # All on one rung first; then any.
+        together = [(k,) * len(symbols) for k in steps]
+        for rung in dict.fromkeys([*together, *rungs]):
+            yield _on(symbols, rung)
+    else:
+        for k in range(len(_LADDER)):
+            yield _on(symbols, (k,) * len(symbols))
+
+
+def _on(symbols: Sequence[Symbol], rungs: Sequence[int]) -> dict[Symbol, int]:
+    """Sizes on rungs of the ladder; each takes one step more than the size before it."""
+    pairs = enumerate(zip(symbols, rungs, strict=True))
+    return {symbol: _LADDER[rung][0] + k * _LADDER[rung][1] for k, (symbol, rung) in pairs}
+
+
+def _bounded(numbers: Mapping[Symbol, int]) -> bool:
+    """Whether the numbers are within the bounds that the file gives."""
+    return all(
+        (symbol.low or 0) <= number and (symbol.high is None or number <= symbol.high)
+        for symbol, number in numbers.items()
+    )
+
+
+def _open_inside(graph: Graph, symbols: Sequence[Symbol]) -> list[Dim]:
+    """The different sizes of tensors that depend on these sizes."""
+    wanted = frozenset(symbols)
+    values = islice(graph.values(), _MOST_TENSORS)
+    sizes = (size for value in values for size in value.shape or ())
+    found = (size for size in sizes if isinstance(size, Dim) and wanted & {*size.symbols})
+    return list(dict.fromkeys(found))
+
+
+def _lost(sizes: Sequence[Dim], numbers: Mapping[Symbol, Number]) -> int:
+    """How many sizes do not show a broadcast along them: those that are 1 or less."""
+    put = (plain(size.substitute(numbers)) for size in sizes)
+    return sum(isinstance(size, int) and size <= 1 for size in put)
+
+
+def _computes(
+    graph: Graph, numbers: Numbers, runs: Callable[[Graph], bool], *, failing: bool
+) -> bool:
+    """Whether the graph with these numbers has no node that fails, and runs.
+
+    A graph that fails for all sizes contradicts its file; the run alone decides then.
+    """
+    try:
+        small = sized(graph, numbers)
+        _, needs, flow = resolved(small)
+        return not needs.never and (failing or flow is None or flow.ok) and runs(small)
+    except (ZerostrideError, ArithmeticError):
+        return False
+
+
+__all__ = ["chosen_sizes"]
