@@ -50,10 +50,20 @@ import importlib.util
 folder = os.path.dirname(importlib.util.find_spec("pnnx").origin)
 os.execv(os.path.join(folder, "pnnx"), ["pnnx", *sys.argv[2:3], *sys.argv[4:]])
 """
+#: mnnconvert ends well without a file, and says only in passing what it lacks.
 _MNN = """
+import re
+import tempfile
 import _tools
 words = ["-f", "ONNX", "--modelFile", sys.argv[2], "--MNNModel", sys.argv[3]]
-_tools.mnnconvert(["mnnconvert", *words, "--bizCode", "zerostride"])
+with tempfile.TemporaryFile() as said:
+    os.dup2(said.fileno(), 1)
+    os.dup2(1, 2)
+    _tools.mnnconvert(["mnnconvert", *words, "--bizCode", "zerostride"])
+    said.seek(0)
+    lacking = re.findall(rb"ONNX::(\\w+)", said.read().rpartition(b"Not Support:")[2])
+if lacking and not os.path.exists(sys.argv[3]):
+    answer.write(b"no conversion of the ops " + b", ".join(lacking))
 """
 _LITERT = """
 load_package()
@@ -221,7 +231,8 @@ def run_converter(
             litter.unlink(missing_ok=True)
         failure = answer.failure
         if not written.is_file() or not written.stat().st_size:
-            return _outcome(failure), f"{row.name}: {failure or 'nothing was written'}"
+            said = failure or answer.output.decode(errors="replace") or "nothing was written"
+            return _outcome(failure), f"{row.name}: {said}"
         if row.name == "pnnx" and reads_rows(model):
             embed_rows(written)
         failed = load(row, written, seconds)

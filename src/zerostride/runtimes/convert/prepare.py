@@ -6,14 +6,15 @@ the converter lacks become other ops. What comes of it is proven on the engine, 
 
 from __future__ import annotations
 
+import re
+import shutil
 import tempfile
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType
 
 from ...models.formats.child import ask
-from ...models.formats.onnx.prepared import rewritten, with_shapes
+from ...models.formats.onnx.prepared import rewritten, with_functions, with_shapes
 from ..task import Array
 
 #: Computes what is constant, and leaves the ops of the standard.
@@ -26,29 +27,25 @@ options.graph_optimization_level = level
 options.optimized_model_filepath = sys.argv[2]
 onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
 """
-#: What a converter lacks, or writes so that the engine does not load it; run with the releases of
-#: `tests/conformance/releases.txt` on ONNX's own tests of each op.
-_LACKING: Mapping[str, frozenset[str]] = MappingProxyType(
+#: Ops that pnnx writes so that ncnn does not load them, in some forms or in all.
+_LEFT_BY_PNNX = frozenset(
     {
-        "ovc": frozenset({"STFT"}),
-        "mnnconvert": frozenset({"IsNaN", "STFT", "Where"}),
-        "pnnx": frozenset(
-            {
-                *("IsNaN", "ReduceMax", "ReduceMin", "ReduceSumSquare", "STFT", "Slice", "Split"),
-                "Where",
-            }
-        ),
+        *("IsNaN", "ReduceMax", "ReduceMin", "ReduceSumSquare", "STFT", "Slice", "Split", "Where"),
+        *("DFT", "Gather", "GRU", "LSTM", "Mish", "Celu", "RMSNormalization", "Swish"),
     }
 )
+#: A name of an op in a converter's message.
+_OP = re.compile(r"[A-Z]\w+")
 
 
 def prepared(
-    converter: str, model: Path, goal: Path, inputs: Mapping[str, Array], seconds: float
+    converter: str, said: str, model: Path, goal: Path, inputs: Mapping[str, Array], seconds: float
 ) -> tuple[str, ...]:
     """Writes the model for a second try; the ops that were rewritten.
 
     Args:
         converter: its name.
+        said: why it refused the model, with the names of ops that it lacks.
         model: an ONNX model.
         goal: the file to write.
         inputs: arrays of the model's inputs, for their shapes.
@@ -57,15 +54,15 @@ def prepared(
     Raises:
         ModelError: the model cannot be read.
     """
+    lacking = frozenset(_OP.findall(said)) | (_LEFT_BY_PNNX if converter == "pnnx" else {"Where"})
     with tempfile.TemporaryDirectory(prefix="zerostride-") as place:
         sized = Path(place, "sized.onnx")
         with_shapes(model, sized, {name: array.shape for name, array in inputs.items()})
-        folded = find_spec("onnxruntime") is not None
-        if folded and ask(_FOLD, str(sized), str(goal), seconds=seconds).failure is not None:
-            folded = False
-        if not folded:
-            goal.write_bytes(sized.read_bytes())
-        return rewritten(goal, _LACKING.get(converter, frozenset()))
+        inlined = with_functions(sized, lacking)
+        folds = find_spec("onnxruntime") is not None
+        if not folds or ask(_FOLD, str(sized), str(goal), seconds=seconds).failure is not None:
+            shutil.copyfile(sized, goal)
+        return (*inlined, *rewritten(goal, lacking))
 
 
 __all__ = ["prepared"]

@@ -189,21 +189,23 @@ def _port_and_convert(job: _Job) -> Report:
     if failed is None:
         return report
     try:
-        again, ops = _second_try(job, ported)
+        again, ops = _second_try(job, ported, failed[1])
     except ZerostrideError:
         return _failure(job.row, report, failed)
-    if _converted(job.row, ported, job.goal, job.inputs, job.seconds) is not None:
-        return _failure(job.row, report, failed)
     how = "with fixed sizes" + (f", and {', '.join(ops)} as other ops" if ops else "")
+    failed_again = _converted(job.row, ported, job.goal, job.inputs, job.seconds)
+    if failed_again is not None:
+        reason = failed[1] if failed_again == failed else f"{failed[1]}; {how}: {failed_again[1]}"
+        return _failure(job.row, report, (failed_again[0], reason))
     note = f"{job.row.name} does not convert the file as it is: converted {how}"
     return replace(again, model=report.model, notes=(note, *again.notes))
 
 
-def _second_try(job: _Job, ported: Path) -> tuple[Report, tuple[str, ...]]:
+def _second_try(job: _Job, ported: Path, said: str) -> tuple[Report, tuple[str, ...]]:
     """The port of the model as :func:`prepared` writes it, and the ops that were rewritten."""
     with tempfile.TemporaryDirectory(prefix="zerostride-") as place:
         model = Path(place, job.model.name)
-        ops = prepared(job.row.name, job.model, model, job.inputs, job.seconds)
+        ops = prepared(job.row.name, said, job.model, model, job.inputs, job.seconds)
         options = replace(job.options, sizes=None, input_shapes=None)
         return port_model(model, job.row.engine, ported, options, progress=job.progress), ops
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...errors import ZerostrideError
-from ...models.bisection import Bisection, Culprit
+from ...models.bisection import Bisection, Culprit, How
 from ...models.findings import Check, Outcome
 from ...models.options import ModelOptions
 from ..bisect.run import bisected, engine_of
@@ -27,6 +27,9 @@ def check_inside(
     pythons: dict[str, str] | None,
 ) -> list[Check]:
     """The checks of the outputs, and one more for each node inside that differs.
+
+    Where all outputs agree, a node counts only if the conversion has a tensor of its name: which
+    tensor stands for another one is a guess otherwise.
 
     If no node does, and the output itself was judged, small differences of all nodes explain one of
     an output, up to `WIDEST`: some engines approximate an exponential or an error function. An
@@ -50,7 +53,14 @@ def check_inside(
     except ZerostrideError:
         return list(checks)
     compared = [run for run in runs if run is not None]
-    culprits = [c for run in compared for c in run.culprits if c.side == "other"]
+    agree = all(check.outcome is Outcome.AGREES for check in checks)
+    sure = {s.tensor for run in compared for s in run.stages if s.how is How.NAME}
+    culprits = [
+        culprit
+        for run in compared
+        for culprit in run.culprits
+        if culprit.side == "other" and (culprit.tensor in sure or not agree)
+    ]
     if culprits:
         return [*checks, *_differing(culprits, {check.op for check in checks}, checks[0].release)]
     if len(compared) < len(runs):

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...ir.names import take
 from .reader import parse
+from .unrolled import unrolled
 
 if TYPE_CHECKING:
     import onnx
@@ -52,6 +53,29 @@ def with_shapes(source: Path, goal: Path, shapes: Mapping[str, Sequence[int]]) -
         for size in value.type.tensor_type.shape.dim:
             size.Clear()
     onnx.save(model, goal)
+
+
+def with_functions(path: Path, lacking: frozenset[str]) -> tuple[str, ...]:
+    """Writes ops in the file as the functions that the standard defines for them; which ops.
+
+    Args:
+        path: a file that :func:`with_shapes` wrote.
+        lacking: the ops that are written so, where they are functions.
+    """
+    import onnx
+    from onnx import inliner
+
+    model = onnx.load(path)
+    ops = _ops(model) & lacking - _RULES.keys()
+    pairs = [("", op) for op in sorted(ops)]
+    if pairs:
+        model = inliner.inline_selected_functions(model, pairs, inline_schema_functions=True)
+        onnx.save(model, path)
+    return tuple(sorted(ops - _ops(model)))
+
+
+def _ops(model: onnx.ModelProto) -> set[str]:
+    return {node.op_type for node in model.graph.node if node.domain in ("", "ai.onnx")}
 
 
 def rewritten(path: Path, lacking: frozenset[str]) -> tuple[str, ...]:
@@ -207,6 +231,15 @@ def _is_nan(graph: _Rewriting, node: onnx.NodeProto) -> bool:
     return True
 
 
+def _is_infinite(graph: _Rewriting, node: onnx.NodeProto) -> bool:
+    """Only infinities are beyond the largest number."""
+    if _attributes(node) or graph.types.get(node.input[0]) != 1:
+        return False
+    size = graph.add("Abs", node.input[0])
+    graph.add("Greater", size, graph.constant(np.finfo(np.float32).max), to=node.output[0])
+    return True
+
+
 def _where(graph: _Rewriting, node: onnx.NodeProto) -> bool:
     """Where(IsNaN(s), c, s) of a softmax is s: a row of finite numbers makes no NaN."""
     test = graph.makers.get(node.input[0])
@@ -270,6 +303,26 @@ def _stft(graph: _Rewriting, node: onnx.NodeProto) -> bool:
     return True
 
 
+def _dft(graph: _Rewriting, node: onnx.NodeProto) -> bool:
+    """A transform of real numbers along the last axis of data is two products with waves."""
+    shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
+    attributes = _attributes(node)
+    given = graph.array(node.input[2]) if len(node.input) > 2 else attributes.get("axis", 1)
+    if shape is None or result is None or given is None or graph.types.get(node.input[0]) != 1:
+        return False
+    axis, size = int(given) % len(shape), shape[int(given)]
+    plain = len(node.input) < 2 or not node.input[1]
+    if shape[-1] != 1 or axis != len(shape) - 2 or attributes.get("inverse") or not plain:
+        return False
+    bins = result[axis]
+    angles = 2 * np.pi / size * (np.outer(np.arange(size), np.arange(bins)) % size)
+    waves = np.stack([np.cos(angles), -np.sin(angles)], axis=-1).astype(np.float32)
+    rows = graph.reshaped(node.input[0], (math.prod(shape) // size, size))
+    product = graph.add("MatMul", rows, graph.constant(waves.reshape(size, 2 * bins)))
+    graph.reshaped(product, result, to=node.output[0])
+    return True
+
+
 def _sum_of_squares(graph: _Rewriting, node: onnx.NodeProto) -> bool:
     """The sum of products of the numbers with themselves."""
     squares = graph.add("Mul", node.input[0], node.input[0])
@@ -325,6 +378,25 @@ def _extreme(op: str) -> Callable[[_Rewriting, Any], bool]:
     return rule
 
 
+def _gather(graph: _Rewriting, node: onnx.NodeProto) -> bool:
+    """One row, or rows that follow one another, are a slice."""
+    shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
+    rows = graph.array(node.input[1])
+    if shape is None or result is None or rows is None or graph.array(node.input[0]) is not None:
+        return False
+    axis = _attributes(node).get("axis", 0) % len(shape)
+    flat = [int(row) % shape[axis] for row in rows.reshape(-1)] if shape[axis] else []
+    if not flat or flat != [*range(flat[0], flat[0] + len(flat))]:
+        return False
+    # One row of all numbers, so that no axis of the slice can pass for a batch.
+    inner = math.prod(shape[axis + 1 :])
+    data = graph.reshaped(node.input[0], (math.prod(shape[:axis]), shape[axis] * inner))
+    bounds = ([flat[0] * inner], [(flat[-1] + 1) * inner], [1])
+    names = (graph.constant(np.array(bound, np.int64)) for bound in bounds)
+    graph.reshaped(graph.add("Slice", data, *names), result, to=node.output[0])
+    return True
+
+
 def _split(graph: _Rewriting, node: onnx.NodeProto) -> bool:
     """A split is a slice for each result."""
     shape = graph.shape(node.input[0])
@@ -342,9 +414,20 @@ def _split(graph: _Rewriting, node: onnx.NodeProto) -> bool:
     return True
 
 
+def _recurrent(graph: _Rewriting, node: onnx.NodeProto) -> bool:
+    """A recurrent layer of a few steps is products and gates."""
+    given = {**_attributes(node), "op": node.op_type}
+    return unrolled(graph, [*node.input], [*node.output], given)
+
+
 _RULES: Mapping[str, Callable[[_Rewriting, Any], bool]] = MappingProxyType(
     {
+        "DFT": _dft,
+        "Gather": _gather,
+        "GRU": _recurrent,
+        "IsInf": _is_infinite,
         "IsNaN": _is_nan,
+        "LSTM": _recurrent,
         "ReduceMax": _extreme("Max"),
         "ReduceMin": _extreme("Min"),
         "ReduceSumSquare": _sum_of_squares,
@@ -355,4 +438,4 @@ _RULES: Mapping[str, Callable[[_Rewriting, Any], bool]] = MappingProxyType(
     }
 )
 
-__all__ = ["reads_rows", "rewritten", "with_shapes"]
+__all__ = ["reads_rows", "rewritten", "with_functions", "with_shapes"]
