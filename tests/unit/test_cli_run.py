@@ -85,6 +85,14 @@ def test_run_makes_random_inputs(run: Run, model: str) -> None:
     assert first["y"]["shape"] == [4, 3]
 
 
+def test_run_chooses_sizes_that_nobody_gives(run: Run, model: str) -> None:
+    answer = run("run", model, "--random", "0", "--json")
+    said = json.loads(answer.out)
+    assert said["sizes"] == {"N": said["outputs"]["y"]["shape"][0]}
+    assert "open sizes were chosen: N=" in run("run", model, "--random", "0").err
+    assert not json.loads(run("run", model, "--random", "0", "--set", "N=2", "--json").out)["sizes"]
+
+
 def test_large_outputs_are_summarised(run: Run, model: str) -> None:
     made = ["run", model, "--random", "0", "--set", "N=100"]
     assert "mean" in run(*made).out
@@ -106,7 +114,6 @@ def test_large_outputs_are_summarised(run: Run, model: str) -> None:
         (["--input", 'b=["a"]'], "is no list of numbers"),
         (["--input", "x"], "write NAME=FILE.npy"),
         (["--input", "b=[1]", "--input", "b=[1]"], "given twice"),
-        (["--random", "0"], "its axis 0 has no size: --set N=NUMBER"),
         (["--random", "0", "--set", "M=2"], "no size is called 'M'"),
         (
             ["--set", "N=2", "--input", "x=[[1,2,3]]", "--input", "b=[1,2,3]"],

@@ -30,8 +30,12 @@ _LADDER = (
 _MOST_APART = 2
 #: The most sizes that are 1 though nothing says that they count samples.
 _MOST_ONES = 2
-#: The most numbers that are tried, and that are asked of the whole graph.
-_MOST_TRIED, _MOST_ASKED = 600, 12
+#: The most numbers that are tried, of expressions that numbers are put into for that, and the most
+#: that are asked of the whole graph: fewer of a large one.
+_MOST_TRIED, _MOST_PUT, _MOST_ASKED = 600, 60_000, 12
+_LARGE, _MOST_ASKED_OF_LARGE = 2000, 3
+#: Needs that are looked at before the graph is asked.
+_MOST_CLAUSES = 200
 #: Tensors whose sizes are looked at.
 _MOST_TENSORS = 2000
 
@@ -66,8 +70,10 @@ def chosen_sizes(
     free = [symbol for symbol in symbols if symbol not in counted]
     failing = before is not None and not before.ok
 
+    clauses = needs.clauses[:_MOST_CLAUSES]
+
     def meets(numbers: Mapping[Symbol, int]) -> bool:
-        return not any(clause.substitute(numbers).never for clause in needs.clauses)
+        return not any(clause.substitute(numbers).never for clause in clauses)
 
     def computes(numbers: Mapping[Symbol, int]) -> bool:
         return _computes(graph, _named(numbers), runs, failing=failing)
@@ -103,17 +109,19 @@ def _smallest(
     """
     free = [symbol for symbol in symbols if symbol not in fixed]
     inside = _open_inside(graph, free)
-    asked, least, best = 0, -1, dict[Symbol, int]()
-    for numbers in islice(_tries(free), _MOST_TRIED):
+    most = min(_MOST_TRIED, _MOST_PUT // (len(inside) + 1))
+    left = _MOST_ASKED if len(graph.nodes) < _LARGE else _MOST_ASKED_OF_LARGE
+    least, best = -1, dict[Symbol, int]()
+    for numbers in islice(_tries(free), most):
         every = {**fixed, **numbers}
         if not _bounded(every) or not meets(every):
             continue
         lost = _lost(inside, numbers)
         if best and lost >= least:
             continue
-        if asked == _MOST_ASKED:
+        if not left:
             break
-        asked += 1
+        left -= 1
         if computes(every):
             least, best = lost, every
         if best and not least:

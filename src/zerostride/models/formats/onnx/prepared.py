@@ -267,6 +267,8 @@ def _has_finite_rows(graph: _Rewriting, softmax: onnx.NodeProto) -> bool:
         if maker.op_type in ("Add", "Mul", "Div") and not masks:
             return False
         for mask in masks if maker.op_type != "Reshape" else ():
+            if np.isnan(mask).any() or np.isposinf(mask).any():
+                return False
             rows = np.isfinite(mask)
             if not (rows.any(axis) if mask.ndim and mask.shape[axis] > 1 else rows).all():
                 return False
