@@ -325,11 +325,18 @@ def padding(call: LayerCall) -> Results:
     """Padding of rows and columns, and before and behind the channels or depth."""
     if len(call.shapes) > 1:
         raise Unclear("its widths are data")
-    top, bottom, left, right, front, behind = (call.whole(key) for key in (0, 1, 2, 3, 7, 8))
-    around = [0, front + behind, top + bottom, left + right][-len(call.first) :]
-    if min(top, bottom, left, right, front, behind) < 0:
-        raise Unclear("widths below 0")
+    around = map(sum, margins(call, len(call.first)))
     return [checked(tuple(plain(s + more) for s, more in zip(call.first, around, strict=True)))]
+
+
+def margins(call: LayerCall, rank: int) -> list[tuple[int, int]]:
+    """Padding: the elements before and behind each axis."""
+    pairs = [
+        (call.whole(before), call.whole(behind)) for before, behind in ((7, 8), (0, 1), (2, 3))
+    ]
+    if min(map(min, pairs)) < 0:
+        raise Unclear("widths below 0")
+    return [(0, 0), *pairs][-rank:]
 
 
 def tile(call: LayerCall) -> Results:
