@@ -175,7 +175,7 @@ def trailing(op: str, *names: str) -> Callable[[Node], Site | None]:
         if not own:
             return None
         data = present_operands(node)[0]
-        axes = _normalised(data.shape, whole(node, 0))
+        axes = covered(data.shape, whole(node, 0))
         if axes is None:
             return not_modelled(node)
         shape = None if data.shape is None else data.shape[-axes:]
@@ -185,7 +185,7 @@ def trailing(op: str, *names: str) -> Callable[[Node], Site | None]:
     return build
 
 
-def _normalised(shape: FileShape, count: int) -> int | None:
+def covered(shape: FileShape, count: int) -> int | None:
     """The number of inner axes with `count` elements, as the layer counts them."""
     if shape is None or not all(isinstance(size, int) for size in shape):
         return None

@@ -12,9 +12,9 @@ from typing import Any
 
 from .....core.rules import NCNN_RANK
 from ....ir.graph import Value
-from ....ir.moves import at_rank
 from ...lowering import FAR, NoEquivalent, written_by
-from ..shapes.formulas import cuts, order, spans
+from ..shapes.call import number
+from ..shapes.formulas import cuts, order, reduced_axes, repeated, spans
 from ..sites import ELTWISE, binary, binary_op, onnx_name, weights
 from .writer import LayerWriter
 
@@ -55,15 +55,12 @@ def reshaped(w: LayerWriter) -> None:
 
 def tiled(w: LayerWriter) -> None:
     """An Expand if only axes of extent 1 are repeated, else a Tile."""
-    old, new = w.numbers(w.input()), w.result_sizes()
-    padded = at_rank(old, len(new))
-    if (len(old), len(new)) == (3, 4):  # the outermost axis stays, and gets a depth of one
-        padded = (old[0], 1, *old[1:])
-    if padded == old and all(a in (1, b) for a, b in zip(old, new, strict=True)):
-        w.last("Expand", w.input(), w.ints(*new))
+    pairs = [(number(size), times) for size, times in repeated(w.call())]
+    padded = tuple(size for size, _ in pairs)
+    if padded == w.numbers(w.input()) and all(1 in pair for pair in pairs):
+        w.last("Expand", w.input(), w.ints(*w.result_sizes()))
         return
-    repeats = (b // a for a, b in zip(padded, new, strict=True))
-    w.last("Tile", w.reshaped(w.input(), padded), w.ints(*repeats))
+    w.last("Tile", w.reshaped(w.input(), padded), w.ints(*(times for _, times in pairs)))
 
 
 def unsqueezed(w: LayerWriter) -> None:
@@ -92,20 +89,10 @@ def sliced(w: LayerWriter) -> None:
 
 def cropped(w: LayerWriter) -> None:
     """Crop: by starts and ends, or to another blob's size."""
-    if w.whole(0) == -233:
+    pairs = [(number(start), number(end)) for start, end in spans(w.call())]
+    if any(a < 0 or b > size for (a, b), size in zip(pairs, w.numbers(w.input()), strict=True)):
         raise NoEquivalent
-    explicit = any({*pair} <= {*w.node.attributes} for pair in (("9", "10"), ("19", "20")))
-    if len(w.node.inputs) > 1 and not explicit:
-        keys = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (2, 13, 1, 0)}[w.rank()]
-        starts = [w.whole(key) for key in keys]
-        ends = [start + size for start, size in zip(starts, w.result_sizes(), strict=True)]
-        if any(end > size for end, size in zip(ends, w.numbers(w.input()), strict=True)):
-            raise NoEquivalent
-    else:
-        pairs = spans(w.call())
-        starts, ends = ([int(pair[k]) for pair in pairs] for k in (0, 1))
-    if min(starts) < 0:
-        raise NoEquivalent
+    starts, ends = zip(*pairs, strict=True)
     w.last("Slice", w.input(), w.ints(*starts), w.ints(*ends), w.ints(*range(len(starts))))
 
 
@@ -254,9 +241,7 @@ def reduced(w: LayerWriter) -> None:
     if w.real(2, 1.0) != 1.0 or not 0 <= operation < len(_REDUCTIONS):
         raise NoEquivalent
     name = f"Reduce{_REDUCTIONS[operation]}"
-    axes = range(rank) if w.whole(1, 1) or rank == 1 else w.listed(3)
-    places = {axis % rank for axis in axes}
-    kept = w.flag(4)
+    places, kept = reduced_axes(w.call(), rank), w.flag(4)
     operands = (w.input(), w.ints(*sorted(places)))
     if len(places) == rank and not kept:
         w.last("Reshape", w.op(name, *operands, keepdims=0), w.ints(1))

@@ -11,7 +11,7 @@ from .....engines.planning import engine_plan
 from .....errors import BroadcastError
 from .....sizes.dim import Dim, Number, dim_of_terms, plain
 from .....sizes.functions import minimum
-from ....ir.moves import at_rank, inserted, with_kept
+from ....ir.moves import at_rank, inserted, removed, with_kept
 from ....onnx_ops.sizes.facts import NoSizes, Unclear, product
 from .call import (
     ABSENT,
@@ -61,18 +61,10 @@ def each(call: LayerCall) -> Results:
 
 def declared(call: LayerCall) -> Results:
     """Input and MemoryData: the line's sizes; without outer sizes there are fewer axes."""
-    w, h, d, c = (call.whole(key) for key in (0, 1, 11, 2))
-    if min(w, h, d, c) < 0:
-        raise NoSizes(f"sizes {w}, {h}, {d}, {c}")
-    if d and call.layer.type == "MemoryData":
-        return [checked((c, d, h, w))]
-    if c:
-        return [checked((c, d, h, w) if d else (c, h, w))]
-    if h or w:
-        return [checked((h, w) if h else (w,))]
-    if call.layer.type == "MemoryData":
-        return [(1,)]
-    raise Unclear("the file does not give its sizes")
+    sizes = call.params.sizes()
+    if not sizes and call.layer.type == "Input":
+        raise Unclear("the file does not give its sizes")
+    return [checked(sizes or (1,))]
 
 
 # Element-wise.
@@ -261,15 +253,11 @@ def slice_(call: LayerCall) -> Results:
 
 def crop(call: LayerCall) -> Results:
     """Crop: by offsets and sizes, by starts and ends, or to another blob's size."""
-    listed = call.params.has(9) and call.params.has(10)
-    written = call.params.text(19) and call.params.text(20)
-    if len(call.shapes) > 1 and not listed and not written:
-        return [_crop_like(call)]
     return [checked(tuple(plain(end - start) for start, end in spans(call)))]
 
 
 def spans(call: LayerCall) -> list[tuple[Number, Number]]:
-    """Crop of one operand: where each axis starts and ends."""
+    """Crop: where each axis starts and ends."""
     shape = call.first
     starts, ends, axes = _places(call)
     if starts and ends:
@@ -285,8 +273,18 @@ def spans(call: LayerCall) -> list[tuple[Number, Number]]:
             pairs[here] = (first, _least(size, last))
         return pairs
     keys = {"w": (0, 3, 6), "h": (1, 4, 7), "d": (13, 14, 15), "c": (2, 5, 8)}
+    names = AXES[len(shape)]
+    if len(call.layer.bottoms) > 1:
+        like = call.operand(1)
+        if call.whole(0) == ABSENT:
+            raise Unclear("its places are data")
+        other = named_sizes(like)
+        if len(shape) > 2 and len(like) != len(shape):
+            other["c"] = shape[0]  # channels stay if the ranks differ
+        offsets = [call.whole(keys[name][0]) for name in names]
+        return [(at, plain(at + other[name])) for at, name in zip(offsets, names, strict=True)]
     pairs = []
-    for name, size in zip(AXES[len(shape)], shape, strict=True):
+    for name, size in zip(names, shape, strict=True):
         offset, wanted, behind = (call.whole(key) for key in keys[name])
         last = plain(size - behind)
         pairs.append((offset, last if wanted == ABSENT else _least(offset + wanted, last)))
@@ -310,17 +308,6 @@ def _least(a: Number, b: Number) -> Number:
     return min(a, b) if isinstance(a, int) and isinstance(b, int) else plain(minimum(a, b))
 
 
-def _crop_like(call: LayerCall) -> Sizes:
-    """To the size of the second operand; channels stay if the ranks differ."""
-    first, like = call.first, call.operand(1)
-    if call.whole(0) == ABSENT:
-        raise Unclear("its places are data")
-    own, other = named_sizes(first), named_sizes(like)
-    kept = {"c"} if len(first) > 2 and len(like) != len(first) else set()
-    names = AXES[len(first)]
-    return checked(tuple(own[name] if name in kept else other[name] for name in names))
-
-
 def padding(call: LayerCall) -> Results:
     """Padding of rows and columns, and before and behind the channels or depth."""
     if len(call.shapes) > 1:
@@ -340,7 +327,12 @@ def margins(call: LayerCall, rank: int) -> list[tuple[int, int]]:
 
 
 def tile(call: LayerCall) -> Results:
-    """Tile: along one axis, or a list from the outermost, by the names of axes.
+    """Tile: along one axis, or a list from the outermost, by the names of axes."""
+    return [checked(tuple(plain(size * times) for size, times in repeated(call)))]
+
+
+def repeated(call: LayerCall) -> list[tuple[Number, int]]:
+    """Tile: each axis of the result, as the data's size and how often it is repeated.
 
     If the list has four numbers and the data three axes, the first number repeats c; unlike
     numpy.tile it adds no axis.
@@ -355,8 +347,7 @@ def tile(call: LayerCall) -> Results:
     names = {1: "w", 2: "hw", 3: "dhw" if len(shape) == 4 else "chw", 4: "cdhw"}[len(repeats)]
     by_name = dict(zip(names, repeats, strict=True))
     own = named_sizes(shape)
-    names = AXES[max(len(shape), len(repeats))]
-    return [checked(tuple(plain(own[name] * by_name.get(name, 1)) for name in names))]
+    return [(own[name], by_name.get(name, 1)) for name in AXES[max(len(shape), len(repeats))]]
 
 
 # Products.
@@ -485,16 +476,19 @@ def recurrent(call: LayerCall) -> Results:
 
 def reduction(call: LayerCall) -> Results:
     """Reduction over all or some axes, which become 1 or are removed."""
-    shape = call.first
-    if call.whole(1, 1) or len(shape) == 1:
-        places = set(range(len(shape)))
-    else:
-        places = {place(axis, len(shape)) for axis in call.params.wholes(3)}
+    shape, places = call.first, reduced_axes(call, len(call.first))
     if call.params.wholes(3) and not call.whole(5):
         raise NoSizes("its axes are of an older form, which ncnn refuses; convert the model again")
     if call.whole(4):
         return [tuple(1 if k in places else size for k, size in enumerate(shape))]
-    return [tuple(size for k, size in enumerate(shape) if k not in places) or (1,)]
+    return [removed(shape, places) or (1,)]
+
+
+def reduced_axes(call: LayerCall, rank: int) -> set[int]:
+    """Reduction: the axes that it removes."""
+    if call.whole(1, 1) or rank == 1:
+        return set(range(rank))
+    return {place(axis, rank) for axis in call.params.wholes(3)}
 
 
 def glu(call: LayerCall) -> Results:
