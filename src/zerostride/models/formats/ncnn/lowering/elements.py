@@ -6,13 +6,12 @@ BinaryOp of two blobs the operands are reshaped by ncnn's plan, if their sizes a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from .....core.rules import NCNN_RANK
+from .....ops import find_op
 from ....ir.graph import Value
-from ...lowering import FAR, NoEquivalent, written_by
+from ...lowering import FAR, FORMULAS, NoEquivalent, written_by
 from ..shapes.call import number
 from ..shapes.formulas import cuts, order, reduced_axes, repeated, spans
 from ..sites import ELTWISE, binary, binary_op, onnx_name, weights
@@ -110,47 +109,13 @@ def flipped(w: LayerWriter) -> None:
 
 # Functions of each element.
 
-#: UnaryOp's numbers: ONNX's op, or a formula.
-_UNARY: Mapping[int, str] = MappingProxyType(
-    {
-        0: "Abs",
-        1: "Neg",
-        2: "Floor",
-        3: "Ceil",
-        4: "square",
-        5: "Sqrt",
-        6: "rsqrt",
-        7: "Exp",
-        8: "Log",
-        9: "Sin",
-        10: "Cos",
-        11: "Tan",
-        12: "Asin",
-        13: "Acos",
-        14: "Atan",
-        15: "Reciprocal",
-        16: "Tanh",
-        17: "log10",
-        18: "Round",
-        19: "trunc",
-        20: "Sign",
-        21: "expm1",
-        22: "Sinh",
-        23: "Asinh",
-        24: "Cosh",
-        25: "Acosh",
-        26: "Atanh",
-        27: "log1p",
-    }
-)
-
 
 def unary(w: LayerWriter) -> None:
     """UnaryOp: by the number of its function."""
-    number = w.whole(0)
-    if number not in _UNARY:
+    op = find_op(f"UnaryOp.{w.whole(0)}", "ncnn")
+    if "onnx" not in op.names and op.name not in FORMULAS:
         raise NoEquivalent
-    written_by(_UNARY[number])(w)
+    written_by(onnx_name(op))(w)
 
 
 def relu(w: LayerWriter) -> None:
@@ -220,27 +185,15 @@ def gelu(w: LayerWriter) -> None:
 
 
 #: Reduction's operations, after "Reduce".
-_REDUCTIONS = (
-    "Sum",
-    "L1",
-    "SumSquare",
-    "Mean",
-    "Max",
-    "Min",
-    "Prod",
-    "L1",
-    "L2",
-    "LogSum",
-    "LogSumExp",
-)
+_REDUCTIONS = "Sum L1 SumSquare Mean Max Min Prod L1 L2 LogSum LogSumExp"
 
 
 def reduced(w: LayerWriter) -> None:
     """Reduction over all or some axes; a blob keeps at least one axis."""
-    operation, rank = w.whole(0), w.rank()
-    if w.real(2, 1.0) != 1.0 or not 0 <= operation < len(_REDUCTIONS):
+    operation, rank, names = w.whole(0), w.rank(), _REDUCTIONS.split()
+    if w.real(2, 1.0) != 1.0 or not 0 <= operation < len(names):
         raise NoEquivalent
-    name = f"Reduce{_REDUCTIONS[operation]}"
+    name = f"Reduce{names[operation]}"
     places, kept = reduced_axes(w.call(), rank), w.flag(4)
     operands = (w.input(), w.ints(*sorted(places)))
     if len(places) == rank and not kept:

@@ -12,7 +12,7 @@ from .....errors import BroadcastError
 from .....sizes.dim import Dim, Number, dim_of_terms, plain
 from .....sizes.functions import minimum
 from ....ir.moves import at_rank, inserted, removed, with_kept
-from ....onnx_ops.sizes.facts import NoSizes, Unclear, product
+from ....onnx_ops.sizes.facts import NoSizes, Unclear, place, places, product
 from .call import (
     ABSENT,
     AXES,
@@ -26,7 +26,6 @@ from .call import (
     is_unit,
     named_sizes,
     number,
-    place,
     quotient,
 )
 from .expression import evaluate
@@ -74,11 +73,16 @@ def binary(call: LayerCall) -> Results:
     """BinaryOp: one operand and a number, or two by ncnn's rule."""
     if call.whole(1):
         return [call.first]
+    return [_combined(*call.shapes[:2], engine="ncnn")]
+
+
+def _combined(*shapes: Sizes, engine: str) -> Sizes:
+    """The shape of an engine's broadcast."""
     try:
-        plan = engine_plan(*call.shapes[:2], engine="ncnn")
+        plan = engine_plan(*shapes, engine=engine)
     except BroadcastError as error:
         raise NoSizes(error.detail) from None
-    return [tuple(dim_of_terms(s.const, s.terms) if isinstance(s, Dim) else s for s in plan.shape)]
+    return tuple(dim_of_terms(s.const, s.terms) if isinstance(s, Dim) else s for s in plan.shape)
 
 
 # Axes.
@@ -143,10 +147,7 @@ def expand_dims(call: LayerCall) -> Results:
     total = rank + len(axes)
     if total > NCNN_RANK:
         return [call.first]
-    places = {place(axis, total) for axis in axes}
-    if len(places) < len(axes):
-        raise NoSizes(f"axes {axes} are not distinct")
-    return [inserted(call.first, places)]
+    return [inserted(call.first, places(axes, total))]
 
 
 def squeeze(call: LayerCall) -> Results:
@@ -270,7 +271,7 @@ def spans(call: LayerCall) -> list[tuple[Number, Number]]:
             size = shape[here]
             first = 0 if start == ABSENT else _from_start(start, size, 0)
             last = size if end == ABSENT else _from_start(end, size, 1)
-            pairs[here] = (first, _least(size, last))
+            pairs[here] = (first, plain(minimum(size, last)))
         return pairs
     keys = {"w": (0, 3, 6), "h": (1, 4, 7), "d": (13, 14, 15), "c": (2, 5, 8)}
     names = AXES[len(shape)]
@@ -287,7 +288,7 @@ def spans(call: LayerCall) -> list[tuple[Number, Number]]:
     for name, size in zip(names, shape, strict=True):
         offset, wanted, behind = (call.whole(key) for key in keys[name])
         last = plain(size - behind)
-        pairs.append((offset, last if wanted == ABSENT else _least(offset + wanted, last)))
+        pairs.append((offset, last if wanted == ABSENT else plain(minimum(offset + wanted, last))))
     return pairs
 
 
@@ -302,10 +303,6 @@ def _places(call: LayerCall) -> tuple[list[Number], ...]:
 def _from_start(at: Number, size: Number, least: int) -> Number:
     """A position counted from the start; numbers below `least` count from the end."""
     return plain(size + at) if isinstance(at, int) and at < least else at
-
-
-def _least(a: Number, b: Number) -> Number:
-    return min(a, b) if isinstance(a, int) and isinstance(b, int) else plain(minimum(a, b))
 
 
 def padding(call: LayerCall) -> Results:
@@ -396,21 +393,8 @@ def matmul(call: LayerCall) -> Results:
         raise NoSizes(f"rows of {a[-1]} times columns of {inner}")
     rows = a[-2:-1]
     columns = () if len(b) == 1 else (b[-2:-1] if transposed else b[-1:])
-    batch = _joined(a[:-2], b[:-2])
+    batch = _combined(a[:-2], b[:-2], engine="numpy")
     return [checked((*batch, *rows, *columns) or (1,))]
-
-
-def _joined(a: Sizes, b: Sizes) -> Sizes:
-    rank = max(len(a), len(b))
-    sizes: list[Number] = []
-    for x, y in zip(at_rank(a, rank), at_rank(b, rank), strict=True):
-        if equal(x, y):
-            sizes.append(x)
-        elif is_unit(x) or is_unit(y):
-            sizes.append(y if is_unit(x) else x)
-        else:
-            raise NoSizes(f"batches of {x} and {y}")
-    return tuple(sizes)
 
 
 def diag(call: LayerCall) -> Results:
@@ -419,7 +403,7 @@ def diag(call: LayerCall) -> Results:
     if len(shape) == 1:
         return [checked((plain(shape[0] + abs(beside)),) * 2)]
     rows, columns = plain(shape[0] + min(beside, 0)), plain(shape[1] - max(beside, 0))
-    return [checked((_least(rows, columns),))]
+    return [checked((plain(minimum(rows, columns)),))]
 
 
 def statistics(call: LayerCall) -> Results:
