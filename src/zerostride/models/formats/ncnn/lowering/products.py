@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ....ir.graph import Value
-from ....ir.moves import at_rank
 from ...lowering import Function, NoEquivalent
 from ..sites import covered
 from .writer import LayerWriter
@@ -230,9 +229,8 @@ def _repeated(w: LayerWriter, value: Value, times: int) -> Value:
 
 def mean_variance(w: LayerWriter) -> None:
     """MVN: a blob of fewer axes is one channel."""
-    shape = w.numbers(w.input())
-    rank = max(len(shape), 3)
-    data = w.reshaped(w.input(), at_rank(shape, rank))
+    data = w.reshaped(w.input(), w.result_sizes())
+    rank = len(w.result_sizes())
     axes = w.ints(*range(rank) if w.whole(1) else range(1, rank))
     centred = w.op("Sub", data, w.op("ReduceMean", data, axes, keepdims=1))
     if w.whole(0):

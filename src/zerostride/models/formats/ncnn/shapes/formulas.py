@@ -105,9 +105,9 @@ def reshape(call: LayerCall) -> Results:
     if not 1 <= len(inner) <= NCNN_RANK:
         raise Unclear("a result of no axes")
     own = named_sizes(call.first)
-    names = ["w", "h", "d", "c"] if len(inner) == 4 else ["w", "h", "c"]
-    target = [own[name] if size == 0 else size for name, size in zip(names, inner, strict=False)]
-    return [checked(_filled(target[::-1], call.first))]
+    named = zip(AXES[len(inner)], inner[::-1], strict=True)
+    target = [own[name] if size == 0 else size for name, size in named]
+    return [checked(_filled(target, call.first))]
 
 
 def _with_batch(call: LayerCall, target: list[Number]) -> Sizes:
