@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....core.rules import NCNN_RANK
 from .....ops import find_op
 from ....ir.graph import Value
 from ...lowering import FAR, FORMULAS, NoEquivalent, written_by
 from ..shapes.call import number
 from ..shapes.formulas import cuts, order, reduced_axes, repeated, spans
-from ..sites import ELTWISE, binary, binary_op, onnx_name, weights
+from ..sites import ELTWISE, binary, binary_op, onnx_name
 from .writer import LayerWriter
 
 # Layers that pass on or move elements.
@@ -64,18 +63,14 @@ def tiled(w: LayerWriter) -> None:
 
 def unsqueezed(w: LayerWriter) -> None:
     """ExpandDims; beyond four axes the layer does nothing."""
-    axes, rank = w.listed(3), w.rank()
-    if not axes or rank + len(axes) > NCNN_RANK or len(w.sizes(w.node.outputs[0])) == rank:
+    if len(w.sizes(w.node.outputs[0])) == w.rank():
         raise NoEquivalent
-    w.last("Unsqueeze", w.input(), w.ints(*axes))
+    w.last("Unsqueeze", w.input(), w.ints(*w.listed(3)))
 
 
 def permuted(w: LayerWriter) -> None:
     """Permute: by the number of an order."""
-    perm = order(w.rank(), w.whole(0))
-    if perm is None:
-        raise NoEquivalent
-    w.last("Transpose", w.input(), perm=perm)
+    w.last("Transpose", w.input(), perm=order(w.rank(), w.whole(0)))
 
 
 def sliced(w: LayerWriter) -> None:
@@ -248,9 +243,7 @@ def eltwise(w: LayerWriter) -> None:
 
 def _channels(w: LayerWriter, name: str) -> Value:
     """A weight with one number for each outermost extent, reshaped for ONNX."""
-    (value,) = weights(w.node, name) or (None,)
-    if value is None or value.shape is None:
-        raise NoEquivalent
+    value = w.weight(name)
     if value.shape != w.sizes(w.input())[:1] and not (name == "slope" and value.shape == (1,)):
         raise NoEquivalent
     return w.along_channels(value)

@@ -291,7 +291,6 @@ def recurrent(op: str) -> Function[LayerWriter]:
 
 def glu(w: LayerWriter) -> None:
     """GLU: the first half of an axis times the Sigmoid of the second."""
-    shape, axis = w.numbers(w.input()), w.whole(0)
-    axis += len(shape) if axis < 0 else 0
+    shape, axis = w.numbers(w.input()), w.call().axis(0)
     first, second = (w.block(w.input(), axis, shape[axis] // 2, k) for k in (0, 1))
     w.last("Mul", first, w.op("Sigmoid", second))

@@ -171,8 +171,8 @@ _ORDERS = {
 }
 
 
-def order(rank: int, kind: int) -> tuple[int, ...] | None:
-    """Permute's order as in NumPy's transpose; None for an unknown kind.
+def order(rank: int, kind: int) -> tuple[int, ...]:
+    """Permute's order as in NumPy's transpose; NoSizes for an unknown kind.
 
     >>> order(3, 1), order(2, 1)
     ((0, 2, 1), (1, 0))
@@ -181,7 +181,7 @@ def order(rank: int, kind: int) -> tuple[int, ...] | None:
         return (0,)
     orders = _ORDERS[rank].split()
     if not 0 <= kind < len(orders):
-        return None
+        raise NoSizes(f"order {kind} of data of rank {rank}")
     names = orders[0][::-1]
     return tuple(names.index(name) for name in orders[kind][::-1])
 
@@ -189,8 +189,6 @@ def order(rank: int, kind: int) -> tuple[int, ...] | None:
 def permute(call: LayerCall) -> Results:
     """Permute: by the number of an order."""
     axes = order(len(call.first), call.whole(0))
-    if axes is None:
-        raise NoSizes(f"order {call.whole(0)} of data of rank {len(call.first)}")
     return [tuple(call.first[axis] for axis in axes)]
 
 
