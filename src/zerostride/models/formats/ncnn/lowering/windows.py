@@ -198,6 +198,8 @@ def _pool_pads(w: LayerWriter, rows: Sequence[Window]) -> list[tuple[int, int]]:
         return [(first, total - first) for first, total in zip(firsts, over, strict=True)]
     if mode not in (2, 3) or min(over) < 0:
         raise NoEquivalent
+    if mode == 3 and len(rows) == 3 and any(total % 2 for total in over):
+        raise NoEquivalent  # Pooling3D pads differently
     halves = [(total // 2, total - total // 2) for total in over]
     return [pair if mode == 2 else pair[::-1] for pair in halves]
 
@@ -225,9 +227,12 @@ def interp(w: LayerWriter) -> None:
         words["coordinate_transformation_mode"] = "align_corners"
     flat = (1,) * (3 - rank)  # the axes before the resized ones, with a batch axis
     if scaled and not corners:  # positions use the scale as written
-        if any(scale != int(scale) for scale in scales):
+        if kind != 1 and any(scale != int(scale) for scale in scales):
             sizes = zip(w.numbers(data)[1:], w.result_sizes()[1:], scales, strict=True)
             scales = [1.0 if before == after else scale for before, after, scale in sizes]
+        elif w.node.outputs[0].shape == data.shape:
+            w.last("Identity", data)  # ncnn copies data whose sizes stay
+            return
         _resize(w, words, scales=w.reals(*flat, 1.0, 1.0, *scales))
         return
     if (not sized and not scaled) or (kind == 1 and not all(by_size) and not expression):
