@@ -313,9 +313,7 @@ def padding(call: LayerCall) -> Results:
 
 def margins(call: LayerCall, rank: int) -> list[tuple[int, int]]:
     """Padding: the elements before and behind each axis."""
-    pairs = [
-        (call.whole(before), call.whole(behind)) for before, behind in ((7, 8), (0, 1), (2, 3))
-    ]
+    pairs = [(call.whole(k), call.whole(k + 1)) for k in (7, 0, 2)]
     if min(map(min, pairs)) < 0:
         raise Unclear("widths below 0")
     return [(0, 0), *pairs][-rank:]
