@@ -449,6 +449,36 @@ def test_binary_op_is_lowered_by_ncnns_plan(tmp_path: Path) -> None:
     assert [value.name for value in node.inputs if value is not None] == ["in1", "in0"]
 
 
+def test_interp_keeps_its_scale_where_a_size_stays(tmp_path: Path) -> None:
+    """The nearest pixel lies at the scale as written; ncnn copies data only if no size changes."""
+    graph = one(tmp_path, "Interp i 1 1 in0 out0 0=1 1=2.0 2=1.1")
+    nodes = lower(graph.nodes[0]) or ()
+    (scales,) = [node.inputs[2] for node in nodes if node.op == "Resize"]
+    assert scales is not None
+    assert scales.reals == pytest.approx((1, 1, 2.0, 1.1))
+    assert words(tmp_path, "Interp i 1 1 in0 out0 0=1 1=1.1 2=1.1") == ["Identity"]
+
+
+def test_3d_pooling_with_an_odd_same_pad_before_is_not_lowered(tmp_path: Path) -> None:
+    line = "Pooling3D p 1 1 in0 out0 0=0 1=2 2=1 5={}"
+    assert words(tmp_path, line.format(2), (1, 5, 6, 4)) is not None
+    assert words(tmp_path, line.format(3), (1, 5, 6, 4)) is None
+
+
+def test_crop_to_a_blob_reads_expressions_of_both(tmp_path: Path) -> None:
+    line = 'Crop c 2 1 in0 in1 out0 19="1" 20="1w" 21="2"'
+    graph = one(tmp_path, line, (4, 6, 8), (3, 3, 5))
+    assert made.shapes_of(graph)["out0"] == (4, 6, 4)
+    assert words(tmp_path, line, (4, 6, 8), (3, 3, 5)) == ["Slice"]
+
+
+def test_unfold_with_some_same_pads_has_no_shape(tmp_path: Path, monkeypatch: Any) -> None:
+    """The release pads no axis, if 'same' is not written for all of them."""
+    monkeypatch.setattr(engine, "installed", lambda: False)
+    line = "Unfold u 1 1 in0 out0 1=3 2=2 4=-234 11=4 14=0"
+    assert made.shapes_of(one(tmp_path, line, (2, 8, 7)))["out0"] is None
+
+
 def test_lowered_graph_keeps_its_values(tmp_path: Path) -> None:
     text = made.param(IN, "Split s 1 2 in0 a b", "MemoryData m 0 1 m 0=3", "BinaryOp c 2 1 a m d")
     graph = made.graph(tmp_path, text)

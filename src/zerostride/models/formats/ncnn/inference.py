@@ -162,7 +162,7 @@ def _ranks(layers: Sequence[Layer]) -> dict[str, _Rank]:
         if layer.type == "Input":
             origin.update((name, name) for name in layer.tops)
         if layer.type == "MemoryData":
-            axes.update(dict.fromkeys(layer.tops, _declared_axes(layer)))
+            axes.update(dict.fromkeys(layer.tops, len(Params(layer).sizes()) or 1))
         met = [name for name in layer.bottoms if name in origin]
         if not met or row is None:
             continue
@@ -194,13 +194,6 @@ def _by_others(layer: Layer, axes: Mapping[str, int]) -> int | None:
     if layer.type not in ("Concat", "Eltwise"):
         return None
     return next((axes[name] for name in layer.bottoms if name in axes), None)
-
-
-def _declared_axes(layer: Layer) -> int:
-    """The number of axes of a MemoryData."""
-    params = Params(layer)
-    named = (11, 2, 1)
-    return next((4 - k for k, number in enumerate(named) if params.whole(number)), 1)
 
 
 def _hints(layer: Layer, notes: list[str]) -> dict[str, Sizes]:

@@ -114,12 +114,8 @@ def scale(p: Params) -> Sequence[Load]:
 
 def memory_data(p: Params) -> list[Load]:
     """MemoryData: its numbers; none if it has no sizes."""
-    w, h, d, c = (p.whole(key) for key in (0, 1, 11, 2))
-    marked = p.whole(21, 1) == 0
-    if not (w or h or d or c):
-        return []
-    shape = (c, d, h, w) if d else (c, h, w) if c else (h, w) if h else (w,)
-    return [Load("data", shape, marked)]
+    sizes = p.sizes()
+    return [Load("data", sizes, p.whole(21, 1) == 0)] if sizes else []
 
 
 def _blocks(term: int, k: int) -> tuple[int, int]:

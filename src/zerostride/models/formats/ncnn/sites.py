@@ -15,7 +15,7 @@ from ....core.alignment import Rule
 from ....core.rules import NCNN_RANK, RULES
 from ....engines.planning import rule_row
 from ....errors import BroadcastError, ModelError, Reason
-from ....ops import Op, find_op
+from ....ops import Op, find_op, find_reversed
 from ...ir.graph import FileShape, Node, Value
 from ...ir.site import (
     AT_AXIS,
@@ -32,8 +32,6 @@ from ...ir.site import (
 from ...transport.compound_engines import CARRIERS
 from .text import Param
 
-#: BinaryOp's numbers with reversed operands, with the number of the plain op.
-REVERSED: Mapping[int, int] = MappingProxyType({7: 1, 8: 3, 9: 6, 11: 10, 13: 12, 16: 15, 18: 17})
 #: Eltwise's operations.
 ELTWISE: Mapping[int, str] = MappingProxyType({0: "Mul", 1: "Sum", 2: "Max"})
 
@@ -58,8 +56,9 @@ def whole(node: Node, number: int, default: int = 0) -> int:
 def binary_op(node: Node) -> tuple[Op, bool] | None:
     """The op of a BinaryOp, and whether its operands are reversed."""
     number = whole(node, 0)
+    backwards = find_reversed(number, "ncnn")
     try:
-        return find_op(REVERSED.get(number, number), "ncnn"), number in REVERSED
+        return backwards or find_op(number, "ncnn"), backwards is not None
     except BroadcastError:
         return None
 
@@ -175,7 +174,7 @@ def trailing(op: str, *names: str) -> Callable[[Node], Site | None]:
         if not own:
             return None
         data = present_operands(node)[0]
-        axes = _normalised(data.shape, whole(node, 0))
+        axes = covered(data.shape, whole(node, 0))
         if axes is None:
             return not_modelled(node)
         shape = None if data.shape is None else data.shape[-axes:]
@@ -185,7 +184,7 @@ def trailing(op: str, *names: str) -> Callable[[Node], Site | None]:
     return build
 
 
-def _normalised(shape: FileShape, count: int) -> int | None:
+def covered(shape: FileShape, count: int) -> int | None:
     """The number of inner axes with `count` elements, as the layer counts them."""
     if shape is None or not all(isinstance(size, int) for size in shape):
         return None

@@ -333,6 +333,13 @@ class Params:
             return tuple(int(item) for item in value)
         raise self.wrong(number, value, "a list of whole numbers")
 
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of an Input or a MemoryData; without outer sizes there are fewer axes."""
+        w, h, d, c = map(self.whole, (0, 1, 11, 2))
+        if d and (c or self.layer.type == "MemoryData"):
+            return (c, d, h, w)
+        return (c, h, w) if c else (h, w) if h else (w,) if w else ()
+
     def text(self, number: int) -> str:
         """A text, empty by default."""
         value = self.layer.params.get(number, "")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.graph import Array
+from ...ir.moves import filled, with_kept
 from .call import NodeCall, Unfit, axes_of, axis_of, room
 
 
@@ -25,19 +26,14 @@ def run_reshape(call: NodeCall) -> Array:
     x, wanted = call[0], call.integers("shape", 1)
     if wanted is None:
         raise Unfit("it has no target shape")
-    sizes = list(wanted)
-    for axis, size in enumerate(sizes):
-        if size == 0 and not call.flag("allowzero"):
-            if axis >= x.ndim:
-                raise Unfit(f"size {axis} of the target is 0, and the data have {x.ndim} axes")
-            sizes[axis] = x.shape[axis]
-    if sizes.count(-1) > 1 or any(size < -1 for size in sizes):
-        raise Unfit(f"the target {wanted} is no shape")
-    rest = math.prod(size for size in sizes if size != -1)
-    fits = rest and x.size % rest == 0 if -1 in sizes else rest == x.size
-    if not fits:
+    literal = call.flag("allowzero")
+    if not literal and 0 in wanted[x.ndim :]:
+        raise Unfit(f"the target {wanted} has a 0 behind the {x.ndim} axes of the data")
+    sizes = wanted if literal else with_kept(wanted, x.shape)
+    target = None if min(sizes, default=0) < -1 else filled(sizes, x.shape)
+    if target is None:
         raise Unfit(f"{x.size} elements do not fill the target {wanted}")
-    return x.reshape([x.size // rest if size == -1 else size for size in sizes])
+    return x.reshape(target)
 
 
 def run_flatten(call: NodeCall) -> Array:

@@ -6,16 +6,14 @@ BinaryOp of two blobs the operands are reshaped by ncnn's plan, if their sizes a
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
-from .....core.rules import NCNN_RANK
+from .....ops import find_op
 from ....ir.graph import Value
-from ....ir.moves import at_rank
-from ...lowering import FAR, NoEquivalent, written_by
-from ..shapes.formulas import cuts, order, spans
-from ..sites import ELTWISE, binary, binary_op, onnx_name, weights
+from ...lowering import FAR, FORMULAS, NoEquivalent, written_by
+from ..shapes.call import number
+from ..shapes.formulas import cuts, order, reduced_axes, repeated, spans
+from ..sites import ELTWISE, binary, binary_op, onnx_name
 from .writer import LayerWriter
 
 # Layers that pass on or move elements.
@@ -55,31 +53,24 @@ def reshaped(w: LayerWriter) -> None:
 
 def tiled(w: LayerWriter) -> None:
     """An Expand if only axes of extent 1 are repeated, else a Tile."""
-    old, new = w.numbers(w.input()), w.result_sizes()
-    padded = at_rank(old, len(new))
-    if (len(old), len(new)) == (3, 4):  # the outermost axis stays, and gets a depth of one
-        padded = (old[0], 1, *old[1:])
-    if padded == old and all(a in (1, b) for a, b in zip(old, new, strict=True)):
-        w.last("Expand", w.input(), w.ints(*new))
+    pairs = [(number(size), times) for size, times in repeated(w.call())]
+    padded = tuple(size for size, _ in pairs)
+    if padded == w.numbers(w.input()) and all(1 in pair for pair in pairs):
+        w.last("Expand", w.input(), w.ints(*w.result_sizes()))
         return
-    repeats = (b // a for a, b in zip(padded, new, strict=True))
-    w.last("Tile", w.reshaped(w.input(), padded), w.ints(*repeats))
+    w.last("Tile", w.reshaped(w.input(), padded), w.ints(*(times for _, times in pairs)))
 
 
 def unsqueezed(w: LayerWriter) -> None:
     """ExpandDims; beyond four axes the layer does nothing."""
-    axes, rank = w.listed(3), w.rank()
-    if not axes or rank + len(axes) > NCNN_RANK or len(w.sizes(w.node.outputs[0])) == rank:
+    if len(w.sizes(w.node.outputs[0])) == w.rank():
         raise NoEquivalent
-    w.last("Unsqueeze", w.input(), w.ints(*axes))
+    w.last("Unsqueeze", w.input(), w.ints(*w.listed(3)))
 
 
 def permuted(w: LayerWriter) -> None:
     """Permute: by the number of an order."""
-    perm = order(w.rank(), w.whole(0))
-    if perm is None:
-        raise NoEquivalent
-    w.last("Transpose", w.input(), perm=perm)
+    w.last("Transpose", w.input(), perm=order(w.rank(), w.whole(0)))
 
 
 def sliced(w: LayerWriter) -> None:
@@ -92,20 +83,10 @@ def sliced(w: LayerWriter) -> None:
 
 def cropped(w: LayerWriter) -> None:
     """Crop: by starts and ends, or to another blob's size."""
-    if w.whole(0) == -233:
+    pairs = [(number(start), number(end)) for start, end in spans(w.call())]
+    if any(a < 0 or b > size for (a, b), size in zip(pairs, w.numbers(w.input()), strict=True)):
         raise NoEquivalent
-    explicit = any({*pair} <= {*w.node.attributes} for pair in (("9", "10"), ("19", "20")))
-    if len(w.node.inputs) > 1 and not explicit:
-        keys = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (2, 13, 1, 0)}[w.rank()]
-        starts = [w.whole(key) for key in keys]
-        ends = [start + size for start, size in zip(starts, w.result_sizes(), strict=True)]
-        if any(end > size for end, size in zip(ends, w.numbers(w.input()), strict=True)):
-            raise NoEquivalent
-    else:
-        pairs = spans(w.call())
-        starts, ends = ([int(pair[k]) for pair in pairs] for k in (0, 1))
-    if min(starts) < 0:
-        raise NoEquivalent
+    starts, ends = zip(*pairs, strict=True)
     w.last("Slice", w.input(), w.ints(*starts), w.ints(*ends), w.ints(*range(len(starts))))
 
 
@@ -123,47 +104,13 @@ def flipped(w: LayerWriter) -> None:
 
 # Functions of each element.
 
-#: UnaryOp's numbers: ONNX's op, or a formula.
-_UNARY: Mapping[int, str] = MappingProxyType(
-    {
-        0: "Abs",
-        1: "Neg",
-        2: "Floor",
-        3: "Ceil",
-        4: "square",
-        5: "Sqrt",
-        6: "rsqrt",
-        7: "Exp",
-        8: "Log",
-        9: "Sin",
-        10: "Cos",
-        11: "Tan",
-        12: "Asin",
-        13: "Acos",
-        14: "Atan",
-        15: "Reciprocal",
-        16: "Tanh",
-        17: "log10",
-        18: "Round",
-        19: "trunc",
-        20: "Sign",
-        21: "expm1",
-        22: "Sinh",
-        23: "Asinh",
-        24: "Cosh",
-        25: "Acosh",
-        26: "Atanh",
-        27: "log1p",
-    }
-)
-
 
 def unary(w: LayerWriter) -> None:
     """UnaryOp: by the number of its function."""
-    number = w.whole(0)
-    if number not in _UNARY:
+    op = find_op(f"UnaryOp.{w.whole(0)}", "ncnn")
+    if "onnx" not in op.names and op.name not in FORMULAS:
         raise NoEquivalent
-    written_by(_UNARY[number])(w)
+    written_by(onnx_name(op))(w)
 
 
 def relu(w: LayerWriter) -> None:
@@ -233,30 +180,16 @@ def gelu(w: LayerWriter) -> None:
 
 
 #: Reduction's operations, after "Reduce".
-_REDUCTIONS = (
-    "Sum",
-    "L1",
-    "SumSquare",
-    "Mean",
-    "Max",
-    "Min",
-    "Prod",
-    "L1",
-    "L2",
-    "LogSum",
-    "LogSumExp",
-)
+_REDUCTIONS = "Sum L1 SumSquare Mean Max Min Prod L1 L2 LogSum LogSumExp"
 
 
 def reduced(w: LayerWriter) -> None:
     """Reduction over all or some axes; a blob keeps at least one axis."""
-    operation, rank = w.whole(0), w.rank()
-    if w.real(2, 1.0) != 1.0 or not 0 <= operation < len(_REDUCTIONS):
+    operation, rank, names = w.whole(0), w.rank(), _REDUCTIONS.split()
+    if w.real(2, 1.0) != 1.0 or not 0 <= operation < len(names):
         raise NoEquivalent
-    name = f"Reduce{_REDUCTIONS[operation]}"
-    axes = range(rank) if w.whole(1, 1) or rank == 1 else w.listed(3)
-    places = {axis % rank for axis in axes}
-    kept = w.flag(4)
+    name = f"Reduce{names[operation]}"
+    places, kept = reduced_axes(w.call(), rank), w.flag(4)
     operands = (w.input(), w.ints(*sorted(places)))
     if len(places) == rank and not kept:
         w.last("Reshape", w.op(name, *operands, keepdims=0), w.ints(1))
@@ -310,9 +243,7 @@ def eltwise(w: LayerWriter) -> None:
 
 def _channels(w: LayerWriter, name: str) -> Value:
     """A weight with one number for each outermost extent, reshaped for ONNX."""
-    (value,) = weights(w.node, name) or (None,)
-    if value is None or value.shape is None:
-        raise NoEquivalent
+    value = w.weight(name)
     if value.shape != w.sizes(w.input())[:1] and not (name == "slope" and value.shape == (1,)):
         raise NoEquivalent
     return w.along_channels(value)

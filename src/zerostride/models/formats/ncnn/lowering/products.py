@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ....ir.graph import Value
-from ....ir.moves import at_rank
 from ...lowering import Function, NoEquivalent
+from ..sites import covered
 from .writer import LayerWriter
 
 
@@ -31,10 +31,6 @@ def inner_product(w: LayerWriter) -> None:
     if not matrix:
         product = w.op("Reshape", product, w.ints(count))
     w.finish(w.activated(product))
-
-
-#: The shape of a Gemm's C weight, by its kind.
-_ADDENDS = {0: (1, 1), 1: (-1, 1), 2: (-1, 1), 3: None, 4: (1, -1)}
 
 
 def gemm(w: LayerWriter) -> None:
@@ -66,11 +62,7 @@ def gemm(w: LayerWriter) -> None:
 def _addend(w: LayerWriter, blobs: list[Value]) -> Value | None:
     if w.whole(6):
         kind = w.whole(10)
-        if kind == -1:
-            return None
-        if kind not in _ADDENDS:
-            raise NoEquivalent
-        return w.weight("C", _ADDENDS[kind])
+        return None if kind == -1 else w.weight("C", (-1, 1) if kind == 1 else None)
     if not blobs:
         return None
     shape = w.result_sizes()
@@ -145,9 +137,9 @@ def trailing_norm(centre: bool) -> Function[LayerWriter]:
     """LayerNorm and RMSNorm, over the inner axes that the line's count covers."""
 
     def write(w: LayerWriter) -> None:
-        shape, count = w.numbers(w.input()), w.whole(0)
-        axes = 1 if shape[-1] == count else 2
-        if math.prod(shape[-axes:]) != count or axes >= max(len(shape), 2):
+        shape = w.numbers(w.input())
+        axes = covered(shape, w.whole(0))
+        if axes is None:
             raise NoEquivalent
         over = tuple(range(len(shape) - axes, len(shape)))
         normalised = _normalised(w, w.input(), over, w.real(1, 1e-3), centre)
@@ -198,11 +190,10 @@ def attention(w: LayerWriter) -> None:
     q = blobs[0]
     k = blobs[1] if len(blobs) > 1 else q
     v = blobs[2] if len(blobs) > 2 else k
-    sizes = {"q": w.whole(2) // embed, "k": w.whole(3, embed), "v": w.whole(4, embed)}
     parts = []
     for name, data in (("q", q), ("k", k), ("v", v)):
-        matrix = w.weight(f"{name}_weight", (embed, sizes[name]))
-        projection = w.op("MatMul", data, w.op("Transpose", matrix, perm=(1, 0)))
+        matrix = w.op("Transpose", w.weight(f"{name}_weight"), perm=(1, 0))
+        projection = w.op("MatMul", data, matrix)
         projection = w.op("Add", projection, w.weight(f"{name}_bias"))
         projection = w.op("Reshape", projection, w.ints(-1, heads, wide))
         parts.append(w.op("Transpose", projection, perm=(1, 0, 2)))
@@ -210,7 +201,7 @@ def attention(w: LayerWriter) -> None:
     heads_out = _attended(w, parts[0], parts[1], parts[2], mask, scale)
     rows = w.op("Transpose", heads_out, perm=(1, 0, 2))
     rows = w.op("Reshape", rows, w.ints(-1, embed))
-    matrix = w.op("Transpose", w.weight("out_weight", (sizes["q"], embed)), perm=(1, 0))
+    matrix = w.op("Transpose", w.weight("out_weight"), perm=(1, 0))
     w.last("Add", w.op("MatMul", rows, matrix), w.weight("out_bias"))
 
 
@@ -238,9 +229,8 @@ def _repeated(w: LayerWriter, value: Value, times: int) -> Value:
 
 def mean_variance(w: LayerWriter) -> None:
     """MVN: a blob of fewer axes is one channel."""
-    shape = w.numbers(w.input())
-    rank = max(len(shape), 3)
-    data = w.reshaped(w.input(), at_rank(shape, rank))
+    data = w.reshaped(w.input(), w.result_sizes())
+    rank = len(w.result_sizes())
     axes = w.ints(*range(rank) if w.whole(1) else range(1, rank))
     centred = w.op("Sub", data, w.op("ReduceMean", data, axes, keepdims=1))
     if w.whole(0):
@@ -301,7 +291,6 @@ def recurrent(op: str) -> Function[LayerWriter]:
 
 def glu(w: LayerWriter) -> None:
     """GLU: the first half of an axis times the Sigmoid of the second."""
-    shape, axis = w.numbers(w.input()), w.whole(0)
-    axis += len(shape) if axis < 0 else 0
+    shape, axis = w.numbers(w.input()), w.call().axis(0)
     first, second = (w.block(w.input(), axis, shape[axis] // 2, k) for k in (0, 1))
     w.last("Mul", first, w.op("Sigmoid", second))

@@ -11,7 +11,9 @@ from typing import Any
 
 from ....ir.graph import Value
 from ...lowering import NoEquivalent
-from ..shapes.windows import POOL, SAME, Window, channels, groups, kernel, spatial, window
+from ..shapes.call import number
+from ..shapes.formulas import margins
+from ..shapes.windows import SAME, Window, adaptive, channels, cut, groups, kernel, spatial, windows
 from .writer import LayerWriter
 
 #: The least 32-bit float, with which ncnn pads for a maximum.
@@ -26,10 +28,13 @@ def _blob(w: LayerWriter, value: Value) -> Value:
     return w.op("Squeeze", value, w.ints(0))
 
 
-def _plain_weights(w: LayerWriter) -> None:
-    """NoEquivalent for weights that are operands or 8-bit integers."""
+def _windows(w: LayerWriter) -> list[Window]:
+    """The windows; NoEquivalent for weights that are operands or 8-bit integers."""
     if w.whole(8) or w.whole(19) or w.whole(28) or len(w.node.outputs) != 1:
         raise NoEquivalent
+    if w.rank() != len(spatial(w.call())) + 1:
+        raise NoEquivalent
+    return windows(w.call())
 
 
 def _pads(pads: Sequence[tuple[int, int]]) -> tuple[int, ...]:
@@ -46,11 +51,7 @@ def _padded(w: LayerWriter, value: Value, pads: Sequence[tuple[int, int]], fill:
 
 def convolution(w: LayerWriter) -> None:
     """Convolutions, also by groups of channels."""
-    _plain_weights(w)
-    if w.rank() != len(spatial(w.call())) + 1:
-        raise NoEquivalent
-    call = w.call()
-    rows = [window(call, name) for name in spatial(call)]
+    rows, call = _windows(w), w.call()
     pads = [row.pads for row in rows]
     sides = {side for pad in pads for side in pad}
     same = next((side for side in SAME if sides == {side}), None)
@@ -91,15 +92,8 @@ def _steps(rows: Sequence[Window]) -> dict[str, Any]:
 
 def deconvolution(w: LayerWriter) -> None:
     """Transposed convolutions, cut by pads or to a size."""
-    _plain_weights(w)
-    if w.rank() != len(spatial(w.call())) + 1:
-        raise NoEquivalent
-    call = w.call()
-    names = spatial(call)
-    rows = [window(call, name) for name in names]
-    pads = [row.pads for row in rows]
-    right = call.whole(18)
-    more = {"w": right, "h": call.whole(19, right), "d": call.whole(20, right)}
+    rows, call = _windows(w), w.call()
+    more, wanted = cut(call)
     count, sets, kernel_ = call.positive(0), groups(call), kernel(call)
     each = channels(call) // sets
     # ncnn has filters before channels, ONNX has channels before filters.
@@ -107,8 +101,8 @@ def deconvolution(w: LayerWriter) -> None:
     order = (0, 2, 1, *range(3, len(shape)))
     weight = w.op("Transpose", w.weight("weight", shape), perm=order)
     weight = w.op("Reshape", weight, w.ints(sets * each, count // sets, *kernel_))
-    cut = any(side > 0 for pad in pads for side in pad)
-    if cut and any(side < 0 for pad in pads for side in pad):
+    sides = {side for row in rows for side in row.pads}
+    if max(sides) > 0 and min(sides) < 0:
         raise NoEquivalent
     operands = [_sample(w, w.input()), weight, *([w.weight("bias")] if w.whole(5) else [])]
     result = w.op(
@@ -116,14 +110,12 @@ def deconvolution(w: LayerWriter) -> None:
         *operands,
         group=sets,
         **_steps(rows),
-        output_padding=tuple(more[name] for name in names),
-        pads=_pads(pads),
+        output_padding=tuple(more),
+        pads=_pads([row.pads for row in rows]),
     )
     result = _blob(w, result)
-    wide = {1: (20,), 2: (21, 20), 3: (27, 26, 25)}[len(names)]
-    wanted = [call.whole(key, call.whole(wide[-1])) for key in wide]
-    if not cut and min(wanted) > 0:
-        result = _cut_to(w, result, wanted, rows, [more[name] for name in names])
+    if max(sides) <= 0 < min(wanted):
+        result = _cut_to(w, result, wanted, rows, more)
     w.finish(w.activated(result))
 
 
@@ -141,7 +133,7 @@ def _cut_to(
     sizes = w.numbers(w.input())[1:]
     starts, ends = [], []
     for size, want, row, plus in zip(sizes, wanted, rows, more, strict=True):
-        over = (size - 1) * row.stride + row.extent + plus - want
+        over = number(row.span(size)) + plus - want
         if over < 0:
             raise NoEquivalent
         first = over // 2 if SAME[0] in sides else over - over // 2
@@ -164,70 +156,52 @@ def pooling(w: LayerWriter) -> None:
     if w.whole(4):
         w.last("ReduceMean" if average else "ReduceMax", data, inner, keepdims=0)
         return
-    sizes = [call.whole(POOL[name][0], w.whole(1)) for name in names]
-    strides = [call.whole(POOL[name][1], call.whole(2, 1)) for name in names]
     if w.whole(7):
-        wanted = [call.whole(POOL[name][4], w.whole(8)) for name in names]
-        if all(want == 1 for want in wanted):
+        if {*adaptive(call)} == {1}:
             w.last("ReduceMean" if average else "ReduceMax", data, inner, keepdims=1)
             return
-        spans = w.numbers(data)[1:]
-        wanted = [size if want == -233 else want for size, want in zip(spans, wanted, strict=True)]
-        if any(want < 1 or size % want for size, want in zip(spans, wanted, strict=True)):
+        pairs = list(zip(w.numbers(data)[1:], w.result_sizes()[1:], strict=True))
+        if any(size % want for size, want in pairs):
             raise NoEquivalent  # windows of several sizes
-        sizes = strides = [size // want for size, want in zip(spans, wanted, strict=True)]
-        pads, tails = [(0, 0)] * len(names), [0] * len(names)
+        sizes = strides = tuple(size // want for size, want in pairs)
+        pads = [(0, 0)] * len(names)
     else:
-        left = call.whole(3)
-        firsts = [left if name == "w" else call.whole(POOL[name][2], left) for name in names]
-        padding = [
-            (first, call.whole(POOL[name][3], first))
-            for first, name in zip(firsts, names, strict=True)
-        ]
-        pads, tails = _pool_pads(w, padding, sizes, strides)
+        rows = windows(call)
+        sizes, strides = tuple(row.size for row in rows), tuple(row.stride for row in rows)
+        pads = _pool_pads(w, rows)
         same = average and not w.whole(6) and w.whole(5) in (2, 3)
-        if same and (len(names) == 3 or any(map(max, padding))):
+        if same and (len(names) == 3 or any(max(row.pads) for row in rows)):
             raise NoEquivalent  # the mean leaves out pads that add nothing
     sample = _sample(w, data)
     fill = 0.0 if average else _LEAST
-    window_: dict[str, Any] = {"kernel_shape": tuple(sizes), "strides": tuple(strides)}
-    whole = [(a, b + tail) for (a, b), tail in zip(pads, tails, strict=True)]
+    window_: dict[str, Any] = {"kernel_shape": sizes, "strides": strides}
     if average and not w.whole(6) and not w.whole(7) and w.whole(5) in (0, 1):
-        if any(max(pad) >= size for pad, size in zip(whole, sizes, strict=True)):
+        if any(max(pad) >= size for pad, size in zip(pads, sizes, strict=True)):
             raise NoEquivalent  # a window of padding alone
-        result = w.op("AveragePool", sample, pads=_pads(whole), **window_)
+        result = w.op("AveragePool", sample, pads=_pads(pads), **window_)
     else:
-        if any(map(any, whole)):
-            sample = _padded(w, sample, whole, fill)
+        if any(map(any, pads)):
+            sample = _padded(w, sample, pads, fill)
         result = w.op("AveragePool" if average else "MaxPool", sample, **window_)
     w.finish(_blob(w, result))
 
 
-def _pool_pads(
-    w: LayerWriter,
-    padding: Sequence[tuple[int, int]],
-    sizes: Sequence[int],
-    strides: Sequence[int],
-) -> tuple[list[tuple[int, int]], list[int]]:
-    """The pads, and the elements added behind so that the last window is full."""
+def _pool_pads(w: LayerWriter, rows: Sequence[Window]) -> list[tuple[int, int]]:
+    """The pads with the elements added behind, so that the last window is full."""
     mode = w.whole(5)
-    none = [0] * len(sizes)
-    if mode == 1 or (mode == 0 and max(strides) == 1):
-        return list(padding), none
-    spans = w.numbers(w.input())[1:]
-    rows = list(zip(spans, sizes, strides, strict=True))
+    if mode == 1 or (mode == 0 and max(row.stride for row in rows) == 1):
+        return [row.pads for row in rows]
+    sizes = zip(rows, w.numbers(w.input())[1:], w.result_sizes()[1:], strict=True)
+    over = [number(row.span(count)) - size for row, size, count in sizes]
     if mode == 0:
-        rooms = [
-            (span + sum(pad) - size) % stride
-            for pad, (span, size, stride) in zip(padding, rows, strict=True)
-        ]
-        tails = [stride - room if room else 0 for room, stride in zip(rooms, strides, strict=True)]
-        return list(padding), tails
-    over = [size + (span - 1) // stride * stride - span for span, size, stride in rows]
+        firsts = [row.pads[0] for row in rows]
+        return [(first, total - first) for first, total in zip(firsts, over, strict=True)]
     if mode not in (2, 3) or min(over) < 0:
         raise NoEquivalent
+    if mode == 3 and len(rows) == 3 and any(total % 2 for total in over):
+        raise NoEquivalent  # Pooling3D pads differently
     halves = [(total // 2, total - total // 2) for total in over]
-    return [pair if mode == 2 else pair[::-1] for pair in halves], none
+    return [pair if mode == 2 else pair[::-1] for pair in halves]
 
 
 def interp(w: LayerWriter) -> None:
@@ -253,9 +227,12 @@ def interp(w: LayerWriter) -> None:
         words["coordinate_transformation_mode"] = "align_corners"
     flat = (1,) * (3 - rank)  # the axes before the resized ones, with a batch axis
     if scaled and not corners:  # positions use the scale as written
-        if any(scale != int(scale) for scale in scales):
+        if kind != 1 and any(scale != int(scale) for scale in scales):
             sizes = zip(w.numbers(data)[1:], w.result_sizes()[1:], scales, strict=True)
             scales = [1.0 if before == after else scale for before, after, scale in sizes]
+        elif w.node.outputs[0].shape == data.shape:
+            w.last("Identity", data)  # ncnn copies data whose sizes stay
+            return
         _resize(w, words, scales=w.reals(*flat, 1.0, 1.0, *scales))
         return
     if (not sized and not scaled) or (kind == 1 and not all(by_size) and not expression):
@@ -292,14 +269,12 @@ def shuffled(w: LayerWriter) -> None:
         parts = (c // size**2, size, size) if mode == 0 else (size, size, c // size**2)
         grid = (*parts, h, v)
         order = (0, 3, 1, 4, 2) if mode == 0 else (2, 3, 0, 4, 1)
-        target = (c // size**2, h * size, v * size)
     else:
         if h % size or v % size:
             raise NoEquivalent
         grid = (c, h // size, size, v // size, size)
         order = (0, 2, 4, 1, 3) if mode == 0 else (2, 4, 0, 1, 3)
-        target = (c * size**2, h // size, v // size)
-    _regrouped(w, grid, order, target)
+    _regrouped(w, grid, order)
 
 
 def _image(w: LayerWriter) -> tuple[int, ...]:
@@ -309,12 +284,10 @@ def _image(w: LayerWriter) -> tuple[int, ...]:
     return shape
 
 
-def _regrouped(
-    w: LayerWriter, grid: Sequence[int], order: Sequence[int], target: Sequence[int]
-) -> None:
-    """The elements in a grid, its axes in another order, in the target's shape."""
+def _regrouped(w: LayerWriter, grid: Sequence[int], order: Sequence[int]) -> None:
+    """The elements in a grid, its axes in another order, in the result's shape."""
     turned = w.op("Transpose", w.op("Reshape", w.input(), w.ints(*grid)), perm=tuple(order))
-    w.last("Reshape", turned, w.ints(*target))
+    w.last("Reshape", turned, w.ints(*w.result_sizes()))
 
 
 def shuffle_channel(w: LayerWriter) -> None:
@@ -324,21 +297,15 @@ def shuffle_channel(w: LayerWriter) -> None:
         raise NoEquivalent
     if w.whole(1):
         group = shape[0] // group
-    _regrouped(w, (group, shape[0] // group, *shape[1:]), (1, 0, 2, 3), shape)
+    _regrouped(w, (group, shape[0] // group, *shape[1:]), (1, 0, 2, 3))
 
 
 def padding(w: LayerWriter) -> None:
     """Padding by a number, the border or its mirror image."""
     if len(w.node.inputs) != 1 or w.whole(6) or w.whole(4) not in (0, 1, 2):
         raise NoEquivalent
-    top, bottom, left, right, front, behind = (w.whole(key) for key in (0, 1, 2, 3, 7, 8))
-    if min(top, bottom, left, right, front, behind) < 0:
-        raise NoEquivalent
-    rank = w.rank()
-    pairs = [(front, behind), (top, bottom), (left, right)][-rank:]
-    pairs = [(0, 0)] * (rank - len(pairs)) + pairs
     mode = ("constant", "edge", "reflect")[w.whole(4)]
-    operands = [w.input(), w.ints(*_pads(pairs))]
+    operands = [w.input(), w.ints(*_pads(margins(w.call(), w.rank())))]
     operands += [w.number(w.real(5, 0.0))] if mode == "constant" else []
     w.last("Pad", *operands, mode=mode)
 
@@ -347,7 +314,7 @@ def unfold(w: LayerWriter) -> None:
     """Columns of windows: a convolution with weights that select one element each."""
     import numpy as np
 
-    rows = [window(w.call(), name) for name in "hw"]
+    rows = windows(w.call())
     sizes = tuple(row.size for row in rows)
     if any(side < 0 for row in rows for side in row.pads):
         raise NoEquivalent
@@ -358,11 +325,5 @@ def unfold(w: LayerWriter) -> None:
     weight = Value(name, picks.shape, True, dtype="float32", source=lambda: picks)
     data = _sample(w, w.input())
     data = _padded(w, data, [row.pads for row in rows], w.real(18, 0.0))
-    columns = w.op(
-        "Conv",
-        data,
-        weight,
-        group=c,
-        **_steps(rows),
-    )
+    columns = w.op("Conv", data, weight, group=c, **_steps(rows))
     w.last("Reshape", columns, w.ints(c * area, -1))

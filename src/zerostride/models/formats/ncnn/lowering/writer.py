@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from ....ir.graph import Value
 from ....onnx_ops.sizes.facts import NoSizes, Unclear
 from ...lowering import NodeWriter, NoEquivalent
-from ..shapes.call import LayerCall, Sizes
+from ..shapes.call import LayerCall
 from ..sites import weights
 from ..text import Layer
 
@@ -22,10 +23,9 @@ class LayerWriter(NodeWriter):
         return super().whole(key, default)
 
     def call(self) -> LayerCall:
-        """The layer's call for its formula; without the data's shape if its sizes are open."""
-        node = self.node
-        blobs = [v for v in node.inputs if v is not None][:1]
-        shapes: list[Sizes] = [self.numbers(value) for value in blobs if value.known]
+        """The layer's call for its formula, with the blobs' shapes before the first open one."""
+        node, blobs = self.node, self.blobs()
+        shapes = [self.numbers(v) for v in itertools.takewhile(lambda v: v.known, blobs)]
         params = {int(key): value for key, value in node.attributes.items()}
         names = tuple(value.name for value in node.outputs)
         layer = Layer(0, 0, node.op, node.name, tuple(v.name for v in blobs), names, params)

@@ -19,7 +19,7 @@ from .....core.rules import NCNN_RANK
 from .....sizes import Answer, is_one
 from .....sizes.dim import Dim, Number, Symbol, of_atom, plain
 from .....sizes.functions import floordiv
-from ....onnx_ops.sizes.facts import NoSizes, Unclear
+from ....onnx_ops.sizes.facts import NoSizes, Unclear, place
 from ..text import Layer, Params
 
 Sizes: TypeAlias = tuple[Number, ...]
@@ -79,9 +79,9 @@ class LayerCall:
             raise NoSizes(f"parameter {number} is {value}")
         return value
 
-    def axis(self, number: int, default: int = 0, rank: int | None = None) -> int:
-        """An axis from 0; negative ones count from the last."""
-        return place(self.whole(number, default), len(self.first) if rank is None else rank)
+    def axis(self, number: int) -> int:
+        """An axis of the first operand, from 0; negative ones count from the last."""
+        return place(self.whole(number), len(self.first))
 
 
 def called(blob: str, rank: int) -> Sizes:
@@ -94,14 +94,6 @@ def called(blob: str, rank: int) -> Sizes:
 def named_sizes(shape: Sizes) -> dict[str, Number]:
     """The sizes by ncnn's names; 1 for axes that a blob lacks."""
     return {**dict.fromkeys("cdhw", 1), **dict(zip(AXES[len(shape)], shape, strict=True))}
-
-
-def place(axis: int, rank: int) -> int:
-    """An axis counted from 0; NoSizes if it is out of range."""
-    position = axis + rank if axis < 0 else axis
-    if not 0 <= position < rank:
-        raise NoSizes(f"axis {axis} of data of rank {rank}")
-    return position
 
 
 def number(size: Number) -> int:
@@ -130,10 +122,8 @@ def equal(a: Number, b: Number) -> bool | None:
 
 def divided(size: Number, divisor: Number) -> Number:
     """A size, not below 0, divided and rounded down."""
-    if isinstance(divisor, int) and divisor == 0:
+    if divisor == 0:
         raise NoSizes("a division by 0")
-    if isinstance(size, int) and isinstance(divisor, int):
-        return size // divisor
     return plain(floordiv(size, divisor))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from .....sizes.dim import Number, plain
 from .....sizes.functions import maximum, minimum
 from ....onnx_ops.sizes.facts import NoSizes, Unclear
-from .call import Sizes, divided
+from .call import Sizes, divided, named_sizes
 
 #: Longest expression: a text parameter has no more.
 MAX_TEXT = 255
@@ -25,7 +25,6 @@ _TOKEN = re.compile(
     r"\s*(?:[0-9][wdhcn]|-?[0-9]{1,10}(?:\.[0-9]{0,20})?(?:e[+-]?[0-9]{1,3})?(?![.0-9eE])"
     r"|[a-z0-9_+*/-]{1,20}(?=\()|[(),])"
 )
-_NAMES = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}
 #: A size, or a real number of 32 bits.
 _Term: TypeAlias = "Number | np.float32"
 
@@ -197,6 +196,4 @@ def _applied(name: str, terms: Sequence[_Term]) -> _Term:
 def _size(position: int, name: str, shapes: Sequence[Sizes]) -> Number:
     if position >= len(shapes):
         raise NoSizes(f"operand {position} in an expression, of {len(shapes)}")
-    shape = shapes[position]
-    names = _NAMES[len(shape)]  # and n, of which there is one
-    return shape[names.index(name)] if name in names else 1
+    return named_sizes(shapes[position]).get(name, 1)  # a blob is one sample, so n is 1

@@ -11,8 +11,8 @@ from .....engines.planning import engine_plan
 from .....errors import BroadcastError
 from .....sizes.dim import Dim, Number, dim_of_terms, plain
 from .....sizes.functions import minimum
-from ....ir.moves import at_rank, inserted, with_kept
-from ....onnx_ops.sizes.facts import NoSizes, Unclear, product
+from ....ir.moves import at_rank, inserted, removed, with_kept
+from ....onnx_ops.sizes.facts import NoSizes, Unclear, place, places, product
 from .call import (
     ABSENT,
     AXES,
@@ -26,7 +26,6 @@ from .call import (
     is_unit,
     named_sizes,
     number,
-    place,
     quotient,
 )
 from .expression import evaluate
@@ -61,18 +60,10 @@ def each(call: LayerCall) -> Results:
 
 def declared(call: LayerCall) -> Results:
     """Input and MemoryData: the line's sizes; without outer sizes there are fewer axes."""
-    w, h, d, c = (call.whole(key) for key in (0, 1, 11, 2))
-    if min(w, h, d, c) < 0:
-        raise NoSizes(f"sizes {w}, {h}, {d}, {c}")
-    if d and call.layer.type == "MemoryData":
-        return [checked((c, d, h, w))]
-    if c:
-        return [checked((c, d, h, w) if d else (c, h, w))]
-    if h or w:
-        return [checked((h, w) if h else (w,))]
-    if call.layer.type == "MemoryData":
-        return [(1,)]
-    raise Unclear("the file does not give its sizes")
+    sizes = call.params.sizes()
+    if not sizes and call.layer.type == "Input":
+        raise Unclear("the file does not give its sizes")
+    return [checked(sizes or (1,))]
 
 
 # Element-wise.
@@ -82,11 +73,16 @@ def binary(call: LayerCall) -> Results:
     """BinaryOp: one operand and a number, or two by ncnn's rule."""
     if call.whole(1):
         return [call.first]
+    return [_combined(*call.shapes[:2], engine="ncnn")]
+
+
+def _combined(*shapes: Sizes, engine: str) -> Sizes:
+    """The shape of an engine's broadcast."""
     try:
-        plan = engine_plan(*call.shapes[:2], engine="ncnn")
+        plan = engine_plan(*shapes, engine=engine)
     except BroadcastError as error:
         raise NoSizes(error.detail) from None
-    return [tuple(dim_of_terms(s.const, s.terms) if isinstance(s, Dim) else s for s in plan.shape)]
+    return tuple(dim_of_terms(s.const, s.terms) if isinstance(s, Dim) else s for s in plan.shape)
 
 
 # Axes.
@@ -109,9 +105,9 @@ def reshape(call: LayerCall) -> Results:
     if not 1 <= len(inner) <= NCNN_RANK:
         raise Unclear("a result of no axes")
     own = named_sizes(call.first)
-    names = ["w", "h", "d", "c"] if len(inner) == 4 else ["w", "h", "c"]
-    target = [own[name] if size == 0 else size for name, size in zip(names, inner, strict=False)]
-    return [checked(_filled(target[::-1], call.first))]
+    named = zip(AXES[len(inner)], inner[::-1], strict=True)
+    target = [own[name] if size == 0 else size for name, size in named]
+    return [checked(_filled(target, call.first))]
 
 
 def _with_batch(call: LayerCall, target: list[Number]) -> Sizes:
@@ -151,10 +147,7 @@ def expand_dims(call: LayerCall) -> Results:
     total = rank + len(axes)
     if total > NCNN_RANK:
         return [call.first]
-    places = {place(axis, total) for axis in axes}
-    if len(places) < len(axes):
-        raise NoSizes(f"axes {axes} are not distinct")
-    return [inserted(call.first, places)]
+    return [inserted(call.first, places(axes, total))]
 
 
 def squeeze(call: LayerCall) -> Results:
@@ -178,8 +171,8 @@ _ORDERS = {
 }
 
 
-def order(rank: int, kind: int) -> tuple[int, ...] | None:
-    """Permute's order as in NumPy's transpose; None for an unknown kind.
+def order(rank: int, kind: int) -> tuple[int, ...]:
+    """Permute's order as in NumPy's transpose; NoSizes for an unknown kind.
 
     >>> order(3, 1), order(2, 1)
     ((0, 2, 1), (1, 0))
@@ -188,7 +181,7 @@ def order(rank: int, kind: int) -> tuple[int, ...] | None:
         return (0,)
     orders = _ORDERS[rank].split()
     if not 0 <= kind < len(orders):
-        return None
+        raise NoSizes(f"order {kind} of data of rank {rank}")
     names = orders[0][::-1]
     return tuple(names.index(name) for name in orders[kind][::-1])
 
@@ -196,8 +189,6 @@ def order(rank: int, kind: int) -> tuple[int, ...] | None:
 def permute(call: LayerCall) -> Results:
     """Permute: by the number of an order."""
     axes = order(len(call.first), call.whole(0))
-    if axes is None:
-        raise NoSizes(f"order {call.whole(0)} of data of rank {len(call.first)}")
     return [tuple(call.first[axis] for axis in axes)]
 
 
@@ -261,15 +252,11 @@ def slice_(call: LayerCall) -> Results:
 
 def crop(call: LayerCall) -> Results:
     """Crop: by offsets and sizes, by starts and ends, or to another blob's size."""
-    listed = call.params.has(9) and call.params.has(10)
-    written = call.params.text(19) and call.params.text(20)
-    if len(call.shapes) > 1 and not listed and not written:
-        return [_crop_like(call)]
     return [checked(tuple(plain(end - start) for start, end in spans(call)))]
 
 
 def spans(call: LayerCall) -> list[tuple[Number, Number]]:
-    """Crop of one operand: where each axis starts and ends."""
+    """Crop: where each axis starts and ends."""
     shape = call.first
     starts, ends, axes = _places(call)
     if starts and ends:
@@ -282,14 +269,24 @@ def spans(call: LayerCall) -> list[tuple[Number, Number]]:
             size = shape[here]
             first = 0 if start == ABSENT else _from_start(start, size, 0)
             last = size if end == ABSENT else _from_start(end, size, 1)
-            pairs[here] = (first, _least(size, last))
+            pairs[here] = (first, plain(minimum(size, last)))
         return pairs
     keys = {"w": (0, 3, 6), "h": (1, 4, 7), "d": (13, 14, 15), "c": (2, 5, 8)}
+    names = AXES[len(shape)]
+    if len(call.layer.bottoms) > 1:
+        like = call.operand(1)
+        if call.whole(0) == ABSENT:
+            raise Unclear("its places are data")
+        other = named_sizes(like)
+        if len(shape) > 2 and len(like) != len(shape):
+            other["c"] = shape[0]  # channels stay if the ranks differ
+        offsets = [call.whole(keys[name][0]) for name in names]
+        return [(at, plain(at + other[name])) for at, name in zip(offsets, names, strict=True)]
     pairs = []
-    for name, size in zip(AXES[len(shape)], shape, strict=True):
+    for name, size in zip(names, shape, strict=True):
         offset, wanted, behind = (call.whole(key) for key in keys[name])
         last = plain(size - behind)
-        pairs.append((offset, last if wanted == ABSENT else _least(offset + wanted, last)))
+        pairs.append((offset, last if wanted == ABSENT else plain(minimum(offset + wanted, last))))
     return pairs
 
 
@@ -306,34 +303,29 @@ def _from_start(at: Number, size: Number, least: int) -> Number:
     return plain(size + at) if isinstance(at, int) and at < least else at
 
 
-def _least(a: Number, b: Number) -> Number:
-    return min(a, b) if isinstance(a, int) and isinstance(b, int) else plain(minimum(a, b))
-
-
-def _crop_like(call: LayerCall) -> Sizes:
-    """To the size of the second operand; channels stay if the ranks differ."""
-    first, like = call.first, call.operand(1)
-    if call.whole(0) == ABSENT:
-        raise Unclear("its places are data")
-    own, other = named_sizes(first), named_sizes(like)
-    kept = {"c"} if len(first) > 2 and len(like) != len(first) else set()
-    names = AXES[len(first)]
-    return checked(tuple(own[name] if name in kept else other[name] for name in names))
-
-
 def padding(call: LayerCall) -> Results:
     """Padding of rows and columns, and before and behind the channels or depth."""
     if len(call.shapes) > 1:
         raise Unclear("its widths are data")
-    top, bottom, left, right, front, behind = (call.whole(key) for key in (0, 1, 2, 3, 7, 8))
-    around = [0, front + behind, top + bottom, left + right][-len(call.first) :]
-    if min(top, bottom, left, right, front, behind) < 0:
-        raise Unclear("widths below 0")
+    around = map(sum, margins(call, len(call.first)))
     return [checked(tuple(plain(s + more) for s, more in zip(call.first, around, strict=True)))]
 
 
+def margins(call: LayerCall, rank: int) -> list[tuple[int, int]]:
+    """Padding: the elements before and behind each axis."""
+    pairs = [(call.whole(k), call.whole(k + 1)) for k in (7, 0, 2)]
+    if min(map(min, pairs)) < 0:
+        raise Unclear("widths below 0")
+    return [(0, 0), *pairs][-rank:]
+
+
 def tile(call: LayerCall) -> Results:
-    """Tile: along one axis, or a list from the outermost, by the names of axes.
+    """Tile: along one axis, or a list from the outermost, by the names of axes."""
+    return [checked(tuple(plain(size * times) for size, times in repeated(call)))]
+
+
+def repeated(call: LayerCall) -> list[tuple[Number, int]]:
+    """Tile: each axis of the result, as the data's size and how often it is repeated.
 
     If the list has four numbers and the data three axes, the first number repeats c; unlike
     numpy.tile it adds no axis.
@@ -348,8 +340,7 @@ def tile(call: LayerCall) -> Results:
     names = {1: "w", 2: "hw", 3: "dhw" if len(shape) == 4 else "chw", 4: "cdhw"}[len(repeats)]
     by_name = dict(zip(names, repeats, strict=True))
     own = named_sizes(shape)
-    names = AXES[max(len(shape), len(repeats))]
-    return [checked(tuple(plain(own[name] * by_name.get(name, 1)) for name in names))]
+    return [(own[name], by_name.get(name, 1)) for name in AXES[max(len(shape), len(repeats))]]
 
 
 # Products.
@@ -398,21 +389,8 @@ def matmul(call: LayerCall) -> Results:
         raise NoSizes(f"rows of {a[-1]} times columns of {inner}")
     rows = a[-2:-1]
     columns = () if len(b) == 1 else (b[-2:-1] if transposed else b[-1:])
-    batch = _joined(a[:-2], b[:-2])
+    batch = _combined(a[:-2], b[:-2], engine="numpy")
     return [checked((*batch, *rows, *columns) or (1,))]
-
-
-def _joined(a: Sizes, b: Sizes) -> Sizes:
-    rank = max(len(a), len(b))
-    sizes: list[Number] = []
-    for x, y in zip(at_rank(a, rank), at_rank(b, rank), strict=True):
-        if equal(x, y):
-            sizes.append(x)
-        elif is_unit(x) or is_unit(y):
-            sizes.append(y if is_unit(x) else x)
-        else:
-            raise NoSizes(f"batches of {x} and {y}")
-    return tuple(sizes)
 
 
 def diag(call: LayerCall) -> Results:
@@ -421,7 +399,7 @@ def diag(call: LayerCall) -> Results:
     if len(shape) == 1:
         return [checked((plain(shape[0] + abs(beside)),) * 2)]
     rows, columns = plain(shape[0] + min(beside, 0)), plain(shape[1] - max(beside, 0))
-    return [checked((_least(rows, columns),))]
+    return [checked((plain(minimum(rows, columns)),))]
 
 
 def statistics(call: LayerCall) -> Results:
@@ -478,16 +456,19 @@ def recurrent(call: LayerCall) -> Results:
 
 def reduction(call: LayerCall) -> Results:
     """Reduction over all or some axes, which become 1 or are removed."""
-    shape = call.first
-    if call.whole(1, 1) or len(shape) == 1:
-        places = set(range(len(shape)))
-    else:
-        places = {place(axis, len(shape)) for axis in call.params.wholes(3)}
+    shape, places = call.first, reduced_axes(call, len(call.first))
     if call.params.wholes(3) and not call.whole(5):
         raise NoSizes("its axes are of an older form, which ncnn refuses; convert the model again")
     if call.whole(4):
         return [tuple(1 if k in places else size for k, size in enumerate(shape))]
-    return [tuple(size for k, size in enumerate(shape) if k not in places) or (1,)]
+    return [removed(shape, places) or (1,)]
+
+
+def reduced_axes(call: LayerCall, rank: int) -> set[int]:
+    """Reduction: the axes that it removes."""
+    if call.whole(1, 1) or rank == 1:
+        return set(range(rank))
+    return {place(axis, rank) for axis in call.params.wholes(3)}
 
 
 def glu(call: LayerCall) -> Results:

@@ -15,27 +15,15 @@ from .expression import evaluate
 
 #: Padding for a result as large as the data divided by the stride (SAME_UPPER, _LOWER).
 SAME = (-233, -234)
-
-
-def _over(size: Number, extent: int, stride: int) -> Number:
-    """The elements that 'same' padding adds along an axis."""
-    return plain(extent + divided(plain(size - 1), stride) * stride - size)
-
-
-def _check_same(over: Sequence[Number]) -> None:
-    """If one axis is padded, ncnn pads all axes, also by negative numbers."""
-    if len(over) > 1 and any(isinstance(pad, Dim) for pad in over):
-        raise Unclear("the padding is not known")
-    if any(pad > 0 for pad in over) and any(pad < 0 for pad in over):
-        raise NoSizes("windows smaller than their stride along one axis alone, padded to 'same'")
-
-
-#: Parameters of a window by axis: kernel, dilation, stride, pad before, pad after.
-_WINDOW = {"w": (1, 2, 3, 4, 15), "h": (11, 12, 13, 14, 16), "d": (21, 22, 23, 24, 17)}
+#: Parameters of a window by axis: kernel, stride, pad before, pad after.
+_WINDOW = {"w": (1, 3, 4, 15), "h": (11, 13, 14, 16), "d": (21, 23, 24, 17)}
+_POOL = {"w": (1, 2, 3, 14), "h": (11, 12, 13, 15), "d": (21, 22, 23, 16)}
+#: A convolution's dilation by axis.
+_DILATION = {"w": 2, "h": 12, "d": 22}
 
 
 class Window(NamedTuple):
-    """A convolution's window along one axis."""
+    """A window along one axis."""
 
     size: int
     dilation: int
@@ -47,27 +35,62 @@ class Window(NamedTuple):
         """Its elements with the holes between them."""
         return self.dilation * (self.size - 1) + 1
 
+    def span(self, count: Number) -> Number:
+        """The elements from the start of the first of `count` windows to the end of the last."""
+        return plain((count - 1) * self.stride + self.extent)
 
-def window(call: LayerCall, name: str) -> Window:
-    """The window along an axis; the width's parameters are the defaults of the other axes'."""
-    numbers: tuple[int, ...] = (0, 1, 1, 0)
+
+def windows(call: LayerCall) -> list[Window]:
+    """The window along each axis; the width's parameters are the defaults of the other axes'."""
+    return [_window(call, name) for name in spatial(call)]
+
+
+def _window(call: LayerCall, name: str) -> Window:
+    pools = call.layer.type.startswith("Pooling")
+    keys = _POOL if pools else _WINDOW
+    numbers: tuple[int, ...] = (0, 1, 0)
     for axis in ("w", name):
-        numbers = tuple(map(call.whole, _WINDOW[axis], numbers))
-    if min(numbers[:3]) < 1:
-        raise NoSizes(f"a window of kernel, dilation and stride {list(numbers[:3])}")
-    size, dilation, stride, before = numbers
-    return Window(size, dilation, stride, (before, call.whole(_WINDOW[name][4], before)))
+        numbers = tuple(map(call.whole, keys[axis], numbers))
+    size, stride, before = numbers
+    dilation = 1 if pools else call.whole(_DILATION[name], call.whole(_DILATION["w"], 1))
+    if min(size, dilation, stride) < 1:
+        raise NoSizes(f"a window of kernel, dilation and stride {[size, dilation, stride]}")
+    return Window(size, dilation, stride, (before, call.whole(keys[name][3], before)))
 
 
-def _outward(size: Number, window: Window) -> Number:
-    """The number of window positions along an axis."""
-    if window.pads[0] in SAME and window.pads[1] == window.pads[0]:
-        return plain(divided(plain(size - 1), window.stride) + 1)
+def _positions(size: Number, window: Window, *, full: bool = False) -> Number:
+    """The number of window positions along an axis; `full`: the last window is filled up."""
     padded = plain(size + sum(max(pad, 0) for pad in window.pads))
     room = plain(padded - window.extent)
     if isinstance(room, int) and room < 0:
         raise NoSizes(f"a window of {window.extent} over {padded}")
-    return plain(divided(room, window.stride) + 1)
+    return plain(divided(room + (window.stride - 1 if full else 0), window.stride) + 1)
+
+
+def _same(sizes: Sequence[Number], windows: Sequence[Window]) -> list[Number]:
+    """The numbers of window positions with 'same' padding.
+
+    If one axis is padded, ncnn pads all axes, also by negative numbers.
+    """
+    rows = list(zip(sizes, windows, strict=True))
+    counts = [plain(divided(plain(size - 1), window.stride) + 1) for size, window in rows]
+    over = [plain(row[1].span(count) - row[0]) for row, count in zip(rows, counts, strict=True)]
+    if len(over) > 1 and any(isinstance(pad, Dim) for pad in over):
+        raise Unclear("the padding is not known")
+    if any(pad > 0 for pad in over) and any(pad < 0 for pad in over):
+        raise NoSizes("windows smaller than their stride along one axis alone, padded to 'same'")
+    return counts
+
+
+def _counts(sizes: Sequence[Number], windows: Sequence[Window]) -> list[Number]:
+    """The number of window positions along each axis."""
+    pads = {window.pads for window in windows}
+    if any({*pair} & {*SAME} for pair in pads):
+        if len(pads) > 1:
+            raise Unclear("some of its pads are 'same'")
+        if len({*windows[0].pads}) == 1:
+            return _same(sizes, windows)
+    return list(map(_positions, sizes, windows))
 
 
 def spatial(call: LayerCall) -> str:
@@ -108,15 +131,7 @@ def convolution(call: LayerCall) -> Results:
     if call.whole(19) or len(call.shapes) > 1:
         raise Unclear("its weights are an operand")
     _check_channels(call)
-    windows = [window(call, name) for name in spatial(call)]
-    same_everywhere = {window.pads for window in windows}
-    if len(same_everywhere) > 1 and any(pad in SAME for pads in same_everywhere for pad in pads):
-        raise Unclear("some of its pads are 'same'")
-    sizes = list(map(_outward, shape[1:], windows))
-    if windows[0].pads[0] in SAME:
-        pairs = zip(shape[1:], windows, strict=True)
-        _check_same([_over(size, window.extent, window.stride) for size, window in pairs])
-    return [checked((call.positive(0), *sizes))]
+    return [checked((call.positive(0), *_counts(shape[1:], windows(call))))]
 
 
 def deformable(call: LayerCall) -> Results:
@@ -124,78 +139,62 @@ def deformable(call: LayerCall) -> Results:
     return convolution(LayerCall(call.layer, (call.of_rank(3),)))
 
 
+def cut(call: LayerCall) -> tuple[list[int], list[int]]:
+    """Transposed convolutions, by axis: elements added behind, and the size to cut to, or 0."""
+    names, right = spatial(call), call.whole(18)
+    more = [call.whole({"w": 18, "h": 19, "d": 20}[name], right) for name in names]
+    at = {"w": 25, "h": 26, "d": 27} if names == "dhw" else {"w": 20, "h": 21}
+    return more, [call.whole(at[name], call.whole(at["w"])) for name in names]
+
+
 def deconvolution(call: LayerCall) -> Results:
     """Transposed convolutions: each input element adds a stride; pads or a given size cut it."""
-    rank = len(spatial(call)) + 1
-    shape = call.of_rank(rank)
+    shape = call.of_rank(len(spatial(call)) + 1)
     if call.whole(28) or len(call.shapes) > 1:
         raise Unclear("its weights are an operand")
     _check_channels(call)
-    right = call.whole(18)
-    more = {"w": right, "h": call.whole(19, right), "d": call.whole(20, right)}
-    at = {"w": 25, "h": 26, "d": 27} if rank == 4 else {"w": 20, "h": 21}
-    width = call.whole(at["w"])
-    wanted = {name: call.whole(at[name], width) for name in spatial(call)}
-    windows = {name: window(call, name) for name in spatial(call)}
-    pads = [pad for each in windows.values() for pad in each.pads]
-    sizes: list[Number] = []
-    for (name, each), size in zip(windows.items(), shape[1:], strict=True):
-        full = plain((size - 1) * each.stride + each.extent + more[name])
-        if max(pads) > 0:
-            if min(pads) < 0:
-                raise Unclear("some of its pads are below 0")
-            full = plain(full - sum(each.pads))
-        elif min(wanted.values()) > 0:
-            if not any(pad in SAME for pad in pads):
-                raise NoSizes("a size of the result is given, but no way to cut to it")
-            full = wanted[name]
-        sizes.append(full)
+    more, wanted = cut(call)
+    rows = windows(call)
+    pads = {pad for each in rows for pad in each.pads}
+    sizes: Sequence[Number] = [
+        plain(each.span(size) + extra)
+        for each, size, extra in zip(rows, shape[1:], more, strict=True)
+    ]
+    if max(pads) > 0:
+        if min(pads) < 0:
+            raise Unclear("some of its pads are below 0")
+        sizes = [plain(size - sum(each.pads)) for each, size in zip(rows, sizes, strict=True)]
+    elif min(wanted) > 0:
+        if not pads & {*SAME}:
+            raise NoSizes("a size of the result is given, but no way to cut to it")
+        sizes = wanted
     return [checked((call.positive(0), *sizes))]
 
 
-#: Parameters of pooling by axis: kernel, stride, pad before, pad after, adaptive size.
-POOL = {"w": (1, 2, 3, 14, 8), "h": (11, 12, 13, 15, 18), "d": (21, 22, 23, 16, 28)}
+def adaptive(call: LayerCall) -> list[int]:
+    """Adaptive pooling: the size of each axis of the result; ABSENT keeps the data's."""
+    keys = {"w": 8, "h": 18, "d": 28}
+    return [call.whole(keys[name], call.whole(keys["w"])) for name in spatial(call)]
 
 
 def pooling(call: LayerCall) -> Results:
     """Pooling: global, adaptive, or windows with one of four padding modes."""
-    rank = len(spatial(call)) + 1
-    shape = call.of_rank(rank)
+    channels, *inner = call.of_rank(len(spatial(call)) + 1)
     if call.whole(4):
-        return [(shape[0],)]
-    across = POOL["w"]
-    kernel, stride, left = call.whole(1), call.whole(2, 1), call.whole(3)
-    mode, adaptive = call.whole(5), call.whole(7)
-    sizes: list[Number] = []
-    over: list[Number] = []
-    for name, size in zip(spatial(call), shape[1:], strict=True):
-        keys = POOL[name]
-        if adaptive:
-            wanted = call.whole(keys[4], call.whole(across[4]))
-            if wanted == ABSENT and rank == 2:
-                raise NoSizes("one axis and its size is kept, which ncnn refuses")
-            sizes.append(size if wanted == ABSENT else wanted)
-            continue
-        own = call.whole(keys[0], kernel), call.whole(keys[1], stride)
-        if min(own) < 1:
-            raise NoSizes(f"a window of kernel and stride {own}")
-        before = left if name == "w" else call.whole(keys[2], left)
-        pads = (before, call.whole(keys[3], before))
-        if mode in (2, 3):
-            over.append(_over(size, *own))
-            sizes.append(plain(divided(plain(size - 1), own[1]) + 1))
-        else:
-            sizes.append(_pooled(size, *own, pads, mode))
-    _check_same(over)
-    return [checked((shape[0], *sizes))]
-
-
-def _pooled(size: Number, kernel: int, stride: int, pads: tuple[int, int], mode: int) -> Number:
-    """The number of window positions; mode 0 fills up the last window."""
-    room = plain(size + sum(pads) - kernel)
-    if (isinstance(room, int) and room < 0) or min(pads) < 0 or mode not in (0, 1):
-        raise NoSizes(f"a window of {kernel} over {size}, padded by {pads}")
-    return plain(divided(room + (stride - 1 if mode == 0 else 0), stride) + 1)
+        return [(channels,)]
+    if call.whole(7):
+        wanted = adaptive(call)
+        if wanted == [ABSENT]:
+            raise NoSizes("one axis and its size is kept, which ncnn refuses")
+        sizes = [a if b == ABSENT else b for a, b in zip(inner, wanted, strict=True)]
+        return [checked((channels, *sizes))]
+    mode, rows = call.whole(5), windows(call)
+    if mode in (2, 3):
+        return [checked((channels, *_same(inner, rows)))]
+    if mode not in (0, 1) or any(min(row.pads) < 0 for row in rows):
+        raise NoSizes(f"pads {[row.pads for row in rows]} in mode {mode}")
+    counts = [_positions(size, row, full=not mode) for size, row in zip(inner, rows, strict=True)]
+    return [checked((channels, *counts))]
 
 
 def fold(call: LayerCall) -> Results:
@@ -209,10 +208,9 @@ def fold(call: LayerCall) -> Results:
 
 def unfold(call: LayerCall) -> Results:
     """Unfold: a column for every position of the window."""
-    c, h, w = call.of_rank(3)
-    places = product([_outward(h, window(call, "h")), _outward(w, window(call, "w"))])
-    kernel = call.whole(1) * call.whole(11, call.whole(1))
-    return [checked((plain(c * kernel), places))]
+    c, *inner = call.of_rank(3)
+    places = product(_counts(inner, windows(call)))
+    return [checked((plain(c * math.prod(kernel(call))), places))]
 
 
 def interp(call: LayerCall) -> Results:
