@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -114,7 +116,8 @@ def convert(
         if report.output is None:
             return source.named(report)
         # 4. The outputs of both on the engine.
-        checked = verify(
+        proof = partial(
+            verify,
             path,
             row.runner,
             against=job.goal,
@@ -127,6 +130,7 @@ def convert(
             input_shapes=input_shapes,
             pythons=pythons,
         )
+        report, checked = _proven(job, report, proof)
         apart = f"{to} does not run here: the outputs are {row.runner}'s"
         chosen = said_of_sizes(given.sizes, fixed=row.fixes_sizes)
         notes = (
@@ -177,23 +181,26 @@ class _Job:
         """The file for the engine."""
         return self.folder / _name(self.stem, self.row)
 
+    @property
+    def ported(self) -> Path:
+        """The ported ONNX model."""
+        return self.folder / f"{self.stem}.{self.row.engine}.onnx"
+
 
 def _port_and_convert(job: _Job) -> Report:
     """The port of an ONNX model, and its conversion; without an output where that failed.
 
     A model that the converter refuses is tried again as another one (`prepare`).
     """
-    ported = job.folder / f"{job.stem}.{job.row.engine}.onnx"
-    report = port_model(job.model, job.row.engine, ported, job.options, progress=job.progress)
-    failed = _converted(job.row, ported, job.goal, job.inputs, job.seconds)
+    report = port_model(job.model, job.row.engine, job.ported, job.options, progress=job.progress)
+    failed = _converted(job.row, job.ported, job.goal, job.inputs, job.seconds)
     if failed is None:
         return report
     try:
-        again, ops = _second_try(job, ported, failed[1])
+        again, how = _second_try(job, failed[1])
     except ZerostrideError:
         return _failure(job.row, report, failed)
-    how = "with fixed sizes" + (f", and {', '.join(ops)} as other ops" if ops else "")
-    failed_again = _converted(job.row, ported, job.goal, job.inputs, job.seconds)
+    failed_again = _converted(job.row, job.ported, job.goal, job.inputs, job.seconds)
     if failed_again is not None:
         reason = failed[1] if failed_again == failed else f"{failed[1]}; {how}: {failed_again[1]}"
         return _failure(job.row, report, (failed_again[0], reason))
@@ -201,13 +208,39 @@ def _port_and_convert(job: _Job) -> Report:
     return replace(again, model=report.model, notes=(note, *again.notes))
 
 
-def _second_try(job: _Job, ported: Path, said: str) -> tuple[Report, tuple[str, ...]]:
-    """The port of the model as :func:`prepared` writes it, and the ops that were rewritten."""
+def _proven(job: _Job, report: Report, proof: Callable[[], Report]) -> tuple[Report, Report]:
+    """The report and the proof of a conversion, or of another one whose outputs agree.
+
+    Where nodes differ whose ops can be written as others, that is tried once.
+    """
+    checked = proof()
+    wrong = [check for check in checked.checks if check.outcome is Outcome.DIFFERS]
+    ops = dict.fromkeys(check.op for check in wrong if check.node)
+    if not job.row.reads_onnx or not ops:
+        return report, checked
+    with suppress(ZerostrideError):
+        again, how = _second_try(job, " ".join(ops))
+        if _converted(job.row, job.ported, job.goal, job.inputs, job.seconds) is None:
+            better = proof()
+            if all(check.outcome is Outcome.AGREES for check in better.checks):
+                note = f"the results of {', '.join(ops)} differ: converted {how}"
+                return replace(again, model=report.model, notes=(note, *again.notes)), better
+    return _port_and_convert(job), checked
+
+
+def _second_try(job: _Job, said: str) -> tuple[Report, str]:
+    """The port of the model as :func:`prepared` writes it, and how that is, in words.
+
+    Args:
+        job: the conversion.
+        said: a text with the names of the ops that are written as others.
+    """
     with tempfile.TemporaryDirectory(prefix="zerostride-") as place:
         model = Path(place, job.model.name)
         ops = prepared(job.row.name, said, job.model, model, job.inputs, job.seconds)
         options = replace(job.options, sizes=None, input_shapes=None)
-        return port_model(model, job.row.engine, ported, options, progress=job.progress), ops
+        report = port_model(model, job.row.engine, job.ported, options, progress=job.progress)
+    return report, "with fixed sizes" + (f", and {', '.join(ops)} as other ops" if ops else "")
 
 
 def _convert_and_port(job: _Job, archive: bytes) -> Report:
