@@ -17,7 +17,7 @@ from zerostride.models.findings import Check, Finding, Outcome, Verdict
 
 onnx = pytest.importorskip("onnx", reason="writes the models")
 
-from campaigns.models.random_nodes import FORMATS  # noqa: E402
+from campaigns.models.random_files import FORMATS  # noqa: E402
 
 pytestmark = pytest.mark.conformance
 
