@@ -28,7 +28,7 @@ from zerostride.ops import ops_with
 
 from ..native.cases import CallArrays, View, dtype_of
 from ..native.command import public
-from ..native.judge import BOUND, FAMILIES, judge, ulps
+from ..native.judge import BOUND, FAMILIES, judge, outcome, ulps
 from .draw import ArrayCase
 from .libraries import Library
 from .own import computed_in, own_values, rounded_twice
@@ -84,7 +84,7 @@ def judged(case: ArrayCase, library: Library) -> ArrayJudged:
         return _op(case, library)
     if _is_open(case, library):
         return ArrayJudged(lacking=True)
-    expected, refusal = _tried(lambda: _expected(case, library))
+    expected, refusal = outcome(lambda: _expected(case, library))
     try:
         ours = _Ours(case, library)
         result = ours.run()
@@ -163,13 +163,6 @@ def _refusals(error: Exception, refusal: Exception | None, library: Library) -> 
     if isinstance(error, TypeError) and any(word in str(error) for word in LACKS):
         return ArrayJudged(lacking=True)
     return ArrayJudged(f"raised {error!r}, the reference {refusal!r}")
-
-
-def _tried(run: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    try:
-        return run(), None
-    except Exception as error:  # noqa: BLE001 - what is raised is what is compared
-        return None, error
 
 
 # An op by the engine: to the bit, or as near as the engine is.
