@@ -356,7 +356,7 @@ def _same(values: Any, wanted: Any) -> NDArray[np.bool_]:
 
 
 def _of_its_own(case: ArrayCase, library: Library, values: Any) -> NDArray[np.bool_]:
-    """Where a result has the value that the library's own function, or conversion, gives."""
+    """Marks the elements that are equal to the library's own function, or conversion."""
     operands = _told(_made(case, library), library)
     shape = plan(*map(np.shape, operands.operands), **_rule(case)).shape
     array = np.zeros(values.shape, bool)
@@ -370,7 +370,7 @@ def _of_its_own(case: ArrayCase, library: Library, values: Any) -> NDArray[np.bo
 
 
 def _near(case: ArrayCase, library: Library, values: Any, wanted: Any) -> NDArray[np.bool_]:
-    """Where a result is within the bound of its op."""
+    """Marks the elements within the bound of the op."""
     bound, dtype = _bound(case, library), values.dtype
     computes = case.kind in ("op", "fused") and not library.exact
     if dtype.kind == "c":
@@ -419,7 +419,7 @@ def _cancels(case: ArrayCase, library: Library, values: Any, wanted: Any) -> boo
 
 
 def _bound(case: ArrayCase, library: Library) -> float:
-    """How far a result may be from the reference's, in units in the last place."""
+    """The bound of an op: the distance from the reference, in units in the last place."""
     if case.kind in ("views", "unbroadcast", "broadcast"):
         return 0.0  # of whole numbers, whose sums are exact
     summed = case.kind == "reduction" and case.more["name"] in _ROUNDED

@@ -74,7 +74,7 @@ def broadcastable(rng: Rng, count: int, most: int = 5) -> tuple[Shape, ...]:
 
 
 def weights(rng: Rng, count: int) -> tuple[Any, ...]:
-    """Which operands are weights: all but the first, or one of them."""
+    """Draws the operands that are weights: all but the first, or one of them."""
     chance = rng.random()
     if chance < CONSTANT:
         return (None, *[True] * (count - 1))

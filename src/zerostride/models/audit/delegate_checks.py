@@ -1,4 +1,4 @@
-"""What LiteRT's GPU delegates ask of a node, apart from its shapes.
+"""Checks what LiteRT's GPU delegates require of a node, apart from its shapes.
 
 LiteRT has two delegates, TensorFlow Lite's and the newer ML Drift. A node is carried if both take
 it. Sources, read: google-ai-edge/LiteRT of 2026-08, ElementwiseOperationParser and GetOpsToReplace

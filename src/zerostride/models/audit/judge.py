@@ -153,8 +153,8 @@ class Judge:
     def _numbers(self, site: Site) -> Hashable:
         """The numbers that a verdict depends on.
 
-        Those that are known where the engine computes in a narrower dtype, and of a quantisation
-        whether its zero point is 0, which engines ask for, and whether ties matter.
+        If the engine computes in a narrower dtype, these are the known numbers. Of a quantisation
+        they say whether its zero point is 0, which engines require, and whether ties matter.
         """
         if site.kind is Kind.PER_AXIS:
             return has_offset(site.node), tied(site.node)

@@ -47,7 +47,7 @@ _MOST_FUSED = 3
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the other side holds a tensor of another name.
+    """The other side's tensor that stands for one of another name.
 
     Attributes:
         name: its name there.

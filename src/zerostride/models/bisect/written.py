@@ -1,4 +1,4 @@
-"""What the other side's file says itself: its own broadcasts, and the node that it writes wrong."""
+"""Reads the other side's file: its own broadcasts, and the node that it writes wrong."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Written:
         )
 
     def fix(self) -> str:
-        """What to do, in words."""
+        """The advice, in words."""
         return (
             f"change {self.node.path} in {self.file}, or write {self.meant.path} in another way "
             "before the conversion"

@@ -1,4 +1,4 @@
-"""How a node of a model is carried to an engine.
+"""Carries a node of a model to an engine.
 
 `ways` finds the plan that the engine makes of a node, `compound_engines` those of ops that
 broadcast inside (by `compound_rules`; `compound_quantised` has the quantised ops), `converters` and

@@ -1,4 +1,4 @@
-"""What a measured release did otherwise than its row says, as a patch of the engine table.
+"""The differences between a measured release and its row, as a patch of the engine table.
 
 In: a report of generated cases. Out: a unified diff of `engines/changes.py`, and for a release
 newer than all also of the module of its row; `git apply` takes it.

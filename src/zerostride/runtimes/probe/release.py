@@ -43,7 +43,7 @@ def environment(engine: Engine, release: str, folder: Path) -> str:
 
 
 def requirement(engine: Engine, release: str) -> str:
-    """What pip installs: "ncnn==1.0.20240820"."""
+    """The requirement for pip: "ncnn==1.0.20240820"."""
     prefix = engine.release.removesuffix(short(engine.release))
     return f"{engine.distribution}=={prefix}{short(release)}"
 

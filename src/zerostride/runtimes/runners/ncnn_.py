@@ -137,7 +137,7 @@ class _Ncnn:
         return ModelFile([[name] for name in inputs], [[name] for name in outputs], compute)
 
     def node(self, task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
-        """What pnnx makes of an ONNX node, on ncnn."""
+        """Runs an ONNX node on ncnn, as pnnx converts it."""
         try:
             program = importlib.import_module("pnnx").EXEC_PATH
         except ImportError:
