@@ -155,8 +155,10 @@ class Walk:
         if array is None:
             return None
         for operand in part.operands:
-            ours, theirs = self._value(operand), self.reference(operand.name)
-            if ours is None or (theirs is not None and not _equal(theirs, ours, self.most)):
+            model_array, other_array = self._value(operand), self.reference(operand.name)
+            if model_array is None or (
+                other_array is not None and not _equal(other_array, model_array, self.most)
+            ):
                 return None
         self.known[id(part.result)] = partial(self.reference, part.result.name)
         return array

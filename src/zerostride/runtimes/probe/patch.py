@@ -61,7 +61,7 @@ _TARGETS = (
     (struck.empty_target, "targets without elements"),
     (struck.unchanged, "targets that leave the data unchanged"),
 )
-#: What a release did instead: a word in a report, a verb, and the row's effect.
+#: A release's other behaviour: a word in a report, a verb, and the row's effect.
 _OUTCOMES = (
     ("refused", "refuses", "effect=Reason.NO_RULE,\nsilent=frozenset(),"),
     ("crashed", "ends its process for", "effect=Reason.CRASH,\nsilent=frozenset({Reason.CRASH}),"),

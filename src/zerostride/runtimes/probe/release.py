@@ -20,7 +20,7 @@ _RUN = """
 import runpy
 runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 """
-#: What else the runner of an engine imports.
+#: Further imports of an engine's runner.
 _BESIDE = {"onnxruntime": ("onnx",)}
 
 

@@ -125,9 +125,9 @@ class Task:
         if key in self.subgraph.shared:
             return self.subgraph.shared[key]
         operand = self.inputs[position]
-        alone = self.subgraph.reads.get(operand) == 1 == self.subgraph.reads.get(number)
-        tensor = self._of_shape(number, shape, in_place=alone)
-        if through is not None and alone:
+        in_place = self.subgraph.reads.get(operand) == 1 == self.subgraph.reads.get(number)
+        tensor = self._of_shape(number, shape, in_place=in_place)
+        if through is not None and in_place:
             table = self.subgraph.tensors[operand]
             kind = table.number(1, "int8")
             tensor = Tensor(operand, shape, kind, table)
