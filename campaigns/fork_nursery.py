@@ -94,7 +94,7 @@ def _apart(work: Callable[[], int]) -> int:
 
 
 def main(forks: int, threads: int, seed: int) -> Counter[str]:
-    """How many forks ended how, and in how many a thread was in its first call."""
+    """Counts forks by their end, and those during a thread's first call."""
     warnings.simplefilter("ignore")  # that a fork of several threads is dangerous
     draw = random.Random(seed)
     begin = time.monotonic()

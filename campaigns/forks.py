@@ -43,7 +43,7 @@ def forks(forks: int, threads: int, jit: Sequence[str], seed: int, seconds: floa
 
 
 def nursery(forks: int, threads: int, seed: int, jit: str) -> Counter[str]:
-    """How many forks of one nursery ended how; "inside" while a thread was in its first call."""
+    """Counts the forks of a nursery by their end; "inside": during a thread's first call."""
     done = subprocess.run(
         [sys.executable, "-m", "campaigns.fork_nursery", *map(str, (forks, threads, seed))],
         env={**os.environ, "ZEROSTRIDE_JIT": jit},

@@ -72,7 +72,7 @@ class Result(Generic[CountsT]):
 
     @property
     def cases(self) -> int:
-        """How many were judged."""
+        """The number of judged cases."""
         return sum(tally.cases for tally in self.tallies.values())
 
     def count(self, family: str, tally: CountsT) -> None:

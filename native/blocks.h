@@ -1,4 +1,4 @@
-// Where a run is in a nest's loops over blocks, and the buffers that operands pass through.
+// The position of a run in a nest's loops over blocks, and the buffers that operands pass through.
 //
 // Compiled per instruction set, like all that includes it: every function here is the including
 // file's own.
@@ -16,7 +16,7 @@ namespace {
 
 void* ahead(void* at, std::int64_t bytes) { return static_cast<char*>(at) + bytes; }
 
-// Where in the nest's loops a run is.
+// The position of a run in the nest's loops.
 struct Walk {
   void* at[kMaxOperands];  // each operand's first element of the block
   std::int64_t index[kMaxAxes];

@@ -59,7 +59,7 @@ struct FoldNest {
   // A group may be shared by several threads: it is cut into `cuts` parts, whose states are merged in
   // order at the end. 1: it is not. Chosen by sizes alone.
   std::int64_t cuts;
-  // Where runs are: the state of each in a row, and its position.
+  // The runs: the state of each in a row, and its position.
   const std::int32_t* run_state;
   const std::int64_t* run_position;
   std::int64_t scratch_bytes;  // for one thread's run, a multiple of 64

@@ -36,7 +36,7 @@ struct Kernel {
 enum class Fold : std::uint8_t { None, Sum, Prod, Min, Max, Any, All, ArgMin, ArgMax };
 constexpr int kFolds = 9;
 
-// Where values stand among all that are folded: counted in C order over the folded axes.
+// Positions of values among all that are folded, counted in C order over the folded axes.
 struct Positions {
   std::int64_t first;       // of the first value
   std::int64_t along;       // from value to value of a run

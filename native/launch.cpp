@@ -229,7 +229,7 @@ std::int64_t scratch_bytes(const Nest& nest, const Program& program) {
 
 namespace {
 
-// What a nest is computed from.
+// The parts from which a nest is computed.
 struct Run {
   const Nest& nest;
   const Program& program;

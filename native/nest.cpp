@@ -193,7 +193,7 @@ int transposed_axis(const Nest& nest, std::int64_t& line) {
   return -1;
 }
 
-// What a block is.
+// Chooses the blocks.
 void choose(Nest& nest, bool many) {
   nest.inner = 0;
   nest.below = 1;

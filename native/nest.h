@@ -76,7 +76,7 @@ void build(Nest& nest, int rank, const std::int64_t* shape, int inputs, int oper
 // keep is stored past them.
 void stream_piece(Nest& nest, std::int64_t elements);
 
-// What operand k is in a row over axes 0..inner.
+// The access of operand k in a row over axes 0..inner.
 Access access_of(const Nest& nest, int k, int inner);
 // Whether operand k is expensive to buffer: its contiguous elements are fewer than a line.
 bool is_dear(const Nest& nest, int k);

@@ -358,7 +358,7 @@ int num_threads() {
 
 void set_num_threads(int count) {
   pool.limit.store(clamp(count));
-  // Those that are too many now wake up and end.
+  // Surplus threads wake up now and end.
   if (pool.sleepers.load() > 0 && surplus()) ring(pool.bell, INT_MAX);
 }
 

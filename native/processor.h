@@ -6,8 +6,8 @@
 
 namespace zs {
 
-// What the processor has and the operating system saves: a register that is not saved on a switch of
-// threads is no register to compute with.
+// The features that the processor has and the operating system saves: a register that is not saved on
+// a switch of threads cannot be used.
 struct Processor {
   bool avx2 = false;
   bool avx512 = false;

@@ -96,7 +96,7 @@ void foresee(const Runner& runner, const Rows& rows, std::int64_t n) {
   }
 }
 
-// Where the body finds the rows of a block.
+// Points the body to the rows of a block.
 void point(Rows& rows, const Runner& runner, const Walk& walk) {
   const Nest& nest = runner.nest;
   for (int k = 0; k < nest.operands; ++k) {

@@ -21,7 +21,7 @@ struct Folding {
   char* raw;
 };
 
-// Where the rows of a block lie.
+// The places of the rows of a block.
 struct BlockRows {
   void* at[kMaxOperands];
   std::int64_t step[kMaxOperands];  // bytes from row to row
@@ -195,7 +195,7 @@ void merge_wide(const FoldNest& folds, const Walk& walk, char* states) {
   }
 }
 
-// Where a group's results lie, beside where its states do.
+// Makes the box of a group's results beside the box of its states.
 void make_result_box(Box& box, const FoldNest& folds, const FoldedValue& fold, const Walk& walk) {
   const Nest& nest = folds.nest;
   box.size = size_of(fold.memory);

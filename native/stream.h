@@ -43,7 +43,7 @@ constexpr bool kCanStream = false;
 #endif
 }
 
-// What was stored past the caches is seen by others before anything that is stored later.
+// Makes stores past the caches visible to others before any later store.
 [[maybe_unused]] void fence() {
 #if defined(__x86_64__)
   _mm_sfence();
@@ -54,7 +54,7 @@ constexpr bool kCanStream = false;
 // caches and another through them would cost more than all this saves.
 class Stream {
  public:
-  // Where the next bytes belong.
+  // Sets the place of the next bytes.
   void go_to(char* to) {
     if (to == line_ + have_) return;
     flush();

@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 _MOST = 1 << 20  # bytes of a call
 _SECONDS = 300  # only ends a command that hangs
@@ -37,6 +37,14 @@ _IMPORTED = (
     "zerostride.models.port.run",
     "zerostride.models.formats.onnx.reader",
 )
+
+
+class Answer(NamedTuple):
+    """The result of a command."""
+
+    status: int
+    out: str
+    err: str
 
 
 def run(

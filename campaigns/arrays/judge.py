@@ -28,7 +28,7 @@ from zerostride.ops import ops_with
 
 from ..native.cases import CallArrays, View, dtype_of
 from ..native.command import public
-from ..native.judge import BOUND, FAMILIES, judge, ulps
+from ..native.judge import BOUND, FAMILIES, judge, outcome, ulps
 from .draw import ArrayCase
 from .libraries import Library
 from .own import computed_in, own_values, rounded_twice
@@ -84,7 +84,7 @@ def judged(case: ArrayCase, library: Library) -> ArrayJudged:
         return _op(case, library)
     if _is_open(case, library):
         return ArrayJudged(lacking=True)
-    expected, refusal = _tried(lambda: _expected(case, library))
+    expected, refusal = outcome(lambda: _expected(case, library))
     try:
         ours = _Ours(case, library)
         result = ours.run()
@@ -163,13 +163,6 @@ def _refusals(error: Exception, refusal: Exception | None, library: Library) -> 
     if isinstance(error, TypeError) and any(word in str(error) for word in LACKS):
         return ArrayJudged(lacking=True)
     return ArrayJudged(f"raised {error!r}, the reference {refusal!r}")
-
-
-def _tried(run: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    try:
-        return run(), None
-    except Exception as error:  # noqa: BLE001 - what is raised is what is compared
-        return None, error
 
 
 # An op by the engine: to the bit, or as near as the engine is.
@@ -363,7 +356,7 @@ def _same(values: Any, wanted: Any) -> NDArray[np.bool_]:
 
 
 def _of_its_own(case: ArrayCase, library: Library, values: Any) -> NDArray[np.bool_]:
-    """Where a result has the value that the library's own function, or conversion, gives."""
+    """Marks the elements that are equal to the library's own function, or conversion."""
     operands = _told(_made(case, library), library)
     shape = plan(*map(np.shape, operands.operands), **_rule(case)).shape
     array = np.zeros(values.shape, bool)
@@ -377,7 +370,7 @@ def _of_its_own(case: ArrayCase, library: Library, values: Any) -> NDArray[np.bo
 
 
 def _near(case: ArrayCase, library: Library, values: Any, wanted: Any) -> NDArray[np.bool_]:
-    """Where a result is within the bound of its op."""
+    """Marks the elements within the bound of the op."""
     bound, dtype = _bound(case, library), values.dtype
     computes = case.kind in ("op", "fused") and not library.exact
     if dtype.kind == "c":
@@ -426,7 +419,7 @@ def _cancels(case: ArrayCase, library: Library, values: Any, wanted: Any) -> boo
 
 
 def _bound(case: ArrayCase, library: Library) -> float:
-    """How far a result may be from the reference's, in units in the last place."""
+    """The bound of an op: the distance from the reference, in units in the last place."""
     if case.kind in ("views", "unbroadcast", "broadcast"):
         return 0.0  # of whole numbers, whose sums are exact
     summed = case.kind == "reduction" and case.more["name"] in _ROUNDED

@@ -1,4 +1,4 @@
-"""What the specification says of a model, and what a front door makes of it."""
+"""Runs a model by the specification and by a front door, for comparison."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Function = Callable[..., Any]
 
 @cache
 def _functions() -> Mapping[str, Function]:
-    """What people write in PyTorch for an op of ONNX; its keywords are the node's attributes."""
+    """An op of ONNX as people write it in PyTorch; its keywords are the node's attributes."""
     import torch
     from torch.nn import functional as F  # noqa: N812 - its usual name
 

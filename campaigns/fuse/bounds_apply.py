@@ -163,7 +163,7 @@ class Application:
         return to.kind not in "iu" or self.node.op in _NEVER_WRAPS
 
     def _may_choose(self, k: int) -> Mask:
-        """Where `where` may take argument k: 1 if the condition may be true, else 2."""
+        """Marks the elements at which `where` may take argument k: 1 where the condition holds."""
         condition = self.args[0]
         if condition.exact:
             chosen = np.asarray(condition.value) != 0

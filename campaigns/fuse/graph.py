@@ -303,7 +303,7 @@ class Builder:
 
 
 def _count(arg: Known, over: Shape) -> int:
-    """How many elements become one."""
+    """The number of elements that become one."""
     return math.prod(arg.shape[axis] for axis in over)
 
 

@@ -70,12 +70,12 @@ def alike(one: Array, other: Array) -> Mask:
 
 
 def straddles(given: Bounds) -> Mask:
-    """Where an interval has 0 inside."""
+    """Marks the intervals with 0 inside."""
     return np.asarray((given.low < 0) & (given.high > 0) | both_zeros(given))
 
 
 def both_zeros(given: Bounds) -> Mask:
-    """Where it is known to be 0, but not which of the two."""
+    """Marks the intervals that are 0 of an unknown sign."""
     if given.low.dtype.kind != "f":
         return np.zeros(given.low.shape, np.bool_)
     zero = (given.low == 0) & (given.high == 0)

@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from ..native.cases import Memory, Number, View, contiguous, dtype_of
-from ..native.shrink import cut, without
+from ..native.shrink import shrunk, smaller_views
 from .cases import DrawnStep, FuseCase, FuseProgram
 
 
 def shrink(case: FuseCase, fails: Callable[[FuseCase], bool], tries: int = 600) -> FuseCase:
-    """A simpler case that still fails: crude, but enough to be read."""
-    again = True
-    while again:
-        again = False
-        for simpler in map(_tidy, _simpler(case)):
-            tries -= 1
-            if tries < 0:
-                return _tidy(case)
-            if simpler != case and _can_be_made(simpler) and _still(fails, simpler):
-                case, again = simpler, True
-                break
-    return _tidy(case)
+    """A simpler case that still fails."""
 
+    def still_fails(simpler: FuseCase) -> bool:
+        try:
+            return fails(simpler)
+        except IndexError:  # a step's axes are no longer those of what it reads
+            return False
 
-def _still(fails: Callable[[FuseCase], bool], case: FuseCase) -> bool:
-    try:
-        return fails(case)
-    except IndexError:  # a step's axes are no longer those of what it reads
-        return False
-
-
-def _can_be_made(case: FuseCase) -> bool:
-    try:
-        case.make()
-    except (TypeError, ValueError):
-        return False
-    return True
+    return shrunk(_tidy(case), lambda case: map(_tidy, _simpler(case)), still_fails, tries)
 
 
 def _simpler(case: FuseCase) -> Iterator[FuseCase]:
@@ -65,7 +46,8 @@ def _simpler(case: FuseCase) -> Iterator[FuseCase]:
     if program.dtype is not None:
         yield replace(case, program=replace(program, dtype=None))
     yield from _plainer_steps(case)
-    yield from _smaller(case)
+    views = [view for view in (*case.operands, *case.outs) if isinstance(view, View)]
+    yield from (_mapped(case, change) for change in smaller_views(views))
     for k, operand in enumerate(case.operands):
         if isinstance(operand, View):
             yield from _plainer_operand(case, k, operand)
@@ -110,18 +92,6 @@ def _plainer_steps(case: FuseCase) -> Iterator[FuseCase]:
 def _left(options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     gone = {name} | ({"axis", "broadcast"} if name == "rule" else set())
     return MappingProxyType({key: value for key, value in options.items() if key not in gone})
-
-
-def _smaller(case: FuseCase) -> Iterator[FuseCase]:
-    """Fewer axes and elements, counted from the right, for all operands and results alike."""
-    views = [view for view in (*case.operands, *case.outs) if isinstance(view, View)]
-    rank = max((len(view.shape) for view in views), default=0)
-    for axis in range(-1, -rank - 1, -1):
-        yield _mapped(case, functools.partial(without, axis=axis))
-        longest = max((view.shape[axis] for view in views if -axis <= len(view.shape)), default=1)
-        for n in sorted({1, 2, longest // 2, longest - 1}):
-            if 0 < n < longest:
-                yield _mapped(case, functools.partial(cut, axis=axis, n=n))
 
 
 def _mapped(case: FuseCase, change: Callable[[View], View]) -> FuseCase:

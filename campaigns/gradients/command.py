@@ -83,7 +83,7 @@ class Result:
             self.differences.append(Difference(case, text, code))
 
 
-def ours(
+def own_results(
     program: SmoothProgram, cotangents: Sequence[Array]
 ) -> tuple[Sequence[Any], Sequence[Any]]:
     """The results of a program and its operands' gradients, by `fused.vjp`."""
@@ -93,7 +93,7 @@ def ours(
     return ([result] if single else result), gradients
 
 
-def judge(program: SmoothProgram, case: str, result: Result, of: Gradients = ours) -> None:
+def judge(program: SmoothProgram, case: str, result: Result, of: Gradients = own_results) -> None:
     """One program beside PyTorch's autograd."""
     from .in_torch import Judged
 
@@ -145,7 +145,7 @@ def _error(mine: Array, theirs: Array) -> float:
 # Finite differences
 
 
-def check_ops(seed: int, result: Result, of: Gradients = ours) -> None:
+def check_ops(seed: int, result: Result, of: Gradients = own_results) -> None:
     """Every op that has a derivative, and every reduction, beside finite differences."""
     for name in [*RULES, *dict.fromkeys(REDUCTIONS)]:
         program = _alone(name, seed)
@@ -215,7 +215,7 @@ def measure(
     first: int = 0,
     seconds: float = float("inf"),
     seen: Callable[[], None] = lambda: None,
-    of: Gradients = ours,
+    of: Gradients = own_results,
 ) -> Result:
     """Programs number `first` and on of a seed, and every op alone."""
     result = Result()
@@ -263,4 +263,4 @@ def _print(console: Console, result: Result) -> None:
     )
 
 
-__all__ = ["BOUND", "Difference", "Result", "judge", "measure", "ours", "run"]
+__all__ = ["BOUND", "Difference", "Result", "judge", "measure", "own_results", "run"]

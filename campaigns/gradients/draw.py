@@ -15,7 +15,7 @@ import numpy as np
 import zerostride as zs
 from zerostride.errors import BroadcastError
 from zerostride.fusion.grad.table import STEPS
-from zerostride.ops import OPS
+from zerostride.ops import COMPARISONS, OPS
 
 from .program import (
     CLEAR,
@@ -47,7 +47,7 @@ ELEMENTS = tuple(
     for name, op in OPS.items()
     if name not in ("cast", "nextafter")
     and not name.startswith(("bitwise", "logical", "is"))
-    and name not in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+    and name not in COMPARISONS
 )
 REDUCTIONS = (
     "sum",

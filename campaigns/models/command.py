@@ -172,7 +172,7 @@ def _cells(pair: Pair) -> Iterator[str]:
 
 
 def counts(outcomes: Mapping[str, int]) -> tuple[int, int]:
-    """How many checks agree, and how many do not."""
+    """The numbers of checks that agree and that do not."""
     against = sum(n for outcome, n in outcomes.items() if Outcome(outcome) in AGAINST)
     return outcomes.get(Outcome.AGREES, 0), against
 

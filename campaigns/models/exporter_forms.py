@@ -297,7 +297,7 @@ def sequences(s: Sheet) -> None:
 
 
 def local_functions(s: Sheet) -> None:
-    """What PyTorch's newer exporter writes: a call of a function of the file."""
+    """A graph as PyTorch's newer exporter writes it: a call of a function of the file."""
     domain = "pkg.onnxscript.torch_lib"
     x = s.input("x", s.batch(), s.open("seq", 5), 8)
     nodes = [

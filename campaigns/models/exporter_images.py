@@ -114,7 +114,7 @@ def squeeze_excite(s: Sheet) -> None:
 
 
 def channels_last(s: Sheet) -> None:
-    """What TensorFlow's converter writes: transposes, constants of four axes, sizes cast twice."""
+    """A graph as TensorFlow's converter writes it: transposes, 4-D constants, sizes cast twice."""
     x = s.input("input:0", s.batch(), 6, 6, 3)
     y = s.op("Sub", s.op("Div", x, s.const(127.5)), s.const([1.0]))
     y = s.conv(s.transpose(y, 0, 3, 1, 2), 3, 4)

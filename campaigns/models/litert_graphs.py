@@ -69,7 +69,7 @@ def model_of(seed: int, case: int) -> tuple[str, bytes]:
 
 
 def judge(path: Path, case: int, process: Process) -> tuple[str, int, str]:
-    """How a case ends, how many tensors were compared, and what differs."""
+    """The end of a case, the number of compared tensors, and the differences."""
     graph = resolved(read_model(path))[0]
     findings = audit(path, "litert").findings
     nodes = {node.path: node for node in graph.nodes}
@@ -171,7 +171,7 @@ def _without_kernel(op: str, dtype: str) -> bool:
 def different(
     graph: Graph, values: Sequence[Value], inputs: Mapping[str, Array], reply: Reply
 ) -> str:
-    """What differs between the interpreter's tensors and zerostride's, or ""."""
+    """The differences between the interpreter's tensors and zerostride's, or ""."""
     if left := not_executed(graph):
         return f"not executed: {left}"
     with np.errstate(all="ignore"):

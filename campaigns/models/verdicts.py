@@ -121,7 +121,7 @@ def measure(
     format_name: str, engines: Sequence[str], nodes: int, seed: int, pythons: Mapping[str, str]
 ) -> Iterator[tuple[int, VerdictTally]]:
     """The tallies of a format, each after each file."""
-    from .random_nodes import FORMATS
+    from .random_files import FORMATS
 
     tallies = [VerdictTally(format_name, engine) for engine in engines]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
@@ -151,7 +151,7 @@ def run(
 ) -> int:
     """Measures and prints; 0 where nothing is contradicted, 1 otherwise, 2 for bad input."""
     try:
-        from .random_nodes import FORMATS
+        from .random_files import FORMATS
 
         unknown = sorted({*formats} - {*FORMATS})
         for name in engines:

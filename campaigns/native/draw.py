@@ -206,7 +206,7 @@ class _Layout:
 
 
 class Desk:
-    """Where a call's memories are put together."""
+    """Collects the memories of a call."""
 
     def __init__(self, rng: random.Random, style: str | None) -> None:
         self.rng = rng

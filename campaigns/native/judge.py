@@ -248,7 +248,7 @@ def _laid_out(call: DrawnCall, shape: Shape) -> list[NDArray[Any]]:
 
 
 def _square_roots(call: DrawnCall, shape: Shape) -> NDArray[np.bool_]:
-    """Where NumPy takes a square root for the power 0.5: of -inf that is NaN, of -0 it is -0."""
+    """Marks powers of 0.5, which NumPy takes as square roots: NaN of -inf, -0 of -0."""
     x, power = _laid_out(call, shape)
     with np.errstate(all="ignore"):
         return np.asarray((power == 0.5) & ((x == -np.inf) | (x == 0)))
@@ -293,7 +293,7 @@ def _has_signalling_nan(call: DrawnCall) -> bool:
 
 
 def ulps(result: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.float64]:
-    """How many numbers of the dtype lie between; 0 for two NaNs, infinity for one.
+    """The count of the dtype's numbers in between; 0 for two NaNs, infinity for one.
 
     >>> ulps(np.array([1, 0, np.nan], "f4"), np.array([1 + 2**-23, -0.0, 1], "f4")).tolist()
     [1.0, 0.0, inf]

@@ -3,27 +3,71 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from .cases import DrawnCall, Memory, Number, View, contiguous, dtype_of
 
 
-def shrink(call: DrawnCall, fails: Callable[[DrawnCall], bool], tries: int = 400) -> DrawnCall:
-    """A simpler call that still fails: crude, but enough to be read."""
+class Remade(Protocol):
+    """A case that can be made; TypeError or ValueError where its parts do not fit."""
+
+    def make(self) -> object:
+        """Makes its arrays."""
+
+
+Case = TypeVar("Case", bound=Remade)
+
+
+def shrunk(
+    case: Case,
+    simpler: Callable[[Case], Iterable[Case]],
+    fails: Callable[[Case], bool],
+    tries: int,
+) -> Case:
+    """A simpler case that still fails: crude, but enough to be read."""
     again = True
     while again:
         again = False
-        for simpler in map(_tidy, _simpler(call)):
+        for other in simpler(case):
             tries -= 1
             if tries < 0:
-                return _tidy(call)
-            if _can_be_made(simpler) and fails(simpler):
-                call, again = simpler, True
+                return case
+            if other != case and _can_be_made(other) and fails(other):
+                case, again = other, True
                 break
-    return _tidy(call)
+    return case
+
+
+def _can_be_made(case: Remade) -> bool:
+    try:
+        case.make()
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def smaller_views(views: Iterable[View]) -> Iterator[Callable[[View], View]]:
+    """Changes of all views alike: without an axis, or with fewer elements along one.
+
+    Axes are counted from the right, as most rules do; elsewhere the call fails otherwise.
+    """
+    views = list(views)
+    rank = max((len(view.shape) for view in views), default=0)
+    for axis in range(-1, -rank - 1, -1):
+        yield functools.partial(without, axis=axis)
+        longest = max((view.shape[axis] for view in views if -axis <= len(view.shape)), default=1)
+        for n in sorted({1, 2, longest // 2, longest - 1}):
+            if 0 < n < longest:
+                yield functools.partial(cut, axis=axis, n=n)
+
+
+def shrink(call: DrawnCall, fails: Callable[[DrawnCall], bool], tries: int = 400) -> DrawnCall:
+    """A simpler call that still fails."""
+    return shrunk(_tidy(call), lambda call: map(_tidy, _simpler(call)), fails, tries)
 
 
 def _tidy(call: DrawnCall) -> DrawnCall:
@@ -32,14 +76,6 @@ def _tidy(call: DrawnCall) -> DrawnCall:
     used = sorted({view.memory for view in views})
     smaller = _mapped(call, lambda view: replace(view, memory=used.index(view.memory)))
     return replace(smaller, memories=tuple(call.memories[k] for k in used))
-
-
-def _can_be_made(call: DrawnCall) -> bool:
-    try:
-        call.make()
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _simpler(call: DrawnCall) -> list[DrawnCall]:
@@ -52,18 +88,11 @@ def _simpler(call: DrawnCall) -> list[DrawnCall]:
     if call.out is not None:
         listed.append(replace(call, out=None))
     views = [view for view in (*call.operands, call.out) if isinstance(view, View)]
-    rank = max((len(view.shape) for view in views), default=0)
-    for axis in range(-1, -rank - 1, -1):
-        # Axes are counted from the right, as most rules do; elsewhere the call fails otherwise.
-        listed.append(_mapped(call, functools.partial(without, axis=axis)))
-        longest = max((view.shape[axis] for view in views if -axis <= len(view.shape)), default=1)
-        for n in sorted({1, 2, longest // 2, longest - 1}):
-            if 0 < n < longest:
-                listed.append(_mapped(call, functools.partial(cut, axis=axis, n=n)))
+    listed += [_mapped(call, change) for change in smaller_views(views)]
     for k, operand in enumerate(call.operands):
         if isinstance(operand, View):
             listed += _plainer(call, k, operand)
-    return [simpler for simpler in listed if simpler != call]
+    return listed
 
 
 def _mapped(call: DrawnCall, change: Callable[[View], View]) -> DrawnCall:

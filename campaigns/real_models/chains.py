@@ -165,7 +165,7 @@ class _Reader:
         return sizes if len(sizes) == len(shape) else None
 
     def form(self, value: Value, node: Node) -> str:
-        """How a value lies against a node's result: "all" of it, its axes, or "one" number."""
+        """The part of a node's result that a value spans: "all", some axes, or "one" number."""
         shape, result = self.shape(value), self.shape(node.outputs[0])
         if shape is None or result is None:
             return "unknown"

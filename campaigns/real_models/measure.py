@@ -132,7 +132,7 @@ def verify_everywhere(
 
 
 def whole(model: Path, converted: Path, engine: str, shapes: Sequence[str]) -> str:
-    """How a converted file's outputs compare with those of the model it came from."""
+    """A converted file's outputs, compared with those of its model."""
     command = [sys.executable, "-m", "zerostride", "verify", str(model), "--engine", engine]
     command += ["--against", str(converted), "--json"]
     for shape in shapes:

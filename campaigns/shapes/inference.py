@@ -324,7 +324,7 @@ def _at(values: Mapping[str, int]) -> str:
 
 @dataclass(slots=True)
 class ToolTally:
-    """How one tool did.
+    """The results of one tool.
 
     Attributes:
         tool: its name.

@@ -19,7 +19,7 @@ from zerostride.errors import Misfit, default_names
 from zerostride.sizes.written import as_numbers, as_sizes
 
 if TYPE_CHECKING:
-    from zerostride.derive.compare import Compared, Comparison
+    from zerostride.derive.comparison import Compared, Comparison
 
 Question = Mapping[str, Any]
 _STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)

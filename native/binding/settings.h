@@ -19,7 +19,7 @@ struct Resolution {
   Kind result;      // of a new output
 };
 
-// Where a plan puts the operands' axes.
+// The result axes on which a plan puts the operands' axes.
 struct Landing {
   int rank = 0;
   npy_intp extent[kMaxAxes];

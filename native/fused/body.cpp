@@ -35,7 +35,7 @@ struct Value {
   int wide = kNowhere;      // a splat: where it lies as a row, if somewhere
 };
 
-// What links are: the kernel, and the link by which operand the value is. Shifts are by one count.
+// The links of each kernel, by the operand that holds the value. Shifts are by one count.
 struct LinkRow {
   const char* op;
   Link first, second;

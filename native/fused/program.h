@@ -79,7 +79,7 @@ struct FusedProgram {
   int inputs, outputs;
 };
 
-// Where the slots of one call lie.
+// The place of a slot in one call.
 struct Spot {
   char* data;
   const std::int64_t* strides;  // bytes, one for each axis of the slot

@@ -36,7 +36,7 @@ using Vector = typename VectorOf<T>::Type;
 template <class T>
 constexpr int kLanes = kBytes / static_cast<int>(sizeof(T));
 
-// What the links do, as the kernels of these names do it (arithmetic.h, bits.h, rounding.h): `a` is the
+// The links compute as the kernels of these names do (arithmetic.h, bits.h, rounding.h): `a` is the
 // value, `b` the other operand, both vectors of T.
 template <class V>
 inline V larger_or_nan(V a, V b) {

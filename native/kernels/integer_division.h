@@ -20,7 +20,7 @@ template <>
 struct DivisionFloat<false> {
   using Type = double;
 };
-// What T is divided as.
+// The float in which T is divided.
 template <class T>
 using Quotient = typename DivisionFloat<kBits<T> <= 16>::Type;
 

@@ -118,7 +118,7 @@ template <class T>
 using Signed = typename Sized<sizeof(T)>::Signed;
 template <class T>
 using Unsigned = typename Sized<sizeof(T)>::Unsigned;
-// What integers of type T are computed in so that they wrap around. As wide as int at least:
+// The type in which integers of type T wrap around. As wide as int at least:
 // uint16_t times uint16_t would be an int, and overflow.
 template <class T>
 using Wrapping = typename Sized<sizeof(T)>::Wrapping;

@@ -215,12 +215,12 @@ def scaled_tail(v: mp.mpf) -> mp.mpf:
 
 
 def scaled_tail_share(v: mp.mpf, e: mp.mpf) -> mp.mpf:
-    """What an error of it means to erfc(x / sqrt(2))."""
+    """The error of erfc(x / sqrt(2)) that follows from an error of it."""
     return e / scaled_tail(v)
 
 
 def erf_share(a: mp.mpf, e: mp.mpf) -> mp.mpf:
-    """What an error e of -log(erfc(a)) / a means to erf(a)."""
+    """The error of erf(a) that follows from an error e of -log(erfc(a)) / a."""
     return e * a * mp.erfc(a) / mp.erf(a)
 
 

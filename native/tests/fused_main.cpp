@@ -37,7 +37,7 @@ Cell some_value(DType dtype) {
   return cell;
 }
 
-// Where a slot lies: in memory of its own, and no byte more.
+// The memory of a slot: its own, and no byte more.
 struct Memory {
   std::vector<int64_t> strides;
   std::vector<char> bytes;
@@ -153,7 +153,7 @@ int value_of(zs::Phase& phase, DType dtype) {
   return count;
 }
 
-// What chains are made of.
+// The ops of chains.
 constexpr const char* kCheap[] = {
     "add", "subtract", "multiply", "divide", "maximum", "minimum", "squared_difference", "square",
     "negative", "abs", "relu", "reciprocal", "bitwise_and", "bitwise_or", "bitwise_xor",
@@ -260,7 +260,7 @@ void make(Case& made) {
   share_memory(made);
 }
 
-// What step `s` is of the values of one element.
+// The result of a step on the values of one element.
 Cell compute(const zs::Step& step, const std::vector<Cell>& values) {
   Cell result{};
   const void* in[zs::kMaxInputs] = {};

@@ -41,7 +41,7 @@ void write(void* to, DType dtype, int64_t value) {
   std::memcpy(to, element, as_size(size_of(dtype)));
 }
 
-// What output `output` is of values in the dtypes computed in.
+// The value of output `output`, of values in the dtypes computed in.
 int64_t combine(const int64_t* values, int count, int output) {
   int64_t sum = output;
   for (int k = 0; k < count; ++k) sum = (sum * 5 + values[k]) % kModulus;

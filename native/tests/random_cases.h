@@ -1,4 +1,4 @@
-// What the programs of random cases share: numbers of one seed a case, and the loop over cases.
+// Shared by the programs of random cases: numbers of one seed a case, and the loop over cases.
 #pragma once
 
 #include <cstdio>
@@ -24,7 +24,7 @@ inline int64_t below(int64_t n) {
 inline bool chance(int64_t percent) { return below(100) < percent; }
 inline std::size_t as_size(int64_t i) { return static_cast<std::size_t>(i); }
 
-// What a program was asked for: [SEED [CASES]].
+// The arguments of a program: [SEED [CASES]].
 struct Asked {
   Asked(int count, char** arguments, unsigned long long most)
       : seed(count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 1),

@@ -113,7 +113,7 @@ void interpret(const zs::Phase& phase, std::vector<Array>& arrays) {
   }
 }
 
-// What the folds of nothing give is asked of sums, products, any and all only.
+// Folds of nothing are tested for sums, products, any and all only.
 bool is_asked(const Case& made) {
   for (const zs::Phase& phase : made.program.phases) {
     const std::vector<int64_t> box(phase.shape, phase.shape + phase.rank);

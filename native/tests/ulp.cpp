@@ -13,7 +13,7 @@ namespace {
 
 namespace math = zs::ZS_ISA::math;
 
-// What a function is measured against: double for float, long double for double.
+// The exact functions of a measurement: in double for float, in long double for double.
 template <class W>
 struct Exact {
   static W sigmoid(W x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }

@@ -28,7 +28,7 @@ def compiler() -> str | None:
 
 
 def emulator() -> str | None:
-    """What runs programs for 64-bit Arm, if it and their compiler are here."""
+    """The emulator of 64-bit Arm, if it and a compiler for Arm are installed."""
     programs = map(shutil.which, ("qemu-aarch64-static", "qemu-aarch64"))
     return next(filter(None, programs), None) if shutil.which(CROSS) else None
 
@@ -67,7 +67,7 @@ class Functions:
         return found
 
     def inputs(self, name: str) -> int:
-        """How many arguments a function has."""
+        """The number of arguments of a function."""
         return int(self._library.ulp_inputs(name.encode()))
 
     def compute(

@@ -1,4 +1,4 @@
-// What every elementary function is made of: bits, selects, rounding, error-free products.
+// The parts of every elementary function: bits, selects, rounding, error-free products.
 #pragma once
 
 #include <cstdint>

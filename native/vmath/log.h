@@ -45,7 +45,7 @@ ZS_INLINE Split<T> split(T x, Bits<T> least = Ieee<T>::root_half) {
   return {s.exponent - select(small, steps, T(0)), s.fraction};
 }
 
-// What C says of arguments that have no finite logarithm.
+// C's values for arguments that have no finite logarithm.
 template <class T>
 ZS_INLINE T log_special(T x, T result) {
   result = x < Ieee<T>::infinity ? result : x;

@@ -170,7 +170,7 @@ ZS_INLINE float pow(float x, float y) {
 // Special cases cost a third of the time, and are rare: a row's chunks are computed without them,
 // and once more where one shows. An element's result is the same either way.
 
-// What one exponent for all says of other bases: whether negative ones have powers, and whether
+// The consequences of one exponent for all bases: whether negative ones have powers, and whether
 // those are negative (the sign bit, or nothing); whether 0's is 0 (a mask).
 template <class T>
 struct Allowed {

@@ -49,7 +49,7 @@ _REDUCTIONS = (
 #: function here: its import would put the module in the function's place. (`backend` has it, as
 #: ONNX calls its interface so; that module can be called.)
 _LATER = {
-    "Comparison": "derive.compare",
+    "Comparison": "derive.comparison",
     "compare": "derive.compare",
     "Condition": "sizes.condition",
     "Dim": "sizes.dim",

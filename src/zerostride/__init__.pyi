@@ -26,8 +26,10 @@ from .core.strict_mode import (
     strict as strict,
 )
 from .derive.compare import (
-    Comparison as Comparison,
     compare as compare,
+)
+from .derive.comparison import (
+    Comparison as Comparison,
 )
 from .engines.planning import (
     plan as plan,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import openvino_runs
@@ -18,6 +20,13 @@ def engines() -> Iterator[None]:
     """Started once for all verifications of a run: loading them takes most of the time."""
     with engines_kept():
         yield
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verifications are not looked up in the user's cache; their warnings are not shown."""
+    monkeypatch.setenv("ZEROSTRIDE_CACHE", str(tmp_path / "cache"))
+    warnings.simplefilter("ignore")
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("torch", reason="its autograd is what gradients are held against")
 
 from campaigns.__main__ import main
-from campaigns.gradients.command import BOUND, Result, judge, measure, ours
+from campaigns.gradients.command import BOUND, Result, judge, measure, own_results
 from campaigns.gradients.draw import MOST_STEPS, REDUCTIONS, draw
 from campaigns.gradients.in_torch import Judged
 
@@ -32,7 +32,7 @@ def test_gradients_of_programs_match_pytorch():
 
 def test_comparison_finds_wrong_gradients():
     def wrong(program, cotangents):
-        results, gradients = ours(program, cotangents)
+        results, gradients = own_results(program, cotangents)
         return results, [None if one is None else one * (1 + 1e-6) for one in gradients]
 
     result = Result()
@@ -68,7 +68,7 @@ def test_narrow_operands_are_rounded_once(half):
         shapes = map(np.shape, Judged(replace(program, operands=tuple(wide))).results)
         cotangents = [np.asarray(rng.integers(-2, 3, shape) / 2.0) for shape in shapes]
         expected = Judged(replace(program, operands=tuple(wide)), cotangents)
-        _, gradients = ours(replace(program, operands=tuple(narrow)), cotangents)
+        _, gradients = own_results(replace(program, operands=tuple(narrow)), cotangents)
         for x, mine, theirs in zip(narrow, gradients, expected.gradients, strict=True):
             if theirs is None:
                 assert mine is None
@@ -84,7 +84,7 @@ def test_narrow_operands_are_rounded_once(half):
 @pytest.mark.parametrize("change", ["shape", "dtype", "missing"])
 def test_comparison_finds_wrong_shapes_and_dtypes(change):
     def wrong(program, cotangents):
-        results, (first, *rest) = ours(program, cotangents)
+        results, (first, *rest) = own_results(program, cotangents)
         first = np.asarray(first)
         changed = {"shape": first[None], "dtype": first.astype("float32"), "missing": None}
         return results, [changed[change], *rest]

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-import warnings
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from zerostride.runtimes.verify.compare import compare, tolerance
 
 onnx = pytest.importorskip("onnx", reason="writes the models")
 
-pytestmark = pytest.mark.conformance
+pytestmark = [pytest.mark.conformance, pytest.mark.usefixtures("own_cache")]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ENGINES = (
@@ -43,12 +42,6 @@ MAY = {
     Verdict.REFUSED: {Outcome.REFUSED, Outcome.CRASHED, Outcome.NOT_RUN},
     Verdict.UNKNOWN: set(Outcome),
 }
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setenv("ZEROSTRIDE_CACHE", str(tmp_path / "cache"))
-    warnings.simplefilter("ignore")
 
 
 def holds(report: Report) -> Counter[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,7 @@ from zerostride.runtimes.verify.whole_model import samples
 
 onnx = pytest.importorskip("onnx", reason="writes the models")
 
-pytestmark = pytest.mark.conformance
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setenv("ZEROSTRIDE_CACHE", str(tmp_path / "cache"))
-    warnings.simplefilter("ignore")
+pytestmark = [pytest.mark.conformance, pytest.mark.usefixtures("own_cache")]
 
 
 @pytest.mark.parametrize("engine", list(RUNNERS))

@@ -11,28 +11,13 @@ import pytest
 from verified import call, one_op, verified
 
 from zerostride.errors import ModelError, ZerostrideError
-from zerostride.models.findings import Outcome, Verdict
+from zerostride.models.findings import Outcome
 
 onnx = pytest.importorskip("onnx", reason="writes the models")
 
 pytestmark = pytest.mark.conformance
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-ENGINES = (
-    "numpy", "torch", "onnxruntime", "openvino", "ncnn", "mnn", "jax", "tensorflow", "paddle",
-    "litert",
-)  # fmt: skip
-#: Engines that are loaded in no time, so that many models can be run on them.
-QUICK = ("numpy", "onnxruntime", "openvino", "ncnn", "mnn", "litert")
-#: What may come of a verdict. What means something else may give the same numbers by chance of the
-#: data only where it is about a type whose limits these numbers do not reach.
-MAY = {
-    Verdict.SAME: {Outcome.AGREES, Outcome.NOT_RUN},
-    Verdict.SAME_HERE: {Outcome.AGREES, Outcome.NOT_RUN},
-    Verdict.DIFFERENT: {Outcome.DIFFERS, Outcome.CRASHED, Outcome.REFUSED, Outcome.NOT_RUN},
-    Verdict.REFUSED: {Outcome.REFUSED, Outcome.CRASHED, Outcome.NOT_RUN},
-    Verdict.UNKNOWN: set(Outcome),
-}
 
 
 def test_whole_model_agrees() -> None:

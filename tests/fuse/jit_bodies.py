@@ -13,6 +13,7 @@ from zerostride.compute import native
 from zerostride.fusion.jit import phases as jit_ir
 from zerostride.fusion.jit import tier as jit
 from zerostride.fusion.schedule.program import Literal, Load, Phase, Step, value_dtype
+from zerostride.ops import TRUTHS
 
 _native = pytest.importorskip(
     "zerostride.compute._native", reason="bodies are the engine's", exc_type=ImportError
@@ -23,6 +24,10 @@ native.find_bfloat16()  # the engine knows it by the number that NumPy gave it
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 FLOATS = ("float32", "float64")
 DTYPES = ("bool", *INTEGERS, *FLOATS)
+#: The dtypes of a step of one float32 operand, and of two.
+F, F32 = ("float32",) * 2, ("float32",) * 3
+#: Ops whose results are truth values.
+PREDICATES = TRUTHS | {"isnan", "isinf", "isfinite"}
 _ROW = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 _POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
 _BODY = ctypes.CFUNCTYPE(None, _POINTER, _POINTER, _NUMBER, _POINTER, _NUMBER, _POINTER, _NUMBER)

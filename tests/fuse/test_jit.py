@@ -14,7 +14,18 @@ import pytest
 pytest.importorskip("llvmlite", reason="the compiled tier is made by llvmlite")
 pytest.importorskip("zerostride.compute._native", reason="the engine calls machine code")
 
-from jit_bodies import DTYPES, FLOATS, Case, assert_same_bits, drawn, forms, phase
+from jit_bodies import (
+    DTYPES,
+    F32,
+    FLOATS,
+    PREDICATES,
+    Case,
+    F,
+    assert_same_bits,
+    drawn,
+    forms,
+    phase,
+)
 
 import zerostride as zs
 from zerostride.compute import _native
@@ -24,10 +35,6 @@ from zerostride.fusion.jit import tier as jit
 from zerostride.fusion.jit import vmath as jit_vmath
 from zerostride.fusion.schedule import engine
 from zerostride.fusion.schedule.program import Literal, Load, Phase, Program, Slot, Step, Store
-
-F32 = ("float32",) * 3
-F = ("float32",) * 2
-
 
 # Chains of compiled steps and kernels
 
@@ -84,9 +91,6 @@ KERNELS = [
     for op, of in _native.kernels()
     if of in DTYPES and (op != "pow" or of in FLOATS) and op != "integer_pow"
 ]
-_TO_BOOL = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isnan"} | {
-    *("logical_and", "logical_or", "logical_xor", "logical_not", "isinf", "isfinite")
-}
 
 
 def random_phase(random: np.random.Generator) -> Phase:
@@ -114,7 +118,7 @@ def random_phase(random: np.random.Generator) -> Phase:
         known = forms(op, of)
         count = 3 if known[4] else 2 if known[2] else 1
         kinds = ("bool", of, of) if op == "where" else (of,) * count
-        add(op, tuple(map(value, kinds)), (*kinds, "bool" if op in _TO_BOOL else of))
+        add(op, tuple(map(value, kinds)), (*kinds, "bool" if op in PREDICATES else of))
     return phase(operands, literals, steps)
 
 

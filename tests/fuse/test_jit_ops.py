@@ -19,6 +19,7 @@ from jit_bodies import (
     DTYPES,
     FLOATS,
     INTEGERS,
+    PREDICATES,
     Case,
     assert_same_bits,
     beside_a_row,
@@ -38,9 +39,6 @@ from zerostride.fusion.schedule.program import Literal, Phase, Step
 from zerostride.ops import OPS
 
 STORED = ("float16", "bfloat16")
-_PREDICATES = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"} | {
-    *("logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf", "isfinite")
-}
 
 
 #: Ops with a formula that are written for every dtype and instruction set.
@@ -75,7 +73,7 @@ def step(op: str, of: str, first: int = 0) -> Step:
     count = arity(op, of)
     dtypes = ("bool", of, of) if op == "where" else (of,) * count
     args = tuple(range(first, first + count))
-    return Step(op, args, (*dtypes, "bool" if op in _PREDICATES else of))
+    return Step(op, args, (*dtypes, "bool" if op in PREDICATES else of))
 
 
 def ops(of: str, inputs: set[int]) -> list[str]:

@@ -6,16 +6,13 @@ import pytest
 pytest.importorskip("llvmlite", reason="the compiled tier is made by llvmlite")
 pytest.importorskip("zerostride.compute._native", reason="the engine calls machine code")
 
-from jit_bodies import Case, assert_same_bits, call, drawn, dtype, phase
+from jit_bodies import F32, Case, F, assert_same_bits, call, drawn, dtype, phase
 
 import zerostride as zs
 from zerostride.compute import _native
 from zerostride.fusion.jit import phases as jit_ir
 from zerostride.fusion.jit import tier as jit
 from zerostride.fusion.schedule.program import Literal, Phase, Step
-
-F32 = ("float32",) * 3
-F = ("float32",) * 2
 
 
 def affine() -> Phase:

@@ -11,23 +11,31 @@ anything but the documented error comes out.
 
 from __future__ import annotations
 
-import itertools
 import pickle
 import random
 import sys
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import harness
 
 import zerostride as zs
-from zerostride.sizes.condition import Condition, all_of, any_of, eq, ge, ne, negation
-from zerostride.sizes.dim import Dim, Number, Symbol, dim, of_atom, plain
+from size_twins import (
+    Formula,
+    Twin,
+    Values,
+    applied,
+    compared,
+    evaluated,
+    joined,
+    number,
+    points,
+    symbol,
+)
+from zerostride.sizes.condition import Condition, ge, negation
+from zerostride.sizes.dim import Dim, Symbol, dim, of_atom, plain
 from zerostride.sizes.functions import (
-    broadcast_size,
     choose,
     exact_quotient,
-    floordiv,
     maximum,
     minimum,
 )
@@ -54,10 +62,6 @@ TOKENS = (
     *("99999999999999999999", "9223372036854775807", "\x1b[31m", "\n", "\x00", "\udcff", "always"),
 )
 
-Values = Mapping[Symbol, int]
-#: A size, and its value by Python alone; None where it does not exist.
-Pair = tuple[Number, Callable[[Values], int | None]]
-
 
 class Fuzz:
     """One case: symbols, and what is made of them."""
@@ -73,15 +77,13 @@ class Fuzz:
 
     # Sizes.
 
-    def symbol(self) -> Pair:
-        symbol = self.rng.choice(self.symbols)
-        return of_atom(symbol), lambda values: values[symbol]
+    def symbol(self) -> Twin:
+        return symbol(self.rng.choice(self.symbols))
 
-    def number(self, low: int = -3, high: int = 6) -> Pair:
-        number = self.rng.randint(low, high)
-        return number, lambda values: number
+    def number(self, low: int = -3, high: int = 6) -> Twin:
+        return number(self.rng.randint(low, high))
 
-    def size(self, depth: int = 2) -> Pair:
+    def size(self, depth: int = 2) -> Twin:
         kinds = ["symbol", "symbol", "number", "+", "-", "scaled"]
         kinds += ["*"] * self.products
         kinds += ["//", "%", "max", "min", "bcast", "bcast", "/", "choose"] * self.functions
@@ -97,33 +99,23 @@ class Fuzz:
         if kind in ("//", "%"):
             b = self.number(1, 4)
         if kind == "choose":
-            when, truth = self.condition(1)
-            when_not = negation(when)
-            if when.always or when.never or when_not.always:
-                return a
-            made = choose([(when, a[0]), (when_not, b[0])])
-            return made, lambda v: None if truth(v) is None else a[1](v) if truth(v) else b[1](v)
-        return applied(kind, a, b)
+            return chosen(self.condition(1), a, b)
+        try:
+            return applied(kind, a, b)
+        except ZeroDivisionError:
+            return Twin(dim(0), lambda values: None)
 
     # Formulas.
 
-    def literal(self) -> tuple[Condition, Callable[[Values], bool | None]]:
+    def literal(self) -> Formula:
         kind = self.rng.choice(("==", "==", "!=", ">="))
         if self.exact and not self.functions:
             left, right = self.linear(kind)
         else:
             left, right = self.size(), self.rng.choice((self.size, self.number))()
-        made = {"==": eq, "!=": ne, ">=": ge}[kind](dim(left[0]), right[0])
+        return compared(kind, left, right)
 
-        def truth(values: Values) -> bool | None:
-            a, b = left[1](values), right[1](values)
-            if a is None or b is None:
-                return None
-            return a == b if kind == "==" else a != b if kind == "!=" else a >= b
-
-        return made, truth
-
-    def linear(self, kind: str) -> tuple[Pair, Pair]:
+    def linear(self, kind: str) -> tuple[Twin, Twin]:
         """What is decided exactly: two symbols in an equation, one in an inequality."""
         left = applied("*", self.symbol(), self.number(1, 4))
         left = applied("+", left, self.number())
@@ -134,40 +126,27 @@ class Fuzz:
                 right = applied("+", right, self.symbol())
         return left, right
 
-    def condition(self, depth: int = 2) -> tuple[Condition, Callable[[Values], bool | None]]:
+    def condition(self, depth: int = 2) -> Formula:
         kind = self.rng.choice(("and", "or", "literal")) if depth else "literal"
         if kind == "literal":
             return self.literal()
         parts = [self.condition(depth - 1) for _ in range(self.rng.choice((2, 2, 3)))]
-        made = (all_of if kind == "and" else any_of)(part for part, _ in parts)
-
-        def truth(values: Values) -> bool | None:
-            found = [part(values) for _, part in parts]
-            if None in found:
-                return None
-            return all(found) if kind == "and" else any(found)
-
-        return made, truth
+        return joined(kind, parts)
 
     # What a case looks at.
 
     exact = False
-
-    def points(self, *over: Any) -> list[dict[Symbol, int]]:
-        ranges = [range(s.low, (BOX if s.high is None else s.high) + 1) for s in self.symbols]
-        return [dict(zip(self.symbols, p, strict=True)) for p in itertools.product(*ranges)]
 
     @property
     def boxed(self) -> bool:
         return all(symbol.high is not None for symbol in self.symbols)
 
     def sizes_case(self) -> str:
-        made, truth = self.size(3)
-        other, _ = self.size(2)
-        size, other_size = dim(made), dim(other)
+        twin, other = self.size(3), self.size(2)
+        size = twin.size
         low, high = size.interval
-        for values in self.points():
-            value, known = evaluated(size, values), truth(values)
+        for values in points(self.symbols, BOX):
+            value, known = evaluated(size, values), twin.value(values)
             if known is not None:
                 assert value == known, f"{size} is {value} at {shown(values)}, not {known}"
                 assert low is None or low <= known, f"{size} is {known}, below {low}"
@@ -177,26 +156,26 @@ class Fuzz:
                 assert part == known, f"{size} with {shown(some)} is {part}, not {known}"
             holds = exists(size).evaluate(values)
             assert holds == (value is not None), f"{size} exists: {holds} at {shown(values)}"
-        laws(size, other_size)
+        laws(size, other.size)
         check_size_text(size)
         return "size"
 
     def formulas_case(self) -> str:
         self.exact = self.rng.random() < 0.6
         self.products = self.products and not self.exact
-        condition, truth = self.condition()
-        given, _ = self.condition(1)
-        points = self.points()
-        holds = [condition.evaluate(values) for values in points]
-        for values, said in zip(points, holds, strict=True):
-            right = truth(values)
+        formula, given = self.condition(), self.condition(1).condition
+        condition = formula.condition
+        box = list(points(self.symbols, BOX))
+        holds = [condition.evaluate(values) for values in box]
+        for values, said in zip(box, holds, strict=True):
+            right = formula.truth(values)
             assert right is None or said == right, f"{condition} is {said} at {shown(values)}"
             assert complement(condition).evaluate(values) != said, f"not {condition}: {values}"
             if right is not None:
                 some = {s: values[s] for s in self.symbols if self.rng.random() < 0.5}
                 part = condition.substitute(some)
                 assert part.evaluate(values) == right, f"{condition} with {shown(some)}: {part}"
-        known = [given.evaluate(values) for values in points]
+        known = [given.evaluate(values) for values in box]
         self.decided(condition, holds)
         both = [a and b for a, b in zip(known, holds, strict=True)]
         but = [a and not b for a, b in zip(known, holds, strict=True)]
@@ -210,11 +189,11 @@ class Fuzz:
             assert any(both), f"{given} excludes {condition}"
         self.decision(condition, given, both, but)
         simple = simplified(condition, given)
-        for values, may, said in zip(points, known, holds, strict=True):
+        for values, may, said in zip(box, known, holds, strict=True):
             assert not may or simple.evaluate(values) == said, (
                 f"{condition} where {given} is not {simple} at {shown(values)}"
             )
-        self.sizes_under(given, points, known)
+        self.sizes_under(given, box, known)
         assert pickle.loads(pickle.dumps(condition)) == condition
         assert hash(pickle.loads(pickle.dumps(condition))) == hash(condition)
         check_condition_text(condition)
@@ -254,18 +233,18 @@ class Fuzz:
             assert any(but), f"{condition} where {given}: {said}"
 
     def sizes_under(
-        self, given: Condition, points: list[dict[Symbol, int]], known: list[bool]
+        self, given: Condition, box: list[dict[Symbol, int]], known: list[bool]
     ) -> None:
         """Bounds of a size, and the size with what is known put in, where `given` holds."""
-        made = self.linear("==")[0] if self.certain else self.size()
+        twin = self.linear("==")[0] if self.certain else self.size()
         if self.certain and self.rng.random() < 0.3:
-            made = applied("+", made, self.symbol())
-        size = dim(made[0])
+            twin = applied("+", twin, self.symbol())
+        size = twin.size
         low, high = bounds_under(size, given)
         put = dim(pinned(size, given))
         assert set(put.symbols) <= {*size.symbols, *given.symbols}, f"{size} became {put}"
         found = []
-        for values, may in zip(points, known, strict=True):
+        for values, may in zip(box, known, strict=True):
             value = evaluated(size, values) if may else None
             if value is None:
                 continue
@@ -300,48 +279,17 @@ class Fuzz:
         return f"text, {', '.join(said)}"
 
 
-def applied(kind: str, a: Pair, b: Pair) -> Pair:
-    """Two sizes put together, twice."""
-    make = {
-        "+": lambda x, y: dim(x) + y,
-        "-": lambda x, y: dim(x) - y,
-        "*": lambda x, y: dim(x) * y,
-        "//": floordiv,
-        "/": floordiv,
-        "%": lambda x, y: dim(x) % y,
-        "max": maximum,
-        "min": minimum,
-        "bcast": broadcast_size,
-    }[kind]
+def chosen(when: Formula, a: Twin, b: Twin) -> Twin:
+    """The first size where a condition holds, else the second."""
+    condition, otherwise = when.condition, negation(when.condition)
+    if condition.always or condition.never or otherwise.always:
+        return a
 
     def value(values: Values) -> int | None:
-        x, y = a[1](values), b[1](values)
-        if x is None or y is None:
-            return None
-        match kind:
-            case "+":
-                return x + y
-            case "-":
-                return x - y
-            case "*":
-                return x * y
-            case "//" | "%" | "/":
-                return None if y < 1 else x % y if kind == "%" else x // y
-            case "max" | "min":
-                return max(x, y) if kind == "max" else min(x, y)
-        return max(x, y, key=lambda n: n != 1) if x == y or 1 in (x, y) else None
+        holds = when.truth(values)
+        return None if holds is None else a.value(values) if holds else b.value(values)
 
-    try:
-        return make(a[0], b[0]), value
-    except ZeroDivisionError:
-        return 0, lambda values: None
-
-
-def evaluated(size: Dim, values: Values) -> int | None:
-    try:
-        return size.evaluate(values)
-    except ArithmeticError:
-        return None
+    return Twin(dim(choose([(condition, a.size), (otherwise, b.size)])), value)
 
 
 def laws(a: Dim, b: Dim) -> None:

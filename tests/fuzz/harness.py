@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 # The fuzzers are scripts. They import this module first, then the writers of models.
-for _folder in (Path(__file__).parents[2], Path(__file__).parents[1] / "models"):
+_TESTS = Path(__file__).parents[1]
+for _folder in (_TESTS.parent, _TESTS, _TESTS / "models"):
     sys.path.insert(0, str(_folder))
 
 BAD = "BAD"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import onnx
 import pytest
+from campaigns.models.paddle_writer import varint
 from onnx import TensorProto, helper
 
 import warm
@@ -24,17 +25,11 @@ CALLS = 200_000
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 
-class Answer(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-
-def audit(path: Path, *options: str, target: str = "ncnn") -> Answer:
+def audit(path: Path, *options: str, target: str = "ncnn") -> warm.Answer:
     """The command line's audit of a file, under limits of memory and of calls."""
     words = ["audit", path, "--target", target, *options]
     done = warm.run(words, memory=MEMORY, calls=CALLS)
-    return Answer(done.returncode, done.stdout, done.stderr)
+    return warm.Answer(done.returncode, done.stdout, done.stderr)
 
 
 def value(name: str, shape: Sequence[Any] | None, kind: int = FLOAT) -> onnx.ValueInfoProto:
@@ -77,30 +72,22 @@ def nested(depth: int) -> bytes:
     """If in If in If, as bytes: protobuf itself refuses to build them this deep."""
 
     def field(number: int, data: bytes) -> bytes:
-        return bytes([number << 3 | 2]) + _varint(len(data)) + data
+        return bytes([number << 3 | 2]) + varint(len(data)) + data
 
     body = add().SerializeToString()
     for _ in range(depth):
         graph = field(1, body) + field(2, b"body")
-        attribute = field(1, b"then_branch") + b"\x32" + _varint(len(graph)) + graph
+        attribute = field(1, b"then_branch") + b"\x32" + varint(len(graph)) + graph
         attribute += b"\xa0\x01\x05"  # type GRAPH
         body = field(1, b"c") + field(2, b"y") + field(4, b"If") + field(5, attribute)
     graph = field(1, body) + field(2, b"g")
-    return b"\x08\x08" + b"\x3a" + _varint(len(graph)) + graph + field(8, b"\x0a\x00\x10\x11")
-
-
-def _varint(number: int) -> bytes:
-    data = bytearray()
-    while number > 0x7F:
-        data.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*data, number])
+    return b"\x08\x08" + b"\x3a" + varint(len(graph)) + graph + field(8, b"\x0a\x00\x10\x11")
 
 
 # What must come of a file.
 
 
-def one_line(answer: Answer, path: Path) -> None:
+def one_line(answer: warm.Answer, path: Path) -> None:
     """The file was refused: status 2, and one line that names it."""
     assert answer.status == 2
     assert answer.out == ""
@@ -110,7 +97,7 @@ def one_line(answer: Answer, path: Path) -> None:
     assert answer.err[:-1].isprintable()
 
 
-def answered(answer: Answer) -> None:
+def answered(answer: warm.Answer) -> None:
     """The file was audited, whatever was found."""
     assert answer.status in (0, 1)
     assert answer.err == ""

@@ -14,20 +14,9 @@ from onnx import TensorProto, helper
 from zerostride.errors import ModelError, ZerostrideError
 from zerostride.models.execute import execute, not_executed
 from zerostride.models.execute import run as walk
-from zerostride.models.formats.onnx.reader import read_onnx
 from zerostride.models.onnx_ops.kernels import call
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
-
-
-@pytest.fixture
-def read(tmp_path: Path) -> Any:
-    def call(content: Any) -> Any:
-        file = tmp_path / "model.onnx"
-        file.write_bytes(content.SerializeToString())
-        return read_onnx(file)
-
-    return call
 
 
 def count(*shape: int) -> Any:

@@ -20,16 +20,6 @@ from zerostride.models.ir.graph import Graph
 LAST = onnx.defs.onnx_opset_version()
 
 
-@pytest.fixture
-def read(tmp_path: Path) -> Any:
-    def call(content: Any) -> Graph:
-        file = tmp_path / "model.onnx"
-        file.write_bytes(content.SerializeToString())
-        return read_onnx(file)
-
-    return call
-
-
 def shapes(graph: Graph) -> dict[str, Any]:
     return {value.name: value.shape for value in graph.values()}
 

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 import small
+from campaigns.models.paddle_writer import varint
 from onnx import TensorProto, helper, numpy_helper
 
 from zerostride.errors import ModelError
@@ -287,7 +288,7 @@ def test_file_without_rewrites_has_the_same_bytes(tmp_path: Path) -> None:
     model = described([add("a", "c", "y")], {"x": (5, 5)}, {"c": C}, outputs={"y": (5, 5)})
     # Fields in an order that no writer of today uses.
     data = model.graph.SerializeToString()
-    odd = b"\x3a" + _varint(len(data)) + data
+    odd = b"\x3a" + varint(len(data)) + data
     model.ClearField("graph")
     file = tmp_path / "model.onnx"
     file.write_bytes(odd + model.SerializeToString())
@@ -295,14 +296,6 @@ def test_file_without_rewrites_has_the_same_bytes(tmp_path: Path) -> None:
     editor.apply([])
     editor.save(tmp_path / "copy.onnx")
     assert (tmp_path / "copy.onnx").read_bytes() == file.read_bytes()
-
-
-def _varint(number: int) -> bytes:
-    out = bytearray()
-    while number > 127:
-        out.append(number & 127 | 128)
-        number >>= 7
-    return bytes([*out, number])
 
 
 def test_added_names_are_new(tmp_path: Path) -> None:

@@ -29,12 +29,12 @@ def made(op: str, *shapes: Any, version: int = 21, **attributes: Any) -> Any:
 
 
 def test_every_op_whose_document_mentions_broadcasting_has_a_row() -> None:
-    spoken = set()
+    mentioned = set()
     for schema in onnx.defs.get_all_schemas_with_history():
         words = [schema.doc or "", *(entry.description for entry in schema.inputs)]
         if schema.domain == "" and re.search("broadcast", " ".join(words), re.IGNORECASE):
-            spoken.add(schema.name)
-    assert spoken - ROWS.keys() <= {"Tile", "SwiGLU"}  # they say that they do not
+            mentioned.add(schema.name)
+    assert mentioned - ROWS.keys() <= {"Tile", "SwiGLU"}  # they say that they do not
 
 
 def test_every_row_is_an_op() -> None:

@@ -7,14 +7,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-
-class Answer(NamedTuple):
-    status: int
-    out: str
-    err: str
-
+from warm import Answer
 
 Run = Callable[..., Answer]
 

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable, Mapping
 
 import pytest
-from commandline import Answer, Run
+from commandline import Run
 
+from warm import Answer
 from zerostride.cli import main as command
 
 

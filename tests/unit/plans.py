@@ -1,9 +1,14 @@
-"""Plans of every kind for tests: made by a rule, or by hand with dropped axes."""
+"""Plans of every kind for tests: made by a rule, by hand with dropped axes, or refused."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
 from hypothesis import strategies as st
 
+import zerostride as zs
 from zerostride.core.plan import Plan, RuleUse
 
 NAMES = ("numpy", "pdpd", "ncnn", "explicit", "bidirectional", "by hand")
@@ -33,6 +38,27 @@ def any_plan(draw: st.DrawFn, max_rank: int = 8, largest: int = 10**6) -> Plan:
         mappings.append(tuple(mapping))
     use = RuleUse(draw(st.sampled_from(NAMES)), {}, draw(st.sampled_from([None, "ncnn", "else"])))
     return Plan(shape, tuple(operands), tuple(mappings), use)
+
+
+def refusal(call: Callable[..., Any], *args: Any, **named: Any) -> zs.BroadcastError | None:
+    """The error that refuses a call; None if it is not refused."""
+    try:
+        call(*args, **named)
+    except zs.BroadcastError as error:
+        return error
+    return None
+
+
+def refused(*shapes: Any, **asked: Any) -> zs.BroadcastError:
+    """The error that refuses a plan; asserts that there is one."""
+    with pytest.raises(zs.BroadcastError) as caught:
+        zs.plan(*shapes, **asked)
+    return caught.value
+
+
+def reason_of(*shapes: Any, **asked: Any) -> str:
+    """The reason why a plan is refused."""
+    return refused(*shapes, **asked).reason
 
 
 def _product(shape: tuple[int, ...]) -> int:

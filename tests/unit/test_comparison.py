@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import zerostride as zs
 from zerostride.core.rules import RULES
-from zerostride.derive.compare import Compared, Comparison, one_sample
+from zerostride.derive.comparison import Compared, Comparison
+from zerostride.derive.samples import one_sample
 from zerostride.engines import ENGINES
 
 

@@ -7,9 +7,10 @@ import pickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from random_sizes import BOXED, OPEN, Formula, formulas, points, slow
+from random_sizes import BOXED, OPEN, formulas, slow
 
 import zerostride as zs
+from size_twins import Formula, points
 from zerostride.sizes.condition import (
     ALWAYS,
     NEVER,

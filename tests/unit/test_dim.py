@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from random_sizes import BOXED, OPEN, Twin, evaluated, points, polynomials, sizes, slow
+from random_sizes import BOXED, OPEN, polynomials, sizes, slow
 
 import zerostride as zs
+from size_twins import Twin, evaluated, points
 from zerostride.sizes import Answer
 from zerostride.sizes.condition import all_of, eq
 from zerostride.sizes.dim import (

@@ -9,9 +9,10 @@ from typing import TypeVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from random_sizes import Twin, sizes, slow
+from random_sizes import sizes, slow
 
 import zerostride as zs
+from size_twins import Twin
 from work import calls_of
 from zerostride.errors import Reason
 from zerostride.sizes.condition import all_of, any_of, eq, ne

@@ -8,9 +8,9 @@ import tomllib
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from plans import reason_of
 
 import zerostride as zs
 from zerostride.core.rules import RULES
@@ -26,12 +26,6 @@ def fresh_warnings() -> Iterator[None]:
     versions.warn_if_unmeasured.cache_clear()
     yield
     versions.warn_if_unmeasured.cache_clear()
-
-
-def reason_of(*shapes: Any, **asked: Any) -> str:
-    with pytest.raises(zs.BroadcastError) as caught:
-        zs.plan(*shapes, **asked)
-    return caught.value.reason
 
 
 def test_all_required_engines_have_rows() -> None:

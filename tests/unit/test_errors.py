@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plans import refused
 
 import zerostride as zs
 from zerostride.core.alignment import apply
@@ -29,12 +30,6 @@ from zerostride.errors import (
 )
 
 
-def error(*shapes: Any, **kwargs: Any) -> BroadcastError:
-    with pytest.raises(BroadcastError) as caught:
-        zs.plan(*shapes, **kwargs)
-    return caught.value
-
-
 def error_of_add(*arrays: Any) -> BroadcastError:
     with pytest.raises(BroadcastError) as caught:
         zs.add(*arrays)
@@ -49,28 +44,28 @@ def error_to(*args: Any, **kwargs: Any) -> BroadcastError:
 
 DRAWINGS = {
     "the style's example": (
-        lambda: error((2, 3, 4, 5), (3, 5), rule="paddle", axis=1),
+        lambda: refused((2, 3, 4, 5), (3, 5), rule="paddle", axis=1),
         "rule 'paddle' axis=1 cannot combine x and y\n"
         "  x  2 3 4 5\n"
         "  y  . 3 5 .\n"
         "         ^ result axis 2: 4 against 5, and neither is 1",
     ),
     "sizes of many digits": (
-        lambda: error((100, 1, 12345), (7, 1234)),
+        lambda: refused((100, 1, 12345), (7, 1234)),
         "rule 'numpy' cannot combine x and y\n"
         "  x  100 1 12345\n"
         "  y    . 7  1234\n"
         "               ^ result axis 2: 12345 against 1234, and neither is 1",
     ),
     "a caret under the first axis": (
-        lambda: error((12, 3), (7, 3)),
+        lambda: refused((12, 3), (7, 3)),
         "rule 'numpy' cannot combine x and y\n"
         "  x  12 3\n"
         "  y   7 3\n"
         "      ^ result axis 0: 12 against 7, and neither is 1",
     ),
     "three operands": (
-        lambda: error((2, 3), (2, 3, 4), (5, 6)),
+        lambda: refused((2, 3), (2, 3, 4), (5, 6)),
         "rule 'numpy' cannot combine x, y and z\n"
         "  x  . 2 3\n"
         "  y  2 3 4\n"
@@ -78,7 +73,7 @@ DRAWINGS = {
         "       ^ result axis 1: 2 against 3, and neither is 1",
     ),
     "rank 8": (
-        lambda: error((2, 1, 3, 1, 4, 1, 5, 60), (7, 5, 6)),
+        lambda: refused((2, 1, 3, 1, 4, 1, 5, 60), (7, 5, 6)),
         "rule 'numpy' cannot combine x and y\n"
         "  x  2 1 3 1 4 1 5 60\n"
         "  y  . . . . . 7 5  6\n"
@@ -92,7 +87,7 @@ DRAWINGS = {
         "          ^ result axis 0: 3 against 2, and neither is 1",
     ),
     "silent on the engine": (
-        lambda: error((3, 4), (2, 4), engine="ncnn"),
+        lambda: refused((3, 4), (2, 4), engine="ncnn"),
         "ncnn's rule 'ncnn' cannot combine x and y\n"
         "  x  3 4\n"
         "  y  2 4\n"
@@ -101,20 +96,20 @@ DRAWINGS = {
     ),
     # Columns would claim an alignment that the rule never made.
     "never aligned": (
-        lambda: error((2, 3), (2, 3, 4), rule="pdpd"),
+        lambda: refused((2, 3), (2, 3, 4), rule="pdpd"),
         "rule 'pdpd' cannot combine x and y\n"
         "  x  (2, 3)\n"
         "  y  (2, 3, 4)\n"
         "  the second operand has rank 3, more than the first's 2",
     ),
     "not a shape": (
-        lambda: error((2, None), 5),
+        lambda: refused((2, None), 5),
         "rule 'numpy' cannot combine x and y\n"
         "  x  (2, None)\n"
         "  y  5\n"
         "  a size is a whole number, not None",
     ),
-    "no shapes": (lambda: error(), "rule 'numpy' refuses\n  0 shapes given"),
+    "no shapes": (lambda: refused(), "rule 'numpy' refuses\n  0 shapes given"),
 }
 
 
@@ -214,25 +209,25 @@ def apply_rule(shapes: tuple[Any, ...], kwargs: dict[str, Any]) -> zs.Plan:
 
 
 HINTS = {
-    "reshape y to (3, 1)": lambda: error((2, 3, 4), (3,)),
+    "reshape y to (3, 1)": lambda: refused((2, 3, 4), (3,)),
     "reshape data to (3, 1)": lambda: error_to((3,), (2, 3, 4)),
-    "use axis=1": lambda: error((2, 3, 4, 5), (3, 4), rule="pdpd", axis=0),
+    "use axis=1": lambda: refused((2, 3, 4, 5), (3, 4), rule="pdpd", axis=0),
     "use axes_mapping=[1]": lambda: error_to((3,), (2, 3, 4), mode="explicit"),
-    "set broadcast=1": lambda: error((2, 3), (3,), rule="onnx6"),
-    "swap the operands": lambda: error((3,), (3, 4), rule="pdpd", axis=0),
-    "use axis=2": lambda: error((5, 5, 5), (5,), rule="pdpd", axis="2"),
-    "leave out axis (it is -1 then)": lambda: error((5, 5), (5,), rule="pdpd", axis="7"),
-    "write a shape of one axis with a comma: (5,)": lambda: error(5, 5),
-    "an open size is a name such as 'N', or '?' for one without a name": lambda: error(
+    "set broadcast=1": lambda: refused((2, 3), (3,), rule="onnx6"),
+    "swap the operands": lambda: refused((3,), (3, 4), rule="pdpd", axis=0),
+    "use axis=2": lambda: refused((5, 5, 5), (5,), rule="pdpd", axis="2"),
+    "leave out axis (it is -1 then)": lambda: refused((5, 5), (5,), rule="pdpd", axis="7"),
+    "write a shape of one axis with a comma: (5,)": lambda: refused(5, 5),
+    "an open size is a name such as 'N', or '?' for one without a name": lambda: refused(
         (5, None), (5,)
     ),
-    "an open size is a name such as 'N', or '?' for one without a name ": lambda: error(
+    "an open size is a name such as 'N', or '?' for one without a name ": lambda: refused(
         (5, "N+"), (5,)
     ),
-    "write engine='ncnn'": lambda: error((5, 5), (5,), "ncnn"),
-    "write rule='pdpd'": lambda: error((5, 5), (5,), "pdpd"),
+    "write engine='ncnn'": lambda: refused((5, 5), (5,), "ncnn"),
+    "write rule='pdpd'": lambda: refused((5, 5), (5,), "pdpd"),
     "name the array that receives the result: out=z": lambda: error_of_add(*[np.ones(3)] * 3),
-    "leave out axis": lambda: error((2, 3), (3,), axis=1),
+    "leave out axis": lambda: refused((2, 3), (3,), axis=1),
 }
 
 
@@ -291,7 +286,7 @@ def test_hint_is_computed_once_and_on_request() -> None:
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
 def test_pickled_errors_are_equal(protocol: int) -> None:
-    refusal = error((2, 3, 4, 5), (3, 5), engine="ncnn")
+    refusal = refused((2, 3, 4, 5), (3, 5), engine="ncnn")
     again = pickle.loads(pickle.dumps(refusal, protocol))
     assert type(again) is BroadcastError
     assert str(again) == str(refusal)
@@ -310,7 +305,7 @@ def test_pickled_error_keeps_its_class() -> None:
 
 
 def test_error_is_a_value_error_with_a_string_reason() -> None:
-    refusal = error((2,), (3,))
+    refusal = refused((2,), (3,))
     assert isinstance(refusal, ValueError)
     assert refusal.reason == "extent_mismatch"
     assert refusal.rule == "numpy"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from plans import reason_of
 
 import zerostride as zs
 from zerostride.core.alignment import Rule, complete, resolve
@@ -19,12 +20,6 @@ from zerostride.sizes import Answer, Asker, Undecided
 
 Shape = tuple[int, ...]
 ELEMENTWISE = [name for name, rule in RULES.items() if not rule.to_target]
-
-
-def reason_of(*shapes: Any, **asked: Any) -> str:
-    with pytest.raises(zs.BroadcastError) as caught:
-        zs.plan(*shapes, **asked)
-    return caught.value.reason
 
 
 # The table.

@@ -8,21 +8,10 @@ from collections import Counter
 
 import pytest
 from hypothesis import given, settings
-from random_sizes import (
-    BOXED,
-    OPEN,
-    Formula,
-    Twin,
-    decidable,
-    evaluated,
-    formulas,
-    linear,
-    points,
-    sizes,
-    slow,
-)
+from random_sizes import BOXED, OPEN, decidable, formulas, linear, sizes, slow
 
 import zerostride as zs
+from size_twins import Formula, Twin, evaluated, points
 from work import calls_of
 from zerostride.sizes import Answer, budget
 from zerostride.sizes.budget import allowance

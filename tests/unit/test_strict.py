@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plans import refusal
 
 import zerostride as zs
 from zerostride.core.strict_mode import FAULTS, HOLDERS, in_force
@@ -21,18 +22,9 @@ contexts = pytest.mark.skipif(bool(FAULTS), reason="".join(FAULTS))
 COLUMN, VECTOR = np.arange(3.0)[:, None], np.arange(3.0)
 
 
-def error_of(call, *args, **named):
-    """The error that refuses a call; None where there is none."""
-    try:
-        call(*args, **named)
-    except zs.BroadcastError as error:
-        return error
-    return None
-
-
 def reason_of(call, *args, **named):
     """Why a call is refused; None where it is not."""
-    error = error_of(call, *args, **named)
+    error = refusal(call, *args, **named)
     return None if error is None else str(error.reason)
 
 
@@ -89,7 +81,7 @@ def test_refusals_match_the_definition(a, b, growth):
 @given(SIZES, SIZES, st.sampled_from(("numpy", "ncnn", "paddle", "pdpd")))
 def test_hint_allows_exactly_the_refused_broadcast(a, b, rule):
     limits = zs.strict(rule)
-    error = error_of(zs.plan, a, b, rule=limits)
+    error = refusal(zs.plan, a, b, rule=limits)
     if error is None or error.reason not in STRICT:
         return
     allowed = eval(error.hint.rpartition("allow it: ")[2], {"zs": zs})

@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from commandline import Answer, Run
+from commandline import Run
 from reports import HOSTILE, audit_report, audited, verify_report
 
+from warm import Answer
 from zerostride.models.findings import Outcome, Verdict
 from zerostride.report.groups import _unnamed, grouped
 from zerostride.report.sheet import Sheet

@@ -1,4 +1,4 @@
-// What the kernels are compared with: one element at a time, by the plainest code that says the same.
+// The kernels' oracle: one element at a time, by the plainest code that says the same.
 #pragma once
 
 #include <bit>

@@ -8,6 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..fusion.trace.graph import Axes
 from ..ops import OPS
 
@@ -108,6 +110,23 @@ def named(module: Any, column: str) -> dict[str, Callable[..., Any]]:
         if op.formula is None and op.name != "cast" and names:
             functions[op.name] = getattr(module, str(names[0]))
     return functions
+
+
+def saturated(xp: Any, x: Any, dtype: str, convert: Callable[[Any], Any]) -> Any:
+    """Floats as integers: truncated and saturated; NaN gives 0.
+
+    Args:
+        xp: the library's module.
+        x: an array of floats of at least 32 bits.
+        dtype: NumPy's name of the integers.
+        convert: makes the library's integers of floats that are in their range.
+    """
+    info = np.iinfo(dtype)
+    # Limits are powers of two, which every float holds; the largest integers are not.
+    above, below = x >= math.ldexp(1.0, info.bits - (info.min < 0)), x < float(info.min)
+    inside = convert(xp.where(above | below | xp.isnan(x), xp.zeros_like(x), x))
+    most, least = xp.full_like(inside, int(info.max)), xp.full_like(inside, int(info.min))
+    return xp.where(above, most, xp.where(below, least, inside))
 
 
 def order_of(axes: Axes, sizes: Sequence[int]) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..fusion.trace.graph import Axes, places_of
 from ..ops import OPS, ops_with
-from .library import ByRow, Reduction, formulas, order_of
+from .library import ByRow, Reduction, formulas, order_of, saturated
 
 Composition = Callable[..., Any]
 
@@ -196,19 +196,9 @@ class Standard(ByRow):
             return array != 0
         if np.dtype(dtype).kind not in "iu" or not xp.isdtype(array.dtype, "real floating"):
             return xp.astype(array, wanted)
-        return self._saturated(array, dtype)
-
-    def _saturated(self, x: Any, dtype: str) -> Any:
-        """Floats as integers: truncated and saturated, 0 for NaN."""
-        xp, info = self.xp, np.iinfo(dtype)
-        if xp.finfo(x.dtype).bits < 32:
-            x = xp.astype(x, xp.float32)
-        x = xp.trunc(xp.where(xp.isnan(x), xp.zeros_like(x), x))
-        # Limits are powers of two, which every float holds; the largest integers are not.
-        above, below = x >= math.ldexp(1.0, info.bits - (info.min < 0)), x < float(info.min)
-        inside = xp.astype(xp.where(above | below, xp.zeros_like(x), x), self.dtype(dtype))
-        most, least = xp.full_like(inside, int(info.max)), xp.full_like(inside, int(info.min))
-        return xp.where(above, most, xp.where(below, least, inside))
+        if xp.finfo(array.dtype).bits < 32:
+            array = xp.astype(array, xp.float32)
+        return saturated(xp, array, dtype, lambda x: xp.astype(xp.trunc(x), wanted))
 
     def laid(self, array: Any, axes: Axes, shape: tuple[int, ...]) -> Any:
         """An array broadcast to a shape, stretched by views where the library has views."""

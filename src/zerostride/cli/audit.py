@@ -175,7 +175,7 @@ def _answers(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Form:
-    """How an audit is printed: the options of the command."""
+    """The options of the command that decide how an audit is printed."""
 
     given: ModelOptions
     full: bool

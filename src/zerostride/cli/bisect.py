@@ -11,7 +11,6 @@ from . import engine_runs, options
 
 if TYPE_CHECKING:
     from ..models.findings import Report
-    from ..models.options import ModelOptions
 
 
 @click.command(short_help="Find the first node at which two runs of a model differ, and why.")
@@ -20,9 +19,10 @@ if TYPE_CHECKING:
 @click.option("--engine", type=options.engine_name, help="What runs MODEL.")
 @click.option("--other-engine", type=options.engine_name, help="What runs OTHER.")
 @engine_runs.options(
-    "Of inputs that are not given.", "Seconds for one answer of an engine; 300 if not given."
+    "Of inputs that are not given.",
+    "Seconds for one answer of an engine; 300 if not given.",
+    *("via", "batch_axis", "facts"),
 )
-@options.of_model("via", "batch_axis", "facts")
 @click.option(
     "--repro",
     type=click.Path(file_okay=False),
@@ -36,9 +36,7 @@ def bisect(
     other: str | None,
     engine: str | None,
     other_engine: str | None,
-    asked: dict[str, Any],
-    given: ModelOptions,
-    reports: tuple[str, ...],
+    asked: engine_runs.EngineRun,
     repro: str | None,
     every: bool,
     as_json: bool,
@@ -54,8 +52,7 @@ def bisect(
     from ..runtimes.bisect.run import bisect as run
 
     def find(model: str, **keywords: Any) -> Report:
-        engines: dict[str, Any] = {"engine": engine, "other_engine": other_engine, "via": given.via}
-        report = run(model, other, **engines, **asked, **keywords)
+        report = run(model, other, engine=engine, other_engine=other_engine, **keywords)
         if repro is not None and report.culprit is not None and report.culprit.repro is not None:
             report.culprit.repro.save(repro)
         return report
@@ -63,4 +60,4 @@ def bisect(
     def show(report: Report) -> None:
         click.echo(text(report, full=every))
 
-    return engine_runs.carry_out(find, model, given, reports, None if as_json else show)
+    return asked.carry_out(find, model, None if as_json else show)

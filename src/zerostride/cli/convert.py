@@ -41,16 +41,14 @@ if TYPE_CHECKING:
 @engine_runs.options(
     "Of inputs that are not given.",
     "Seconds for the conversion, and for the run; 600 and 300 if not given.",
+    *("batch_axis", "facts"),
 )
-@options.of_model("batch_axis", "facts")
 @options.as_json
 def convert(
     model: str,
     to: str,
     output: str,
-    asked: dict[str, Any],
-    given: ModelOptions,
-    reports: tuple[str, ...],
+    asked: engine_runs.EngineRun,
     as_json: bool,
 ) -> int:
     """Bring MODEL, an ONNX or .pt2 file, to the engine --to: audit, port, conversion, and proof.
@@ -68,12 +66,12 @@ def convert(
     from ..runtimes.convert.run import convert as run
 
     def saved(model: str, **keywords: Any) -> Report:
-        report = run(model, to, output, **asked, **keywords)
+        report = run(model, to, output, **keywords)
         reporting.save((str(Path(output) / "report.html"),), report)
         return report
 
-    show = None if as_json else partial(_show, given=given, folder=output)
-    return engine_runs.carry_out(saved, model, given, reports, show)
+    show = None if as_json else partial(_show, given=asked.model, folder=output)
+    return asked.carry_out(saved, model, show)
 
 
 def _show(report: Report, given: ModelOptions, folder: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -12,6 +13,7 @@ from ..engines.table import ENGINES
 from ..errors import ZerostrideError
 from . import inputs, reporting
 from .options import FOUND, Parsed, combine, no_words, put_json
+from .options import of_model as model_options
 from .progress import bar
 
 if TYPE_CHECKING:
@@ -29,11 +31,46 @@ def _python(word: str) -> tuple[str, str]:
     return engine, path
 
 
-def options(seed: str, timeout: str) -> Callable[[F], F]:
-    """The options; the command gets them as `asked`, arguments of the function that runs.
+@dataclass(frozen=True, slots=True)
+class EngineRun:
+    """The options that these commands share.
+
+    Attributes:
+        model: what the command line says of the model.
+        arguments: the arguments of the function that runs, by name.
+        reports: files of reports.
+    """
+
+    model: ModelOptions
+    arguments: dict[str, Any]
+    reports: tuple[str, ...]
+
+    def carry_out(
+        self, run: Callable[..., Report], model: str, show: Callable[[Report], None] | None
+    ) -> int:
+        """Runs with a progress bar, writes reports, and prints; returns the exit status.
+
+        Args:
+            run: the function, with the command's own arguments.
+            model: a file.
+            show: prints; None: JSON.
+        """
+        with bar(model) as told:
+            report = run(model, progress=told, **self.arguments)
+        reporting.save(self.reports, report)
+        if show is None:
+            put_json(report.as_dict())
+        else:
+            show(report)
+        return 0 if report.ok else FOUND
+
+
+def options(seed: str, timeout: str, *of_model: str) -> Callable[[F], F]:
+    """The options; the command gets them as `asked`, an EngineRun.
 
     Args:
         seed, timeout: the help of these two.
+        of_model: fields of ModelOptions, as for :func:`.options.of_model`.
     """
     shared = (
         inputs.options,
@@ -48,42 +85,20 @@ def options(seed: str, timeout: str) -> Callable[[F], F]:
             help="The interpreter for an engine that needs an environment of its own.",
         ),
         reporting.reports,
+        model_options(*of_model),
     )
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
-        def command(*args: Any, **keywords: Any) -> Any:
-            asked = {name: keywords.pop(name) for name in ("seed", "timeout")}
-            asked |= {"inputs": keywords.pop("feeds"), "pythons": dict(keywords.pop("pythons"))}
-            return function(*args, asked=asked, **keywords)
+        def command(
+            *args: Any, given: ModelOptions, reports: tuple[str, ...], **keywords: Any
+        ) -> Any:
+            arguments = {name: keywords.pop(name) for name in ("seed", "timeout")}
+            arguments |= {"inputs": keywords.pop("feeds"), "pythons": dict(keywords.pop("pythons"))}
+            fields = (*of_model, "sizes", "input_shapes")
+            arguments |= {name: getattr(given, name) for name in fields}
+            return function(*args, asked=EngineRun(given, arguments, reports), **keywords)
 
         return cast(F, combine(*shared)(command))
 
     return decorate
-
-
-def carry_out(
-    run: Callable[..., Report],
-    model: str,
-    given: ModelOptions,
-    reports: tuple[str, ...],
-    show: Callable[[Report], None] | None,
-) -> int:
-    """Runs with a progress bar, writes reports, and prints; returns the exit status.
-
-    Args:
-        run: the function, with the command's own arguments.
-        model: a file.
-        given: the model's options.
-        reports: files of reports.
-        show: prints; None: JSON.
-    """
-    names = ("batch_axis", "facts", "sizes", "input_shapes")
-    with bar(model) as told:
-        report = run(model, progress=told, **{name: getattr(given, name) for name in names})
-    reporting.save(reports, report)
-    if show is None:
-        put_json(report.as_dict())
-    else:
-        show(report)
-    return 0 if report.ok else FOUND

@@ -31,7 +31,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """How the pixels of an image become an input: (pixel - mean) / std, for each channel.
+    """Makes an input of the pixels of an image: (pixel - mean) / std, for each channel.
 
     Attributes:
         mean, std: one number, or one for each channel.

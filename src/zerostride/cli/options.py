@@ -96,7 +96,7 @@ class Parsed(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         self._complete = complete
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
-        """What the function makes of the word; a default is returned as it is."""
+        """The function's value for the word; a default is returned as it is."""
         if not isinstance(value, str):
             return value
         try:

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     "Of the random operands.",
     "Seconds for one answer; 20, and 300 for a whole model. Loading the engine may take 6 times as "
     "long: at least 60, at most 240.",
+    *("via", "batch_axis", "facts"),
 )
-@options.of_model("via", "batch_axis", "facts")
 @options.as_json
 def verify(
     model: str,
@@ -53,9 +53,7 @@ def verify(
     cases: int,
     full: bool,
     no_cache: bool,
-    asked: dict[str, Any],
-    given: ModelOptions,
-    reports: tuple[str, ...],
+    asked: engine_runs.EngineRun,
     as_json: bool,
 ) -> int:
     """Run every broadcast of MODEL on --engine beside zerostride's own answer.
@@ -76,13 +74,10 @@ def verify(
         if not engine:
             raise click.UsageError(f"Missing option '--engine'. Choose from: {', '.join(RUNNERS)}")
     how: dict[str, Any] = {"whole": whole, "against": against, "node": node, "cases": cases}
-    how["via"] = given.via
-    return engine_runs.carry_out(
-        partial(run, engine=engine, cache=not no_cache, **how, **asked),
+    return asked.carry_out(
+        partial(run, engine=engine, cache=not no_cache, **how),
         model,
-        given,
-        reports,
-        None if as_json else partial(_show, given=given, full=full),
+        None if as_json else partial(_show, given=asked.model, full=full),
     )
 
 

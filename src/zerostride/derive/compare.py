@@ -6,11 +6,11 @@ sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from ..core.alignment import Attributes, apply, arrays_given
+from ..core.alignment import apply, arrays_given
 from ..core.plan import Plan
 from ..core.rules import RULES
 from ..core.strict_mode import Strict
@@ -21,185 +21,14 @@ from ..engines.planning import as_facts
 from ..engines.releases import past_notes
 from ..errors import BroadcastError, Misfit, Reason, default_names
 from ..sizes import Shape, as_shape, is_open
+from .comparison import Compared, Comparison, Part, shape_in_words
 from .release_rows import engines_asked, with_changes
 from .samples import one_sample
 from .size_traps import Side, Trap, size_traps
-from .tabular import html_table, text_table
 
 if TYPE_CHECKING:
     from ..sizes.condition import Condition
     from .regions import Kind, Meanings
-
-
-class Part(NamedTuple):
-    """Open sizes at which a row does not mean the same as the reference.
-
-    Attributes:
-        kind: "different", "silent" (it goes wrong without an error) or "refused".
-        when: the sizes, in words.
-        values: an example.
-        detail: the fault, in a phrase; empty if the alignment is at fault.
-    """
-
-    kind: str
-    when: Condition
-    values: Mapping[str, int]
-    detail: str
-
-    def __str__(self) -> str:
-        word = {"silent": "nonsense"}.get(self.kind, self.kind)
-        when = str(self.when)
-        where = f" when {when}" if len(when) <= _LONGEST else " for some sizes"
-        where = "" if self.when.always else where
-        named = ", ".join(f"{name}={value}" for name, value in self.values.items())
-        example = f", for example {named}" if named and where else ""
-        return word + where + example + (f": {self.detail}" if self.detail else "")
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        when, values = str(self.when), dict(self.values)
-        return {"kind": self.kind, "when": when, "values": values, "detail": self.detail}
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """The result of one rule, or of one engine's version of a rule, for the shapes.
-
-    Attributes:
-        kind: "rule" (what a document says) or "engine" (what a release does).
-        name: the rule's or the engine's name.
-        rule: the rule's name.
-        release: the engine's measured release, or the one that was read about; empty for a rule.
-        attributes: the attributes of the use of the rule.
-        answer: the plan, or the error that refuses the shapes.
-        verdict: against the reference: "same", "same_here" (only at these sizes: see `size_traps`),
-            "different", "refused", or "only_here" (the reference refuses, this does not). With open
-            sizes: "same" for all of them, "same_here" for some (see `parts`), or "unknown".
-        traps: the sizes at which it would mean something else.
-        notes: different behaviour of older releases of the engine on these shapes.
-        parts: with open sizes: the sizes for which it is not the same.
-    """
-
-    kind: str
-    name: str
-    rule: str
-    release: str
-    attributes: Attributes
-    answer: Plan | BroadcastError
-    verdict: str
-    traps: tuple[Trap, ...] = ()
-    notes: tuple[str, ...] = ()
-    parts: tuple[Part, ...] = ()
-
-    @property
-    def run(self) -> bool:
-        """Whether it was run, not only read about; False for rules."""
-        return self.kind == "engine" and ENGINES[self.name].run
-
-    @property
-    def silent(self) -> bool:
-        """Whether a wrong meaning would pass unnoticed."""
-        if self.parts and self.verdict == "refused":
-            return any(part.kind == "silent" for part in self.parts)
-        if isinstance(self.answer, BroadcastError):
-            return self.answer.silent
-        return self.verdict == "different"
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        from .explain import as_dict  # loaded late: drawings are rarely needed
-
-        fields: dict[str, Any] = {
-            "kind": self.kind,
-            "name": self.name,
-            "rule": self.rule,
-            "release": self.release,
-            "run": self.run,
-            "attributes": dict(self.attributes),
-            "verdict": self.verdict,
-            "silent": self.silent,
-            "traps": [trap.as_dict() for trap in self.traps],
-            "notes": list(self.notes),
-            "parts": [part.as_dict() for part in self.parts],
-        }
-        if isinstance(self.answer, Plan):
-            return {**fields, "plan": as_dict(self.answer), "refusal": None}
-        refusal = {"reason": self.answer.reason.value, "detail": self.answer.detail}
-        return {**fields, "plan": None, "refusal": refusal}
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """The rows of a comparison; as text, data and JSON.
-
-    Attributes:
-        shapes: the operands' shapes.
-        reference: the row that the others are compared with.
-        rows: one for each rule, then one for each rule of each engine.
-    """
-
-    shapes: tuple[Shape, ...]
-    reference: Compared
-    rows: tuple[Compared, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "shapes": [[_size(size) for size in shape] for shape in self.shapes],
-            "reference": self.reference.as_dict(),
-            "rows": [row.as_dict() for row in self.rows],
-        }
-
-    def to_json(self, indent: int | None = 2) -> str:
-        """The same as a JSON document."""
-        import json
-
-        return json.dumps(self.as_dict(), indent=indent)
-
-    def __str__(self) -> str:
-        shapes = " and ".join(map(_text, self.shapes))
-        which = ", for sizes from 1 up" if any(map(is_open, self.shapes)) else ""
-        lines = [f"{shapes}, against {self.reference.kind} {_label(self.reference)}{which}", ""]
-        lines += text_table([_HEADS, *map(_cells, self.rows)])
-        notes = [f"  {note}" for note in self._notes()]
-        return "\n".join([*lines, "", *notes] if notes else lines)
-
-    def _repr_html_(self) -> str:
-        """The same as a table for a notebook; it wraps where the page is narrow."""
-        return html_table([_HEADS, *map(_cells, self.rows)], self._notes())
-
-    def _notes(self) -> list[str]:
-        """The lines below the table: the legend, the sizes at which rows differ, and releases."""
-        legend = _OPEN_LEGEND if any(map(is_open, self.shapes)) else _LEGEND
-        notes = [f"{mark} {text}" for mark, text in legend.items() if self._has(mark)]
-        # A rule and the engine that uses it differ at the same sizes: each trap is printed once.
-        traps = {trap.shapes: trap for row in reversed(self.rows) for trap in row.traps}
-        notes += [str(trap) for trap in traps.values()]
-        notes += [note for row in self.rows for note in row.notes]
-        return notes + [f"{', '.join(names)}: {part}" for part, names in self._parts().items()]
-
-    def _parts(self) -> dict[str, list[str]]:
-        """The sizes that separate rules, each with the names of its rows."""
-        rows: dict[str, list[str]] = {}
-        for row in self.rows:
-            if isinstance(row.answer, BroadcastError):
-                continue  # the table shows refusals
-            for part in row.parts:
-                names = rows.setdefault(str(part), [])
-                if _label(row) not in names:
-                    names.append(_label(row))
-        return rows
-
-    def _has(self, mark: str) -> bool:
-        return any(_mark(row) == mark for row in self.rows)
-
-
-_HEADS = ("", "kind", "name", "release", "result", "aligned", "meaning")
-_LEGEND = {
-    "!": "silent: it computes something else, or nonsense, and does not say so",
-    "~": "the same only at these sizes",
-}
-_OPEN_LEGEND = {**_LEGEND, "~": "the same for some sizes, not for all"}
 
 
 def compare(
@@ -246,9 +75,8 @@ def compare(
     (1, 3, 1)
     """
     sizes = _checked(shapes, axis)
-    rows = engines_asked(engine, releases=releases)
-    judge = _reference(reference, axis)
-    table = _compared(sizes, judge, axis, facts, rows)
+    engines = engines_asked(engine, releases=releases)
+    table = _compared(sizes, reference, axis, facts, engines)
     if releases:
         table = replace(table, rows=with_changes(table.rows))
     if batch_axis is None:
@@ -258,33 +86,38 @@ def compare(
     except BroadcastError as error:
         if error.reason is not Reason.WRONG_RESULT:
             raise
-        rows_left = [
-            replace(row, answer=error, verdict="refused", traps=(), notes=(), parts=())
-            if row.kind == "engine" and ENGINES[row.name].samples
-            else row
-            for row in table.rows
-        ]
-        return replace(table, rows=tuple(rows_left))
+        return replace(table, rows=tuple(_refused_without_batch(row, error) for row in table.rows))
     inner = axis if axis is None or axis <= batch_axis else axis - 1
-    without = _compared(sample, _reference(reference, inner), inner, facts, rows)
-    words = f"without axis {batch_axis}, the batch: {' and '.join(map(_text, sample))}"
-    answers = [
-        replace(other, notes=(f"{other.name} is asked {words}", *other.notes))
-        if other.kind == "engine" and ENGINES[other.name].samples
-        else row
-        for row, other in zip(table.rows, without.rows, strict=True)
-    ]
-    return replace(table, rows=tuple(answers))
+    without = _compared(sample, reference, inner, facts, engines)
+    note = f"without axis {batch_axis}, the batch: {' and '.join(map(shape_in_words, sample))}"
+    rows = zip(table.rows, without.rows, strict=True)
+    return replace(table, rows=tuple(_asked_of_sample(row, other, note) for row, other in rows))
+
+
+def _refused_without_batch(row: Compared, error: BroadcastError) -> Compared:
+    """The row, refused if its engine sees one sample: the shapes have no sample."""
+    if not row.per_sample:
+        return row
+    return replace(row, answer=error, verdict="refused", traps=(), notes=(), parts=())
+
+
+def _asked_of_sample(row: Compared, sample_row: Compared, note: str) -> Compared:
+    """The row for one sample if the row's engine sees one sample."""
+    if not row.per_sample:
+        return row
+    notes = (f"{row.name} is asked {note}", *sample_row.notes)
+    return replace(sample_row, notes=notes)
 
 
 def _compared(
     sizes: tuple[Shape, ...],
-    judge: Side,
+    reference: Any,
     axis: int | None,
     facts: Any,
     engines: Sequence[Engine] | None,
 ) -> Comparison:
     """Every row for these shapes."""
+    judge = _reference(reference, axis)
     sides = tuple(_sides(axis, engines))
     if any(map(is_open, sizes)):
         return _compare_open(sizes, judge, sides, as_facts(() if facts is None else facts))
@@ -427,8 +260,6 @@ def _meanings(
 
 #: Regions up to which their conditions are simplified; more of them take seconds.
 _MOST_REGIONS = 12
-#: Characters of a condition that text shows; longer ones are only in the data.
-_LONGEST = 200
 #: The kinds of a row that is not the same, worst first.
 _BAD: tuple[Kind, ...] = ("different", "silent", "refused")
 
@@ -475,35 +306,3 @@ def _row_of(
         notes,
         parts,
     )
-
-
-def _label(row: Compared) -> str:
-    several = row.kind == "engine" and len(ENGINES[row.name].elementwise) > 1
-    return f"{row.name} {row.rule}" if several else row.name
-
-
-def _mark(row: Compared) -> str:
-    return "!" if row.silent else "~" if row.verdict == "same_here" else ""
-
-
-def _cells(row: Compared) -> tuple[str, ...]:
-    attributes = "".join(f" {name}={value}" for name, value in row.attributes.items())
-    read = "" if row.run or row.kind == "rule" else " read, not run"
-    start = (_mark(row), row.kind, _label(row) + attributes, row.release + read)
-    if isinstance(row.answer, BroadcastError):
-        word = "nonsense" if row.answer.silent else "refused"
-        return (*start, "-", "-", f"{word}: {row.answer.detail}")
-    aligned = " ".join(map(_text, row.answer.aligned))
-    return (*start, _text(row.answer.shape), aligned, row.verdict.replace("_", " "))
-
-
-def _size(size: Any) -> int | str:
-    return size if isinstance(size, int) else str(size)
-
-
-def _text(shape: Shape) -> str:
-    if not is_open(shape):
-        return str(shape)
-    from .explain.open import shape_text
-
-    return shape_text(shape)

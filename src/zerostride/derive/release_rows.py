@@ -23,7 +23,7 @@ from ..errors import BroadcastError, Reason
 from ..sizes import Shape
 
 if TYPE_CHECKING:
-    from .compare import Compared
+    from .comparison import Compared
 
 Answer: TypeAlias = Plan | BroadcastError
 

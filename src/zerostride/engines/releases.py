@@ -16,7 +16,7 @@ from ..sizes import Asker
 from .changes import CHANGES, MEASURED, Change, place_of
 from .model import Divergence, Engine, Rules
 
-#: What pip's names of ncnn's releases begin with.
+#: The prefix of pip's names of ncnn's releases.
 _PREFIX = "1.0."
 
 

@@ -43,10 +43,8 @@ _OPENVINO_PDPD = replace(
     attributes=MappingProxyType({"axis": Attribute(0)}),
 )
 #: Ops that the CPU plugin does not compile with pdpd if the numpy rule differs.
-_OPENVINO_COMPARED = (
-    *("equal", "not_equal", "greater", "greater_equal", "less", "less_equal"),
-    *("logical_and", "logical_or", "logical_xor"),
-)
+_COMPARISONS = ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal")
+_OPENVINO_COMPARED = (*_COMPARISONS, "logical_and", "logical_or", "logical_xor")
 
 
 def _openvino_rules(check: Callable[[Plan, Asker], None], *silent: Reason) -> Rules:
@@ -133,7 +131,7 @@ _PRELU_DYNAMIC = replace(
 _NARROWED: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str, dict[str, Any]], ...] = (
     (
         "comparisons of integers go through float32: beyond 2^24 neighbours are equal",
-        _OPENVINO_COMPARED[:6],
+        _COMPARISONS,
         _LONG[2:],
         "float32",
         {},

@@ -159,12 +159,12 @@ def _applied(node: Apply, args: Sequence[tuple[Node, Any]], library: Library) ->
         )
         for (source, value), dtype, axes in zip(args, node.compute, node.axes, strict=False)
     ]
-    alone = all(map(_is_number, values))
+    only_numbers = all(map(_is_number, values))
     for k, value in enumerate(values):
         if isinstance(value, np.generic):
             values[k] = (
                 library.laid(library.number(value), (), node.shape)
-                if alone
+                if only_numbers
                 else library.beside(node.op, value, node.shape)
             )
     return library.cast(library.apply(node.op, values, node.compute), working(node.dtype))

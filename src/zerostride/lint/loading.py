@@ -94,13 +94,15 @@ class Finder(MetaPathFinder):
         self, name: str, path: Sequence[str] | None, target: ModuleType | None
     ) -> ModuleSpec | None:
         # pytest may run within pytest: two of these finders would ask each other without end.
-        ours = [self, *(finder for finder in sys.meta_path if isinstance(finder, Finder))]
+        watchers = [self, *(finder for finder in sys.meta_path if isinstance(finder, Finder))]
         for finder in sys.meta_path:
             if isinstance(finder, Finder) or not hasattr(finder, "find_spec"):
                 continue
             spec = finder.find_spec(name, path, target)
             if spec is not None:
-                watching = next((own for own in ours if own.scope.has(spec.origin)), self)
+                watching = next(
+                    (watcher for watcher in watchers if watcher.scope.has(spec.origin)), self
+                )
                 return watching._watched(spec)
         return None
 

@@ -16,7 +16,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Kind(NamedTuple):
-    """What an argument may be, besides None where that is its default."""
+    """The types of an argument, besides None where that is its default."""
 
     types: tuple[type, ...]
     words: str

@@ -176,7 +176,7 @@ class Bisection:
 
     @property
     def compared(self) -> int:
-        """How many tensors were compared."""
+        """The number of compared tensors."""
         return sum(stage.judged is not None for stage in self.stages)
 
     def as_dict(self) -> dict[str, Any]:

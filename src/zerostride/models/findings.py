@@ -27,7 +27,7 @@ SCHEMA = 1
 
 
 class Verdict(StrEnum):
-    """How a broadcast's meaning on the target compares with its meaning in the model."""
+    """A broadcast's meaning on the target, compared with its meaning in the model."""
 
     SAME = "same"
     SAME_HERE = "same_here"  # only at these sizes
@@ -174,7 +174,7 @@ class Change:
 
 
 class Outcome(StrEnum):
-    """How an engine's answer compares with zerostride's own."""
+    """An engine's answer, compared with zerostride's own."""
 
     AGREES = "agrees"
     DIFFERS = "differs"

@@ -12,7 +12,7 @@ from .ir.graph import Array, Node
 
 
 class Difference(StrEnum):
-    """How a tensor differs from the expected one."""
+    """The kind of difference between a tensor and the expected one."""
 
     NONE = "none"
     NUMBERS = "numbers"

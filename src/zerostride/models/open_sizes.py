@@ -29,7 +29,7 @@ def with_advice(graph: Graph, findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-#: What messages call the bodies of an op: an If has branches, any other op has passes.
+#: The word for the bodies of an op in messages: an If has branches, any other op has passes.
 _PARTS = {"If": "branches"}
 
 

@@ -18,7 +18,7 @@ from .ir.graph import Graph
 
 @dataclass(frozen=True, slots=True)
 class ModelOptions:
-    """What a caller says about a model, besides its file and the engine.
+    """A caller's facts and choices about a model, besides its file and the engine.
 
     The fields are arguments of :func:`zerostride.audit`, which documents them.
 

@@ -27,7 +27,7 @@ _WORDS = {None: "null", True: "true", False: "false"}
 
 
 def json_text(report: Report, indent: int | None = 2) -> str:
-    """What `json.dumps` makes of the report's data."""
+    """The report's data as `json.dumps` writes it."""
     writer = _Writer(indent)
     lists = {"findings": report.findings, "before": report.before}
     items = (

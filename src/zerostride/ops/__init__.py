@@ -8,13 +8,26 @@ In: a name of any engine. Out: its row.
 """
 
 from .model import Names, Op
-from .table import COLUMNS, OPS, column_of, find_op, find_reversed, ops_with, take_names, translated
+from .table import (
+    COLUMNS,
+    COMPARISONS,
+    OPS,
+    TRUTHS,
+    column_of,
+    find_op,
+    find_reversed,
+    ops_with,
+    take_names,
+    translated,
+)
 from .targets import FEW
 
 __all__ = [
     "COLUMNS",
+    "COMPARISONS",
     "FEW",
     "OPS",
+    "TRUTHS",
     "Names",
     "Op",
     "column_of",

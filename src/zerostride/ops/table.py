@@ -30,6 +30,12 @@ def ops_with(fact: str) -> frozenset[str]:
     return frozenset(op.name for op in ROWS if fact in op.facts)
 
 
+#: Ops that compare their operands.
+COMPARISONS = ops_with("comparison")
+#: Ops whose results are truth values, whatever their operands are.
+TRUTHS = COMPARISONS | ops_with("logical")
+
+
 def _index(column: str | None, *, reverse: bool = False) -> dict[Name, Op]:
     """Lower-case name or number to row; the first of two rows with one name wins."""
     index: dict[Name, Op] = {}

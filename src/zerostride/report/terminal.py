@@ -83,7 +83,7 @@ class CauseGroup:
 
     @property
     def count(self) -> int:
-        """How many findings there are."""
+        """The number of findings."""
         return sum(len(kind.findings) for kind in self.kinds)
 
 
@@ -225,7 +225,7 @@ def _lines(drawing: Drawing) -> Iterator[str]:
 
 
 def _warnings(sheet: Sheet) -> Iterator[str]:
-    """What the model's own plan warns of."""
+    """The warnings of the model's own plan."""
     for drawing in sheet.drawings[:1]:
         if isinstance(drawing.plan, Plan):
             yield from (
@@ -234,7 +234,7 @@ def _warnings(sheet: Sheet) -> Iterator[str]:
 
 
 def meaning(report: Report, causes: Sequence[CauseGroup]) -> str:
-    """What the findings mean, in a sentence."""
+    """The meaning of the findings, in a sentence."""
     tally = Counter[tuple[str, str]]()
     for cause in sorted(causes, key=lambda cause: WORST.index(cause.first.verdict)):
         invalid = cause.first.reason in _INVALID

@@ -16,7 +16,7 @@ Array = NDArray[Any]
 
 
 class Form(StrEnum):
-    """How a task is carried out."""
+    """A way to carry out a task."""
 
     CALL = "call"  # an op by the engine's own name
     OP = "op"  # an op of the op table, by its name there; more operands than two, two by two
@@ -67,7 +67,7 @@ class Task:
 
 
 class ReplyKind(StrEnum):
-    """What an engine did."""
+    """An engine's answer."""
 
     RESULT = "result"
     REFUSED = "refused"  # it refused, in any way of the engine

@@ -104,12 +104,14 @@ def _imports(but: set[int]) -> bool:
 
 
 def _importing(frame: FrameType | None) -> bool:
-    imports = ours = False
-    while frame is not None and not (imports and ours):
+    imports = in_package = False
+    while frame is not None and not (imports and in_package):
         imports = imports or frame.f_code.co_filename == _IMPORT
-        ours = ours or str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE
+        in_package = (
+            in_package or str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE
+        )
         frame = frame.f_back
-    return imports and ours
+    return imports and in_package
 
 
 first_call = _Gate()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from ...fusion.trace.graph import Axes
-from ..library import ByRow, Reduction, Renamed, formulas, in_rows, named, order_of
+from ..library import ByRow, Reduction, Renamed, formulas, in_rows, named, order_of, saturated
 
 Array = Any
 
@@ -172,7 +171,8 @@ class Jax(ByRow):
             return array != 0
         if target.kind not in "iu" or not jnp.issubdtype(source, jnp.floating):
             return lax.convert_element_type(array, target)
-        return _saturated(array, target)
+        wide = array if array.dtype.itemsize > 2 else array.astype(jnp.float32)
+        return saturated(jnp, wide, target.name, lambda x: x.astype(target))
 
     def laid(self, array: Array, axes: Axes, shape: tuple[int, ...]) -> Array:
         """By `lax.broadcast_in_dim`, which moves nothing; dropped axes go first."""
@@ -196,14 +196,3 @@ def canonical(dtype: Any) -> np.dtype[Any]:
     """JAX's dtype for NumPy's: without `jax_enable_x64` JAX has no 64-bit dtypes."""
     jax_dtype: np.dtype[Any] = np.dtype(jax.dtypes.canonicalize_dtype(np.dtype(dtype)))
     return jax_dtype
-
-
-def _saturated(array: Array, target: np.dtype[Any]) -> Array:
-    """Floats as integers: saturated, NaN gives 0."""
-    info = np.iinfo(target)
-    wide = array if array.dtype.itemsize > 2 else array.astype(jnp.float32)
-    above = wide >= math.ldexp(1.0, info.bits - (target.kind == "i"))
-    below = wide < float(info.min)
-    inside = jnp.where(above | below | jnp.isnan(wide), jnp.zeros_like(wide), wide).astype(target)
-    least, most = (np.asarray(end, target) for end in (info.min, info.max))
-    return jnp.where(above, most, jnp.where(below, least, inside))

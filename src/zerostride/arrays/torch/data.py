@@ -17,7 +17,7 @@ _NUMPY = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "float32", "float64", "complex64", "complex128"),
 )
-#: Those that ml_dtypes has.
+#: Dtypes of ml_dtypes.
 _ADDED = ("bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 #: By the width in bytes, the integers as which these go through NumPy.
 _BITS = {1: torch.uint8, 2: torch.int16}

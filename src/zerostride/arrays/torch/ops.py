@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ...fusion.trace.graph import Axes, places_of
 from ...ops import ops_with
-from ..library import ByRow, Reduction, Renamed, formulas, in_rows, named, order_of
+from ..library import ByRow, Reduction, Renamed, formulas, in_rows, named, order_of, saturated
 from .data import as_torch
 
 #: Integers that PyTorch has few functions for: computed in another dtype, and wrapped around.
@@ -199,7 +197,8 @@ class Torch(ByRow):
             return array != 0
         if not array.is_floating_point() or target.is_floating_point or target.is_complex:
             return array.to(target)
-        return _saturated(array, target)
+        wide, name = array.to(torch.float64), str(target).removeprefix("torch.")
+        return saturated(torch, wide, name, lambda x: x.to(target))
 
     def laid(self, array: Tensor, axes: Axes, shape: tuple[int, ...]) -> Tensor:
         """A view with stride 0 where it stretches."""
@@ -211,16 +210,3 @@ class Torch(ByRow):
     def turned(self, array: Tensor, axes: Axes, shape: tuple[int, ...]) -> Tensor:
         """A view with the axes in another order."""
         return array.permute(order_of(axes, array.shape)).reshape(shape)
-
-
-def _saturated(array: Tensor, target: torch.dtype) -> Tensor:
-    """Floats as integers: saturated, NaN gives 0."""
-    wide = array if array.dtype == torch.float64 else array.to(torch.float64)
-    info = np.iinfo(str(target).removeprefix("torch."))
-    above, below = wide >= math.ldexp(1.0, info.bits - (info.min < 0)), wide < float(info.min)
-    inside = torch.where(above | below | torch.isnan(wide), 0.0, wide).to(target)
-    ends = [
-        torch.full((), end, dtype=target, device=array.device)
-        for end in (int(info.max), int(info.min))
-    ]
-    return torch.where(above, ends[0], torch.where(below, ends[1], inside))

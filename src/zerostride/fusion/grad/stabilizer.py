@@ -70,8 +70,8 @@ def _candidates(graph: Graph) -> list[int]:
                 if not isinstance(graph.nodes[arg], Constant)
             ]
             made_of[k] = frozenset().union(*sources) or frozenset({-1})
-        alone = k in made_of and len(made_of[k]) == 1 and -1 not in made_of[k]
-        if alone and is_float(np.dtype(node.dtype)):
+        from_one = k in made_of and len(made_of[k]) == 1 and -1 not in made_of[k]
+        if from_one and is_float(np.dtype(node.dtype)):
             candidates.append(k)
     return candidates
 

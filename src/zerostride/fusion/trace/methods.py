@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _OUTSIDE = "do that outside of the fused function, on its operands or its results"
 _INSTEAD = "leave it out"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-#: What to write in place of options that reductions lack in a fused function.
+#: Replacements for options that reductions lack in a fused function.
 _WITHOUT = {
     "where": "choose before: zs.sum(zs.where(condition, x, 0), axis)",
     "initial": "combine it with the result: zs.sum(x, axis) + initial",

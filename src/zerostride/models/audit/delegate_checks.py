@@ -1,4 +1,4 @@
-"""What LiteRT's GPU delegates ask of a node, apart from its shapes.
+"""Checks what LiteRT's GPU delegates require of a node, apart from its shapes.
 
 LiteRT has two delegates, TensorFlow Lite's and the newer ML Drift. A node is carried if both take
 it. Sources, read: google-ai-edge/LiteRT of 2026-08, ElementwiseOperationParser and GetOpsToReplace
@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from ...engines.model import Engine
 from ...errors import Reason
+from ...ops import COMPARISONS
 from ..findings import Finding, Verdict
 from ..ir.graph import Graph, Node, Value
 from ..ir.site import Kind, Site
@@ -20,9 +21,8 @@ from ..transport.ways import canonical
 
 _FLOATS = frozenset({"float16", "float32"})
 _QUANTISED = frozenset({"int8", "uint8"})
-_COMPARED = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 #: Ops whose operands or results may be truth values.
-_TRUTH = _COMPARED | {"where", "logical_and"}
+_TRUTH = COMPARISONS | {"where", "logical_and"}
 #: Ops that may read a comparison's result, in LiteRT and in ONNX.
 _READERS = frozenset({"CAST", "SELECT", "SELECT_V2", "Cast", "Where"})
 #: Ops of one tensor twice that the delegates rewrite: as a square, and as a product with 2.
@@ -107,7 +107,7 @@ class DelegateChecks:
         return self._read_by(site, self._readers.get(outputs[0].name, [])) if outputs else None
 
     def _read_by(self, site: Site, readers: Sequence[Node]) -> str | None:
-        if canonical(site) not in _COMPARED:
+        if canonical(site) not in COMPARISONS:
             return None
         if len(readers) == 1 and readers[0].op in _READERS and _is_float(readers[0].outputs[0]):
             return None

@@ -153,8 +153,8 @@ class Judge:
     def _numbers(self, site: Site) -> Hashable:
         """The numbers that a verdict depends on.
 
-        Those that are known where the engine computes in a narrower dtype, and of a quantisation
-        whether its zero point is 0, which engines ask for, and whether ties matter.
+        If the engine computes in a narrower dtype, these are the known numbers. Of a quantisation
+        they say whether its zero point is 0, which engines require, and whether ties matter.
         """
         if site.kind is Kind.PER_AXIS:
             return has_offset(site.node), tied(site.node)
@@ -170,7 +170,31 @@ class Judge:
     # One site.
 
     def _judgement(self, site: Site) -> Judgement:
-        """Checks that a site can be judged, then compares source and target."""
+        """Plans a site in the model, carries it to the target, and compares the two."""
+        source = self._planned_or_judged(site)
+        if isinstance(source, Judgement):
+            return source
+        lost = contracted_batch(site, self.batch)
+        if lost is not None:
+            return self._across(site, source, lambda like: _input_name(like, lost), ())
+        try:
+            axes, side = self._carried(site)
+        except BroadcastError as error:
+            silent = error.silent and not self._counted(site)
+            verdict = Verdict.DIFFERENT if silent else Verdict.REFUSED
+            return Judgement(source, error, verdict, error.reason, error.detail)
+        sample, premises = self._sampled(site, source, axes)
+        if sample.across is not None:
+            across = sample.across
+            return self._across(site, source, lambda like: like.operands[across].name, axes)
+        if isinstance(side, NotJudged):
+            return Judgement(source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, str(side))
+        return self._compared(
+            JudgedSite(site, self.engine, side, source, sample, self._bare), premises
+        )
+
+    def _planned_or_judged(self, site: Site) -> Plan | Judgement:
+        """A site's plan in the model; where it has none, the judgement."""
         unknown = _not_judged(site)
         if unknown is not None:
             return self._of_any_shape(site, unknown)
@@ -178,50 +202,53 @@ class Judge:
         if mixed is not None:
             message = f"the model itself is not valid here: {mixed}"
             return Judgement(None, None, Verdict.REFUSED, Cause.MIXED_TYPES, message)
-        shapes = tuple(sizes_of(part) for part in site.operands)
-        premises = related(self.needs, shapes)
+        shapes = _shapes(site)
         try:
-            source = _planned(site, shapes, premises)
+            return _planned(site, shapes, related(self.needs, shapes))
         except BroadcastError as error:
             if error.reason is Reason.UNKNOWN_SIZE:
                 message = f"its sizes are beyond what is worked with: {error.detail}"
                 return self._of_any_shape(site, _unknown(Cause.UNKNOWN_SHAPE, message))
             message = f"the model itself does not broadcast here: {error.detail}"
             return Judgement(error, None, Verdict.REFUSED, Cause.INVALID, message)
-        lost = contracted_batch(site, self.batch)
-        if lost is not None:
-            return self._across(site, source, lambda like: _input_name(like, lost), ())
+
+    def _carried(self, site: Site) -> tuple[Sequence[int | None], Side | NotJudged]:
+        """The operands' batch axes, and the engine's rule for the site or why it is not known.
+
+        Raises:
+            BroadcastError: the engine refuses the site.
+        """
         axes: Sequence[int | None] = [self.batch.of_operand(part) for part in site.operands]
-        side: Side | None = None
         try:
             axes = self.way.batches(site, axes)
             side = self.way.carry(site, self.engine)
-            if self._counted(site):
-                side = replace(side, rule=replace(side.rule, silent=side.rule.silent - _RANK))
-        except NotJudged as answer:
-            not_judged = str(answer)
-        except BroadcastError as error:
-            silent = error.silent and not self._counted(site)
-            verdict = Verdict.DIFFERENT if silent else Verdict.REFUSED
-            return Judgement(source, error, verdict, error.reason, error.detail)
-        sample = whole(source)
-        if self.engine.name in BATCHLESS:
-            single = tuple(map(self.batch.of_one, shapes))
-            if single != shapes:
-                premises = related(self._sample_needs, single)
-            sample = _sample(site, source, single, axes, premises)
-        if sample.across is not None:
-            across = sample.across
-            return self._across(site, source, lambda like: like.operands[across].name, axes)
-        if side is None:
-            return Judgement(source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, not_judged)
-        case = JudgedSite(site, self.engine, side, source, sample, self._bare)
+        except NotJudged as unknown:
+            return axes, unknown
+        if self._counted(site):
+            side = replace(side, rule=replace(side.rule, silent=side.rule.silent - _RANK))
+        return axes, side
+
+    def _sampled(
+        self, site: Site, source: Plan, axes: Sequence[int | None]
+    ) -> tuple[Sample, Condition]:
+        """The plan as the engine sees it, without the batch if it has none, and what it needs."""
+        shapes = _shapes(site)
+        premises = related(self.needs, shapes)
+        if self.engine.name not in BATCHLESS:
+            return whole(source), premises
+        single = tuple(map(self.batch.of_one, shapes))
+        if single != shapes:
+            premises = related(self._sample_needs, single)
+        return _sample(site, source, single, axes, premises), premises
+
+    def _compared(self, case: JudgedSite, premises: Condition) -> Judgement:
+        """Compares the model's plan with the engine's, then their element types and values."""
         if (limit := case.unfit) is not None:
             return struck(case, case.plan(case.shapes), limit)
-        if (one := self._mixed(site)) is not None:
-            return mixed_layouts(case, one)
-        judged = compare_open(case, premises) if is_open(case) else compare_case(case)
-        return other_values(case, narrowed(case, judged))
+        if (mixed := self._mixed(case.site)) is not None:
+            return mixed_layouts(case, mixed)
+        judgement = compare_open(case, premises) if is_open(case) else compare_case(case)
+        return other_values(case, narrowed(case, judgement))
 
     def _counted(self, site: Site) -> bool:
         """Whether too many axes are refused: of an input, or where the batch axis has moved."""
@@ -284,6 +311,10 @@ class Judge:
             )
 
         return Judgement(source, None, Verdict.DIFFERENT, Cause.BATCH, message, witness=witness)
+
+
+def _shapes(site: Site) -> tuple[Shape, ...]:
+    return tuple(sizes_of(part) for part in site.operands)
 
 
 def _planned(site: Site, shapes: tuple[Shape, ...], premises: Condition) -> Plan:

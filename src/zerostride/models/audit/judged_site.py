@@ -265,7 +265,7 @@ class JudgedSite(Carried):
         return Judgement(self.source, target, verdict, reason, message, **more)
 
     def _history(self, target: Plan | BroadcastError) -> tuple[str, ...]:
-        """What other releases of the engine do otherwise; told for sizes that are numbers."""
+        """The differences of other releases of the engine, if all sizes are numbers."""
         meant = self.sample.plan
         if self.site.kind not in _BY_ELEMENT or meant.open is not None:
             return ()

@@ -45,7 +45,7 @@ serve()
 
 
 def cores() -> int:
-    """How many processes may run at once."""
+    """The number of processes that may run at once."""
     if hasattr(os, "sched_getaffinity"):
         return max(1, len(os.sched_getaffinity(0)))
     return os.cpu_count() or 1

@@ -22,7 +22,7 @@ MAX_LINE = 1000
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """How PyTorch's operation is written.
+    """The spellings of an operation of PyTorch.
 
     Attributes:
         node: the ONNX op that it becomes.

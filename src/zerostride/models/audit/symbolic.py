@@ -33,7 +33,7 @@ from .verdict import alignment, witness_of
 
 _BAD: tuple[Kind, ...] = ("different", "silent", "refused")
 _BEYOND = "whether sizes part the two is beyond what is decided here"
-#: What happens in a region, by its kind: at some sizes, and at all sizes.
+#: The outcome in a region, by its kind: at some sizes, and at all sizes.
 _WHERE: Mapping[Kind, str] = {
     "different": "different when {when}, for example {values}",
     "silent": "when {when} it does not refuse, but computes nonsense or crashes, "

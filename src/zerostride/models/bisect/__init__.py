@@ -1,4 +1,4 @@
-"""Where two runs of one model first differ: matching tensors, judging them, naming the cause.
+"""Finds the first tensors at which two runs of one model differ: matches, judges, names the cause.
 
 `layouts` says how a tensor of another file can hold the numbers of a tensor of the model.
 `..judging` compares numbers. `walk` computes the model node by node on the other side's own

@@ -164,10 +164,12 @@ def _alone(graph: Graph, node: Node) -> tuple[Node, ...]:
 
 
 def _constants(nodes: Sequence[Node], theirs: Node) -> Iterator[str]:
-    ours = [array for node in nodes for array in _numbers(node)]
+    constants = [array for node in nodes for array in _numbers(node)]
     for name, array in _numbers(theirs):
         fitting = [
-            (n, a) for n, a in ours if a.size == array.size and a.dtype.kind == array.dtype.kind
+            (n, a)
+            for n, a in constants
+            if a.size == array.size and a.dtype.kind == array.dtype.kind
         ]
         if not fitting or any(_same(a, array) for _, a in fitting):
             continue

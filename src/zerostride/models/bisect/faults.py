@@ -1,4 +1,4 @@
-"""What the tensors of a run show: the faults of a node that would change its numbers.
+"""Finds the faults of a node that explain the numbers of a run.
 
 A fault is a wrong computation whose shapes are right: one number of an operand stands for a whole
 axis, an operand lies along another axis of the same extent, two operands are exchanged, the sign of

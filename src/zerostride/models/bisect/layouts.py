@@ -16,7 +16,7 @@ _MOST_PERMUTED = 5
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How to read an array as one of another shape.
+    """A way to read an array as one of another shape.
 
     Attributes:
         words: for a reader; "" where the shapes are equal.

@@ -45,7 +45,7 @@ class Part:
         return replace(self, nodes=graph.nodes)
 
     def spread(self, values: Mapping[int, Array], by: float) -> Array:
-        """How far the result moves, number by number, if operands of floats change by `by`.
+        """The change of each number of the result if operands of floats change by `by`.
 
         Rounding, comparing and cancelling make a result differ that nothing is wrong with.
         """

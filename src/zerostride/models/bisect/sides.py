@@ -1,4 +1,4 @@
-"""What a walk compares: the tensors of the other side, and the faults that it finds there."""
+"""The tensors of the other side, which a walk compares, and the faults that it finds there."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ _MOST_FUSED = 3
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the other side holds a tensor of another name.
+    """The other side's tensor that stands for one of another name.
 
     Attributes:
         name: its name there.
@@ -155,8 +155,10 @@ class Walk:
         if array is None:
             return None
         for operand in part.operands:
-            ours, theirs = self._value(operand), self.reference(operand.name)
-            if ours is None or (theirs is not None and not _equal(theirs, ours, self.most)):
+            model_array, other_array = self._value(operand), self.reference(operand.name)
+            if model_array is None or (
+                other_array is not None and not _equal(other_array, model_array, self.most)
+            ):
                 return None
         self.known[id(part.result)] = partial(self.reference, part.result.name)
         return array

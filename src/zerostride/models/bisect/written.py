@@ -1,4 +1,4 @@
-"""What the other side's file says itself: its own broadcasts, and the node that it writes wrong."""
+"""Reads the other side's file: its own broadcasts, and the node that it writes wrong."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Written:
         )
 
     def fix(self) -> str:
-        """What to do, in words."""
+        """The advice, in words."""
         return (
             f"change {self.node.path} in {self.file}, or write {self.meant.path} in another way "
             "before the conversion"
@@ -84,24 +84,30 @@ class OtherPart:
         """The result's broadcast if it is another than the model's: words, what to do, plans."""
         part, values = self._fault.part, self._fault.values
         site = module_of(part.graph).find_site(part.nodes[-1])
-        node, theirs = next(self.plans(), (None, None))
+        node, file_plan = next(self.plans(), (None, None))
         made = self._result is not None and node is self._parts.maker_of(self._result)
-        if site is None or site.kind not in PLANNED or node is None or theirs is None or not made:
+        if (
+            site is None
+            or site.kind not in PLANNED
+            or node is None
+            or file_plan is None
+            or not made
+        ):
             return None
         arrays = operands(part, values, site)
         try:
-            ours = site.plan(tuple(array.shape for array in arrays or ()))
+            model_plan = site.plan(tuple(array.shape for array in arrays or ()))
         except BroadcastError:
             return None
-        if _placed(ours) == _placed(theirs):
+        if _placed(model_plan) == _placed(file_plan):
             return None
-        read, meant = (_listed(plan) for plan in (theirs, ours))
+        read, meant = (_listed(plan) for plan in (file_plan, model_plan))
         words = (
             f"{node.path} ({node.op}) of {self._file} broadcasts {read}; the model means {meant}"
         )
-        shapes = " and ".join(map(str, ours.aligned))
+        shapes = " and ".join(map(str, model_plan.aligned))
         fix = f"reshape the operands of {node.path} in {self._file} to {shapes}"
-        return words, fix, (ours, theirs)
+        return words, fix, (model_plan, file_plan)
 
     def fails(self) -> bool:
         """Whether a node does not broadcast by the file's own rule, on the shapes that it had."""

@@ -149,7 +149,7 @@ class Table:
 
     @property
     def position(self) -> int:
-        """Where the table begins."""
+        """The position of the table."""
         return self._position
 
     @property
@@ -158,7 +158,7 @@ class Table:
         return len(self._fields)
 
     def place(self, number: int) -> int | None:
-        """Where a field's own bytes begin: a number, or an offset; None if it is left out."""
+        """The position of a field's own bytes, a number or an offset; None if it is left out."""
         offset = self._fields[number] if number < len(self._fields) else 0
         if offset >= self._size and offset:
             raise Malformed(f"field {number} of the table at {self._position} is outside of it")
@@ -170,7 +170,7 @@ class Table:
         return default if place is None else self._file.scalar(kind, place)
 
     def target(self, field: int) -> int | None:
-        """Where a string, a list or a table begins; None if it is left out."""
+        """The position of a string, a list or a table; None if it is left out."""
         place = self.place(field)
         return None if place is None else place + self._file.scalar("uint32", place)
 

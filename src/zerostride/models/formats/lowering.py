@@ -338,7 +338,7 @@ def if_given(position: int) -> Getter:
 
 
 def choice(key: str | int, words: Mapping[str, Any], default: str = "") -> Getter:
-    """What `words` says for the format's attribute `key`; no equivalent for another word."""
+    """The value of `words` for the format's attribute `key`; no equivalent for another word."""
 
     def read(w: NodeWriter) -> Any:
         word = w.text(key, default)

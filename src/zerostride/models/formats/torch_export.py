@@ -32,7 +32,7 @@ _NEEDED = "exporting a PyTorch module needs torch and onnxscript: pip install 'z
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What `torch.export.export` is called with, besides the module.
+    """The arguments of `torch.export.export`, besides the module.
 
     The fields are arguments of :func:`zerostride.audit`, which documents them.
     """

@@ -1,4 +1,4 @@
-"""What each ONNX op does to sizes and to arrays.
+"""The effect of each ONNX op on sizes and on arrays.
 
 `table` has one row an op: the function of `sizes` that computes the facts of its results, the
 function of `kernels` that computes their elements, and what these cost. `sites` finds the operands

@@ -178,7 +178,7 @@ def _attribute_types(
 
 
 def malformed(node: onnx.NodeProto, versions: Mapping[str, int]) -> str | None:
-    """How a node contradicts its operator's document, or None."""
+    """The contradiction between a node and its operator's document, or None."""
     domain = "" if node.domain == "ai.onnx" else node.domain
     key = (node.op_type, domain, versions.get(node.domain, versions.get(domain, 1)))
     # Protobuf gives bytes for text that is not UTF-8; no operator has such a name.

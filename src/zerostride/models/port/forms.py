@@ -155,7 +155,7 @@ def _cost(subject: Subject, shapes: Sequence[Shape]) -> tuple[int, int, int, int
 
 
 def count_of(shape: Shape) -> int:
-    """How many numbers, sizes that are not known taken for large ones."""
+    """The number of elements; unknown sizes count as large ones."""
     return elements([size if isinstance(size, int) else 1 << 10 for size in shape])
 
 

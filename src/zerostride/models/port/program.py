@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ...core.plan import Plan
 from ...errors import BroadcastError
-from ...ops import find_op
+from ...ops import COMPARISONS, find_op
 from ...sizes import Shape
 from ...sizes.dim import Symbol
 from ..audit.audited import Audited
@@ -32,7 +32,6 @@ Tree: TypeAlias = "int | float | tuple[str, tuple[Any, ...]]"
 #: ONNX's current op set, in which the steps are judged.
 _OPSET = 21
 #: Ops of steps whose results are truth values, whatever the node's type.
-_TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
 
 
 class Wrong(Exception):  # noqa: N818 - an answer, not a fault
@@ -333,7 +332,7 @@ def _broadcast(
         trees.append(operand.tree)
     # The last step has the node's own sizes: those of a product are not the plan's.
     whole = subject.node.outputs[0].shape if last and subject.node.outputs else None
-    dtype = "bool" if step.op in _TRUTHS else _dtype(subject)
+    dtype = "bool" if step.op in COMPARISONS else _dtype(subject)
     value = Value(name, whole if whole is not None else plan.shape, dtype=dtype)
     node = replace(node, outputs=(value,))
     tree = _tree(site, trees)

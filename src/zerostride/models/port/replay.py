@@ -119,8 +119,8 @@ def check_findings(
                 # A delegate may refuse a node because of what reads its result now.
                 readers = _readers(old, node, touched) if finding.reason == Reason.NO_OP else []
                 worse |= dict.fromkeys(map(id, readers or [node]), message)
-                alone = not readers and id(now) not in joined
-                fault = fault or (finding.verdict not in _OPEN and alone)
+                unread = not readers and id(now) not in joined
+                fault = fault or (finding.verdict not in _OPEN and unread)
                 first = first or f"{old.path}: node {node.path!r}: {message}"
     if worse:
         raise Worse({} if fault else worse, first)

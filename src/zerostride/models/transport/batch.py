@@ -25,7 +25,7 @@ _DETACHES = frozenset({"Shape", "Size", "NonZero", "ConstantOfShape", "Range", "
 
 
 class BatchAxes:
-    """Which values carry a batch axis, and which axis it is.
+    """The values that carry a batch axis, and the position of that axis.
 
     Values are told apart by identity: two branches of an If may use one name for two tensors.
 

@@ -38,7 +38,7 @@ from .ways import refusal, transport
 NONE = "none"
 #: The batch axis of each operand.
 BatchPlaces: TypeAlias = Sequence[int | None]
-#: What is made of a finding.
+#: A change of a finding.
 Change: TypeAlias = Callable[[Finding], Finding]
 
 

@@ -197,20 +197,20 @@ def narrowing(site: Site, engine: str, element: str | None) -> Iterator[Divergen
     if element is None:
         return
     node = site.node
-    word = site.stands_for
+    key = site.stands_for
     if node.domain == "" and node.op == "BitShift":
-        word = f"{word} {node.attributes.get('direction')}"
+        key = f"{key} {node.attributes.get('direction')}"
     bounds = site.operands[1:]
     if node.domain == "" and node.op == "Clip" and all(part.constant for part in bounds):
-        yield from _rows(engine, f"{word} by constants", element)
+        yield from _rows(engine, f"{key} by constants", element)
     for op, values in (("QuantizeLinear", node.outputs), ("DequantizeLinear", node.inputs)):
         if node.domain == "" and node.op == op and values[0] is not None:
-            word = f"{word} {values[0].dtype}"
-    yield from _rows(engine, word, element)
+            key = f"{key} {values[0].dtype}"
+    yield from _rows(engine, key, element)
 
 
-def _rows(engine: str, word: str, element: str) -> Iterator[Divergence]:
-    return (row for row in NARROWED.get((engine, word), ()) if element in row.dtypes)
+def _rows(engine: str, key: str, element: str) -> Iterator[Divergence]:
+    return (row for row in NARROWED.get((engine, key), ()) if element in row.dtypes)
 
 
 _BY_QUANTISED = "tests/conformance/test_tflite.py, run: LiteRT 2.3.0"

@@ -18,7 +18,7 @@ from .ways import canonical, refusal, transport
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What the frontend makes of a node.
+    """The frontend's translation of a node.
 
     Attributes:
         text: the behaviour, after "openvino's ONNX frontend".

@@ -20,7 +20,7 @@ from .joining import as_refused, as_wrong
 
 
 def scaled(graph: Graph, _: BatchAxes) -> Mapping[int, Callable[[Finding], Finding]]:
-    """How OpenVINO's frontend changes the findings of factors, by the identity of their nodes."""
+    """The findings of factors that OpenVINO's frontend changes, by the identity of their nodes."""
     products = {
         id(node.outputs[0]): node
         for node in graph.nodes

@@ -137,8 +137,8 @@ def _selected(site: Site) -> str | None:
         return "of one shape"
     if len(result) > _SELECT:
         return f"of more than {_SELECT} axes"
-    alone = _stretches(second, result) and _stretches(_joined(condition, first), result)
-    return "whose result the condition and the first value do not fill" if alone else None
+    second_fills = _stretches(second, result) and _stretches(_joined(condition, first), result)
+    return "whose result the condition and the first value do not fill" if second_fills else None
 
 
 def _filled(most: int) -> Callable[[Site], str | None]:
@@ -147,8 +147,8 @@ def _filled(most: int) -> Callable[[Site], str | None]:
     def unfilled(site: Site) -> str | None:
         shapes = [part.shape or () for part in site.operands]
         result = _joined(*shapes)
-        alone = len(result) > most and all(_stretches(shape, result) for shape in shapes)
-        return f"of more than {most} axes where both operands stretch" if alone else None
+        too_many = len(result) > most and all(_stretches(shape, result) for shape in shapes)
+        return f"of more than {most} axes where both operands stretch" if too_many else None
 
     return unfilled
 
@@ -203,7 +203,7 @@ def _of_samples(site: Site) -> str | None:
     return "of several samples" if 1 not in data[:2] else None
 
 
-#: What to ask further of an op in an element type.
+#: A further check of an op in an element type.
 _FURTHER: Mapping[tuple[str, str], Callable[[Site], str | None]] = MappingProxyType(
     {
         ("where", "float16"): _selected,

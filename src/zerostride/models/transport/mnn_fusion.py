@@ -20,7 +20,7 @@ _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
 
 
 def fused(graph: Graph, _: BatchAxes) -> Mapping[int, Callable[[Finding], Finding]]:
-    """How mnnconvert changes the findings of additions, by the identity of their nodes."""
+    """The findings of additions that mnnconvert changes, by the identity of their nodes."""
     if not any(node.onnx_op in ("Add", "Sum") for node in graph.nodes):
         return {}
     return {id(node): partial(as_wrong, words=words) for node, words in _Biases(graph)}
@@ -44,7 +44,7 @@ class _Biases:
                     yield node, words
 
     def _words(self, node: Node) -> str:
-        """What is wrong; "" where nothing is, or no bias is made."""
+        """The fault; "" if the result is right, or no bias is made."""
         first, second = node.inputs[:2]
         for data, constant in ((first, second), (second, first)):
             layer, activation = self._layer(data)

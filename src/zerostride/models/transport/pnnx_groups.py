@@ -18,7 +18,7 @@ _NORMS = frozenset({"ReduceL1", "ReduceL2"})
 
 
 def joined(graph: Graph, batch: BatchAxes) -> Mapping[int, Callable[[Finding], Finding]]:
-    """How pnnx changes the findings of nodes, by their identity.
+    """The changes that pnnx makes to the findings of nodes, by their identity.
 
     Args:
         graph: the graph.

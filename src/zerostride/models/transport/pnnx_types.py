@@ -39,7 +39,7 @@ _WITH_DOUBLES: Mapping[str, int] = MappingProxyType({"Max": 8, "Min": 8})
 
 
 class _Constants(NamedTuple):
-    """What becomes of constants; in a table the first row that fits decides.
+    """The fate of constants; in a table the first row that fits decides.
 
     Attributes:
         dtypes: their element types; empty: any.

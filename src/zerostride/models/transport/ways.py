@@ -20,7 +20,8 @@ from ...ops import find_op
 from ..ir.graph import FileShape
 from ..ir.site import Kind, Site
 from .absent_ops import ABSENT, LISTED
-from .compound_engines import AS_WRITTEN, CARRIERS, MANY
+from .compound_engines import CARRIERS, MANY
+from .compound_rows import AS_WRITTEN
 from .node_limits import NotJudged as NotJudged
 
 #: Kinds whose rule is a row of the engine table, where `compound_engines` has none.

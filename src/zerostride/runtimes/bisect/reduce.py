@@ -32,7 +32,7 @@ _MOST_RUNS, _MOST_NODES, _MOST_TIMES = 48, 64, 6
 
 @dataclass(frozen=True, slots=True)
 class Alone:
-    """What a fault's part does alone on the other side's engine.
+    """The result of a fault's part, run alone on the other side's engine.
 
     Attributes:
         words: the result, in words.

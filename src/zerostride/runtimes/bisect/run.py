@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -103,30 +103,43 @@ def bisect(
         file, theirs = Path(source.path), Path(source.path if other is None else other)
         engines = engine_of(file, engine), engine_of(theirs, other_engine)
         given = fed(options, file, inputs or {}, seed, source.example)
-        how = engines, options, timeout or MODEL_SECONDS, batch_axis, pythons, progress
+        pair = FilePair(file, other, engines, options, timeout or MODEL_SECONDS, pythons)
         for arrays in given.runs:
-            report = bisected(file, other, given, arrays, *how)
+            report = bisected(pair, given, arrays, progress)
             if report.bisection is not None and report.bisection.culprits:
                 break
         return source.named(report)
 
 
+@dataclass(frozen=True, slots=True)
+class FilePair:
+    """Two files of one model, and how engines run them.
+
+    Attributes:
+        file: the model.
+        other: another file of it; None: the model itself.
+        engines: what runs the two.
+        options: what the caller says of the model.
+        seconds: for one answer of an engine.
+        pythons: interpreters by engine.
+    """
+
+    file: Path
+    other: str | Path | None
+    engines: tuple[str, str]
+    options: ModelOptions
+    seconds: float
+    pythons: dict[str, str] | None
+
+
 @np.errstate(all="ignore")  # memory that an engine never wrote may hold signalling NaNs
 def bisected(
-    file: Path,
-    other: str | Path | None,
-    chosen: Fed,
-    arrays: Mapping[str, Array],
-    engines: tuple[str, str],
-    options: ModelOptions,
-    seconds: float,
-    batch_axis: int | None,
-    pythons: dict[str, str] | None,
-    progress: Progress | None,
+    pair: FilePair, chosen: Fed, arrays: Mapping[str, Array], progress: Progress | None = None
 ) -> Report:
     """Finds the first nodes at which runs of two files on one set of inputs differ."""
+    file, other, options = pair.file, pair.other, pair.options
     theirs = file if other is None else Path(other)
-    engine, other_engine = engines
+    engine, other_engine = pair.engines
     graph = resolved(chosen.graph, ALWAYS)[0]
     other_graph = graph
     if other is not None:
@@ -137,15 +150,15 @@ def bisected(
         model_run, other_run, alone = (
             Spilled(Path(folder, name)) for name in ("model", "other", "alone")
         )
-        with running(engine, seconds, pythons) as process:
+        with running(engine, pair.seconds, pair.pythons) as process:
             collect(process, file, arrays, computed(graph), model_run, progress)
         batchless = other_engine in BATCHLESS and other_graph.format != graph.format
         sent: Mapping[str, Array] = arrays
-        with running(other_engine, seconds, pythons) as process:
+        with running(other_engine, pair.seconds, pair.pythons) as process:
             if batchless:
                 results = {v.name: model_run.fetch(v.name) for v in graph.outputs}
                 expected = {name: array for name, array in results.items() if array is not None}
-                sent, _ = feed_of(graph, theirs, process, arrays, batch_axis, expected)
+                sent, _ = feed_of(graph, theirs, process, arrays, options.batch_axis, expected)
             release = process.version
             values = computed(other_graph)
             collect(process, theirs, sent, values, other_run, progress)
@@ -179,13 +192,15 @@ def bisected(
                 directly = audit_graph(graph, row, replace(options, via=NONE)).findings
                 findings = (*findings, *directly)
         causes = [cause(fault, findings, other_graph, side, most) for fault in faults]
-        reduction = Reduction(graph, model_run.fetch, theirs, other_engine, seconds, pythons)
+        reduction = Reduction(
+            graph, model_run.fetch, theirs, other_engine, pair.seconds, pair.pythons
+        )
         culprits = [
             *(
-                _culprit(f, why, engines, Alone("") if why.words else reduction.smallest(f))
+                _culprit(f, why, pair.engines, Alone("") if why.words else reduction.smallest(f))
                 for f, why in zip(faults, causes, strict=True)
             ),
-            *(_culprit(fault, FaultCause(), engines[:1], Alone("")) for fault in own_faults),
+            *(_culprit(fault, FaultCause(), pair.engines[:1], Alone("")) for fault in own_faults),
         ]
         notes += _observed(other_run, alone, most, other_engine)
     if variants:

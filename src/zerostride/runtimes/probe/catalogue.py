@@ -27,7 +27,7 @@ class ShapeRoles(StrEnum):
 
 
 class Draw(StrEnum):
-    """How attributes, and shapes that suit them, are drawn."""
+    """A way to draw attributes, and shapes that suit them."""
 
     RIGHT = "right"  # none; right-aligned shapes
     NCNN = "ncnn"  # none; left- and right-aligned shapes

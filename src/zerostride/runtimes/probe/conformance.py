@@ -26,7 +26,7 @@ from .predict import expected_values, numpy_result, predict, shapes_of, striking
 
 
 class Judged(StrEnum):
-    """How a prediction and an outcome compare."""
+    """A prediction compared with an outcome."""
 
     REFUSE = "refuse"  # both refuse
     EQUAL = "equal"  # equal shape and equal values

@@ -1,4 +1,4 @@
-"""What a measured release did otherwise than its row says, as a patch of the engine table.
+"""The differences between a measured release and its row, as a patch of the engine table.
 
 In: a report of generated cases. Out: a unified diff of `engines/changes.py`, and for a release
 newer than all also of the module of its row; `git apply` takes it.
@@ -61,7 +61,7 @@ _TARGETS = (
     (struck.empty_target, "targets without elements"),
     (struck.unchanged, "targets that leave the data unchanged"),
 )
-#: What a release did instead: a word in a report, a verb, and the row's effect.
+#: A release's other behaviour: a word in a report, a verb, and the row's effect.
 _OUTCOMES = (
     ("refused", "refuses", "effect=Reason.NO_RULE,\nsilent=frozenset(),"),
     ("crashed", "ends its process for", "effect=Reason.CRASH,\nsilent=frozenset({Reason.CRASH}),"),

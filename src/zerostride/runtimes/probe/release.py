@@ -20,7 +20,7 @@ _RUN = """
 import runpy
 runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
 """
-#: What else the runner of an engine imports.
+#: Further imports of an engine's runner.
 _BESIDE = {"onnxruntime": ("onnx",)}
 
 
@@ -43,7 +43,7 @@ def environment(engine: Engine, release: str, folder: Path) -> str:
 
 
 def requirement(engine: Engine, release: str) -> str:
-    """What pip installs: "ncnn==1.0.20240820"."""
+    """The requirement for pip: "ncnn==1.0.20240820"."""
     prefix = engine.release.removesuffix(short(engine.release))
     return f"{engine.distribution}=={prefix}{short(release)}"
 

@@ -25,7 +25,7 @@ Perform = Callable[[Task, Sequence[Array]], Sequence[Array]]
 
 @dataclass(frozen=True, slots=True)
 class RunnerRow:
-    """How an engine is run here.
+    """A row: how an engine is run here.
 
     Attributes:
         module: the module of this folder.

@@ -38,21 +38,23 @@ _HELD = {
 }
 
 
-def load() -> Runner:
-    """Imports MNN."""
-    expr: Any = importlib.import_module("MNN.expr")
-    nn: Any = importlib.import_module("MNN.nn")
-    kinds = {"int32": expr.int, "float32": expr.float}
+class _Mnn:
+    """MNN's expressions and modules, loaded."""
 
-    def variable(array: Array) -> Any:
+    def __init__(self) -> None:
+        self.expr: Any = importlib.import_module("MNN.expr")
+        self.nn: Any = importlib.import_module("MNN.nn")
+        self.kinds = {"int32": self.expr.int, "float32": self.expr.float}
+
+    def _variable(self, array: Array) -> Any:
         if array.dtype.kind == "b":  # MNN's truth values are integers
             array = array.astype(np.int32)
-        if str(array.dtype) not in kinds:
+        if str(array.dtype) not in self.kinds:
             raise Refused(f"an expression of {array.dtype}")
-        kind = kinds[str(array.dtype)]
-        return expr.const(array.ravel().tolist(), list(array.shape), expr.NCHW, kind)
+        kind = self.kinds[str(array.dtype)]
+        return self.expr.const(array.ravel().tolist(), list(array.shape), self.expr.NCHW, kind)
 
-    def fed_as(array: Array) -> Any:
+    def _fed_as(self, array: Array) -> Any:
         """An input of a model, in the type in which MNN holds it."""
         kind = _HELD.get(str(array.dtype))
         if kind is None:
@@ -61,45 +63,47 @@ def load() -> Runner:
             limits = np.iinfo(kind)
             if array.min() < limits.min or array.max() > limits.max:
                 raise Absent(f"an input has numbers that {kind} does not hold, in which MNN has it")
-        return variable(array.astype(kind))
+        return self._variable(array.astype(kind))
 
-    def numbers(tensor: Any) -> Array:
+    def _numbers(self, tensor: Any) -> Array:
         shape = tensor.shape if tensor.valid else None
         if shape is None:
             raise Refused("the result is an invalid variable")
         if 0 in shape:  # reading it raises, though its shape is right
             return np.empty(shape, np.float32)
         try:
-            return np.array(expr.convert(tensor, expr.NCHW).read()).reshape(shape)
+            return np.array(self.expr.convert(tensor, self.expr.NCHW).read()).reshape(shape)
         except SystemError as error:
             raise Refused("the result cannot be read") from error
 
-    def call(name: str, attrs: Attrs, arrays: Sequence[Array], target: Shape) -> Array:
+    def call(self, name: str, attrs: Attrs, arrays: Sequence[Array], target: Shape) -> Array:
         if name == "BroadcastTo(op)":
             # The op itself: `expr.broadcast_to` demands target % size == 0 before it gets there.
             shape = np.array(target, np.int32).reshape(len(target))
-            return numbers(expr._F.broadcast_to(variable(arrays[0]), variable(shape)))
+            return self._numbers(
+                self.expr._F.broadcast_to(self._variable(arrays[0]), self._variable(shape))
+            )
         if name == "PReLU":
             data, slope = arrays
             if slope.ndim > 1:
                 raise Refused("the slopes are a flat list")
-            packed = expr.convert(variable(data), expr.NC4HW4)
-            return numbers(expr.prelu(packed, slope.ravel().tolist()))
-        function = getattr(expr, _FUNCTIONS.get(name, name.lower()), None)
+            packed = self.expr.convert(self._variable(data), self.expr.NC4HW4)
+            return self._numbers(self.expr.prelu(packed, slope.ravel().tolist()))
+        function = getattr(self.expr, _FUNCTIONS.get(name, name.lower()), None)
         if function is None:
             raise Absent(f"MNN's Python module has no {name}")
-        return numbers(function(*map(variable, arrays)))
+        return self._numbers(function(*map(self._variable, arrays)))
 
-    def forward(
-        path: str, feeds: Mapping[str, Array], wanted: Sequence[int | str]
+    def _forward(
+        self, path: str, feeds: Mapping[str, Array], wanted: Sequence[int | str]
     ) -> Sequence[Array]:
-        net = nn.load_module_from_file(path, list(feeds), list(wanted))
-        results = net.forward([fed_as(array) for array in feeds.values()])
+        net = self.nn.load_module_from_file(path, list(feeds), list(wanted))
+        results = net.forward([self._fed_as(array) for array in feeds.values()])
         if len(results) != len(wanted):
             raise Refused("the model gives no result")
-        return [numbers(tensor) for tensor in results]
+        return [self._numbers(tensor) for tensor in results]
 
-    def node(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+    def node(self, task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         converter: Any = importlib.import_module("_tools")
         with tempfile.TemporaryDirectory() as folder:
             source, target = Path(folder, "m.onnx"), Path(folder, "m.mnn")
@@ -108,20 +112,24 @@ def load() -> Runner:
             converter.mnnconvert(["mnnconvert", *words, "--bizCode", "z"])
             if not target.is_file():
                 raise Refused("the converter wrote no model")
-            return forward(str(target), fed(task, arrays), ["y"])
+            return self._forward(str(target), fed(task, arrays), ["y"])
 
-    def open_file(path: str, inputs: Sequence[str]) -> ModelFile:
+    def open_file(self, path: str, inputs: Sequence[str]) -> ModelFile:
         def compute(feeds: Mapping[int, Array], wanted: Sequence[int | str]) -> Sequence[Array]:
-            return forward(path, {inputs[k]: array for k, array in feeds.items()}, wanted)
+            return self._forward(path, {inputs[k]: array for k, array in feeds.items()}, wanted)
 
         return ModelFile(None, None, compute)
 
+
+def load() -> Runner:
+    """Imports MNN."""
+    engine = _Mnn()
     return Runner(
         metadata.version("MNN"),
-        call,
+        engine.call,
         (ValueError,),
         own_names("mnn"),
         "BroadcastTo(op)",
-        {Form.NODE: node},
-        open_file,
+        {Form.NODE: engine.node},
+        engine.open_file,
     )

@@ -34,19 +34,21 @@ def _named(op: Op, attrs: Attrs) -> tuple[str, Attrs]:
     return "BinaryOp", {"op_type": number}
 
 
-def load() -> Runner:
-    """Imports ncnn."""
-    ncnn: Any = importlib.import_module("ncnn")
-    nets: dict[tuple[str, int], Any] = {}
+class _Ncnn:
+    """ncnn, loaded, with the nets that it keeps."""
 
-    def new_net() -> Any:
-        net = ncnn.Net()
+    def __init__(self) -> None:
+        self.ncnn: Any = importlib.import_module("ncnn")
+        self.nets: dict[tuple[str, int], Any] = {}
+
+    def _new_net(self) -> Any:
+        net = self.ncnn.Net()
         net.opt.num_threads = 1
         net.opt.use_vulkan_compute = False
         net.opt.use_fp16_storage = net.opt.use_fp16_packed = net.opt.use_fp16_arithmetic = False
         return net
 
-    def from_file(load: Callable[[str], int], content: bytes, what: str) -> None:
+    def _from_file(self, load: Callable[[str], int], content: bytes, what: str) -> None:
         """Loads from a file; releases before 2024 load nothing from memory."""
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "content")
@@ -54,39 +56,45 @@ def load() -> Runner:
             if load(str(file)) != 0:
                 raise Refused(f"{what} were not taken")
 
-    def net_of(layer: Layer) -> Any:
+    def _net_of(self, layer: Layer) -> Any:
         """A net of one layer; one without weights is kept for the next call."""
         text, weights, count = layer
-        if (text, count) in nets:
-            return nets[text, count]
+        if (text, count) in self.nets:
+            return self.nets[text, count]
         kind, _, parameters = text.partition(" ")
         names = [f"x{k}" for k in range(count)]
         lines = [f"Input {name} 0 1 {name}" for name in names]
         lines.append(f"{kind} op {count} 1 {' '.join(names)} y {parameters}")
-        net = new_net()
+        net = self._new_net()
         head = f"{_MAGIC}\n{len(lines)} {count + 1}\n"
         content = head + "\n".join(lines) + "\n"
-        from_file(net.load_param, content.encode(), "the layer's parameters")
-        from_file(net.load_model, weights, "the weights")
+        self._from_file(net.load_param, content.encode(), "the layer's parameters")
+        self._from_file(net.load_model, weights, "the weights")
         if not weights:
-            nets[text, count] = net
+            self.nets[text, count] = net
         return net
 
-    def mat(array: Array, *, whole: bool = False) -> Any:
+    def _mat(self, array: Array, *, whole: bool) -> Any:
         if array.ndim > NCNN_RANK:
             raise Refused(f"a Mat has at most {NCNN_RANK} axes, not {array.ndim}")
         # A Mat has no rank 0, and does not keep the array alive whose memory it reads. Clone,
         # because layers in place crash on memory of NumPy's. The clone of an empty blob loses its
         # axes, so that layers divide by them.
-        flat = np.ascontiguousarray(array.reshape(array.shape or (1,)), "i4" if whole else "f4")
-        blob = ncnn.Mat(flat.view("f4"))
+        kind = "i4" if whole else "f4"
+        numbers = np.ascontiguousarray(array.reshape(array.shape or (1,)), kind)
+        blob = self.ncnn.Mat(numbers.view("f4"))
         return blob.clone() if array.size else blob
 
-    def extract(
-        net: Any, feeds: Mapping[str, Array], wanted: Sequence[str], whole: Collection[str] = ()
+    def _extract(
+        self,
+        net: Any,
+        feeds: Mapping[str, Array],
+        wanted: Sequence[str],
+        whole: Collection[str] = (),
     ) -> list[Array]:
+        """The wanted blobs; inputs of the names `whole` hold 32-bit whole numbers."""
         extractor = net.create_extractor()
-        blobs = {name: mat(array, whole=name in whole) for name, array in feeds.items()}
+        blobs = {name: self._mat(array, whole=name in whole) for name, array in feeds.items()}
         for name, blob in blobs.items():
             if extractor.input(name, blob) != 0:
                 raise Refused(f"there is no input {name!r}")
@@ -98,13 +106,13 @@ def load() -> Runner:
             results.append(np.array(blob))
         return results
 
-    def one_layer(layer: Layer, arrays: Sequence[Array]) -> Array:
+    def _one_layer(self, layer: Layer, arrays: Sequence[Array]) -> Array:
         feeds = {f"x{k}": array for k, array in enumerate(arrays[: layer[2]])}
-        return extract(net_of(layer), feeds, ["y"])[0]
+        return self._extract(self._net_of(layer), feeds, ["y"])[0]
 
-    def call(name: str, attrs: Attrs, arrays: Sequence[Array], target: Shape) -> Array:
+    def call(self, name: str, attrs: Attrs, arrays: Sequence[Array], target: Shape) -> Array:
         if name == "BinaryOp":
-            return one_layer((f"BinaryOp 0={attrs['op_type']}", b"", 2), arrays)
+            return self._one_layer((f"BinaryOp 0={attrs['op_type']}", b"", 2), arrays)
         if name != "PReLU":
             raise Absent(f"no layer {name} is written here")
         data, slope = arrays
@@ -112,19 +120,19 @@ def load() -> Runner:
             raise Refused("the slopes are a flat list")
         if not (data.size and slope.size):
             raise Refused("no empty blobs or weights")
-        return one_layer(_layer(Task(Form.COMPOUND, "PRelu"), arrays), arrays)
+        return self._one_layer(_layer(Task(Form.COMPOUND, "PRelu"), arrays), arrays)
 
-    def compound(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
-        return [one_layer(_layer(task, arrays), arrays)]
+    def compound(self, task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+        return [self._one_layer(_layer(task, arrays), arrays)]
 
-    def open_file(path: str, _: Sequence[str]) -> ModelFile:
-        net = new_net()
+    def open_file(self, path: str, _: Sequence[str]) -> ModelFile:
+        net = self._new_net()
         net.opt.lightmode = False  # keeps the blobs between inputs and outputs
         if net.load_param(path) != 0:
             raise Refused("the net was not taken")
         weights = Path(path).with_suffix(".bin")
         if not weights.is_file():
-            from_file(net.load_model, b"", "the weights")
+            self._from_file(net.load_model, b"", "the weights")
         elif net.load_model(str(weights)) != 0:
             raise Refused("the weights were not taken")
         whole = index_blobs(read_text(Path(path)).layers)
@@ -135,12 +143,13 @@ def load() -> Runner:
 
         def compute(feeds: Mapping[int, Array], wanted: Sequence[int | str]) -> Sequence[Array]:
             names = [outputs[name] if isinstance(name, int) else name for name in wanted]
-            return extract(net, {inputs[k]: array for k, array in feeds.items()}, names, whole)
+            named = {inputs[k]: array for k, array in feeds.items()}
+            return self._extract(net, named, names, whole)
 
         return ModelFile([[name] for name in inputs], [[name] for name in outputs], compute)
 
-    def node(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
-        """What pnnx makes of an ONNX node, on ncnn."""
+    def node(self, task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+        """Runs an ONNX node on ncnn, as pnnx converts it."""
         try:
             program = importlib.import_module("pnnx").EXEC_PATH
         except ImportError:
@@ -152,7 +161,7 @@ def load() -> Runner:
             done = subprocess.run(words, cwd=folder, capture_output=True, check=False)
             if done.returncode < 0:
                 raise Refused(f"pnnx was ended by {signal.Signals(-done.returncode).name}")
-            net = new_net()
+            net = self._new_net()
             if net.load_param(f"{folder}/m.param") != 0 or net.load_model(f"{folder}/m.bin") != 0:
                 raise Refused("the engine does not load what pnnx wrote")
             told = batches_of(Path(folder, "m.param"), len(feeds))
@@ -161,10 +170,16 @@ def load() -> Runner:
             f"in{k}": array if axis is None or array.shape[axis] != 1 else array.squeeze(axis)
             for k, (array, axis) in enumerate(zip(feeds.values(), batch, strict=True))
         }
-        return extract(net, blobs, ["out0"])
+        return self._extract(net, blobs, ["out0"])
 
-    forms = {Form.COMPOUND: compound, Form.NODE: node}
-    return Runner(str(ncnn.__version__), call, (), _named, "", forms, open_file)
+
+def load() -> Runner:
+    """Imports ncnn."""
+    engine = _Ncnn()
+    forms = {Form.COMPOUND: engine.compound, Form.NODE: engine.node}
+    return Runner(
+        str(engine.ncnn.__version__), engine.call, (), _named, "", forms, engine.open_file
+    )
 
 
 def _flat(*arrays: Array) -> bytes:

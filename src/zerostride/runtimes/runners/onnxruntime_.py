@@ -30,42 +30,44 @@ def _named(op: Op, attrs: Attrs) -> tuple[str, Attrs]:
     return f"{op.names['onnx'][0]}-{OPSET}", _MORE.get(op.name, {})
 
 
-def load() -> Runner:
-    """Imports ONNX Runtime, and onnx to write its models."""
-    ort: Any = importlib.import_module("onnxruntime")
-    states: Any = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
-    onnx: Any = importlib.import_module("onnx")
-    ort.set_default_logger_severity(4)
-    sessions: dict[tuple[Any, ...], Any] = {}
+class _OnnxRuntime:
+    """ONNX Runtime, loaded, with the sessions that it keeps."""
 
-    def session(model: bytes | str, folder: str = "") -> Any:
-        options = ort.SessionOptions()
+    def __init__(self) -> None:
+        self.ort: Any = importlib.import_module("onnxruntime")
+        self.states: Any = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+        self.onnx: Any = importlib.import_module("onnx")
+        self.ort.set_default_logger_severity(4)
+        self.sessions: dict[tuple[Any, ...], Any] = {}
+
+    def _session(self, model: bytes | str, folder: str = "") -> Any:
+        options = self.ort.SessionOptions()
         options.intra_op_num_threads = 1
         options.log_severity_level = 4
         if folder:
             options.add_session_config_entry(_WEIGHTS, folder)
-        return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        return self.ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
-    def call(name: str, attrs: Attrs, arrays: Sequence[Array], target: Shape) -> Array:
+    def call(self, name: str, attrs: Attrs, arrays: Sequence[Array], target: Shape) -> Array:
         """A node of an op set, "Add-14"; an older op set's kernel is another kernel."""
         op, _, opset = name.rpartition("-")
         inputs = list(arrays)
         if op == "Expand":
             attrs, inputs = {}, [*inputs, np.array(target, np.int64).reshape(len(target))]
         key = (name, repr(attrs), *((array.dtype, array.ndim) for array in inputs))
-        if key not in sessions:
-            if len(sessions) == _MOST_SESSIONS:
-                sessions.clear()
+        if key not in self.sessions:
+            if len(self.sessions) == _MOST_SESSIONS:
+                self.sessions.clear()
             task = Task(Form.NODE, op, attrs, opset=int(opset))
-            sessions[key] = session(one_node(task, inputs, open_sizes=True))
+            self.sessions[key] = self._session(one_node(task, inputs, open_sizes=True))
         feeds = {f"x{k}": array for k, array in enumerate(inputs)}
-        return np.asarray(sessions[key].run(None, feeds)[0])
+        return np.asarray(self.sessions[key].run(None, feeds)[0])
 
-    def node(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
-        return [np.asarray(session(one_node(task, arrays)).run(None, fed(task, arrays))[0])]
+    def node(self, task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+        return [np.asarray(self._session(one_node(task, arrays)).run(None, fed(task, arrays))[0])]
 
-    def open_file(path: str, _: Sequence[str]) -> ModelFile:
-        graph = onnx.load(path, load_external_data=False).graph
+    def open_file(self, path: str, _: Sequence[str]) -> ModelFile:
+        graph = self.onnx.load(path, load_external_data=False).graph
         constants = {tensor.name for tensor in graph.initializer}
         inputs = [entry.name for entry in graph.input if entry.name not in constants]
         outputs = [entry.name for entry in graph.output]
@@ -74,37 +76,43 @@ def load() -> Runner:
             named = {inputs[k]: array for k, array in feeds.items()}
             names = [outputs[name] if isinstance(name, int) else name for name in wanted]
             whole = set(names) <= set(outputs)
-            chosen = session(path) if whole else with_outputs(path, names)
+            chosen = self._session(path) if whole else self._with_outputs(path, names)
             return [np.asarray(result) for result in chosen.run(names, named)]
 
         return ModelFile([[name] for name in inputs], [[name] for name in outputs], compute)
 
-    def with_outputs(path: str, names: Sequence[str]) -> Any:
+    def _with_outputs(self, path: str, names: Sequence[str]) -> Any:
         """A session of the file whose outputs are any of its tensors, without other nodes.
 
         A node that is not needed may be one that the runtime refuses.
         """
-        model = onnx.load(path, load_external_data=False)
+        model = self.onnx.load(path, load_external_data=False)
         needed, kept = set(names), []
         for node in reversed(model.graph.node):
             if needed.intersection(node.output):
                 kept.append(node)
                 needed.update(_read_by(node))
-        nodes = [onnx.NodeProto.FromString(node.SerializeToString()) for node in reversed(kept)]
+        nodes = [
+            self.onnx.NodeProto.FromString(node.SerializeToString()) for node in reversed(kept)
+        ]
         del model.graph.node[:]
         model.graph.node.extend(nodes)
         del model.graph.output[:]
-        model.graph.output.extend(map(onnx.helper.make_empty_tensor_value_info, names))
-        return session(model.SerializeToString(), str(Path(path).resolve().parent))
+        model.graph.output.extend(map(self.onnx.helper.make_empty_tensor_value_info, names))
+        return self._session(model.SerializeToString(), str(Path(path).resolve().parent))
 
+
+def load() -> Runner:
+    """Imports ONNX Runtime, and onnx to write its models."""
+    engine = _OnnxRuntime()
     return Runner(
-        str(ort.__version__),
-        call,
-        (states.InvalidArgument, states.Fail, states.RuntimeException),
+        str(engine.ort.__version__),
+        engine.call,
+        (engine.states.InvalidArgument, engine.states.Fail, engine.states.RuntimeException),
         _named,
         "Expand-13",
-        {Form.NODE: node},
-        open_file,
+        {Form.NODE: engine.node},
+        engine.open_file,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,35 +20,41 @@ _AXIS = "auto_broadcast.auto_broadcast_axis"
 _MODES = ("bidirectional", "explicit")
 
 
-def load() -> Runner:
-    """Imports OpenVINO."""
-    ov: Any = importlib.import_module("openvino")
-    ops = _newest_ops()
-    name = ops.__name__.rpartition(".")[2]
-    inner: Any = importlib.import_module(f"{ops.__name__}.ops")
-    factory = inner.__dict__[f"_get_node_factory_{name}"]()
-    core = ov.Core()
-    core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+class _OpenVino:
+    """OpenVINO's CPU plugin, loaded."""
 
-    def compute(model: Any, feeds: Any) -> Array:
-        return np.array(core.compile_model(model, "CPU")(feeds)[0])
+    def __init__(self) -> None:
+        self.ov: Any = importlib.import_module("openvino")
+        self.ops = _newest_ops()
+        name = self.ops.__name__.rpartition(".")[2]
+        inner: Any = importlib.import_module(f"{self.ops.__name__}.ops")
+        self.factory = inner.__dict__[f"_get_node_factory_{name}"]()
+        self.core = self.ov.Core()
+        self.core.set_property("CPU", {"INFERENCE_PRECISION_HINT": "f32"})
 
-    def call(name: str, attrs: Attrs, arrays: Sequence[Array], target: Shape) -> Array:
-        inputs = [ops.parameter(list(array.shape), dtype=array.dtype) for array in arrays]
+    def _compute(self, model: Any, feeds: Any) -> Array:
+        return np.array(self.core.compile_model(model, "CPU")(feeds)[0])
+
+    def call(self, name: str, attrs: Attrs, arrays: Sequence[Array], target: Shape) -> Array:
+        inputs = [self.ops.parameter(list(array.shape), dtype=array.dtype) for array in arrays]
         if name == "Broadcast-3":
-            node = broadcast(inputs[0], attrs, target)
+            node = self._broadcast(inputs[0], attrs, target)
         elif attrs.get("auto_broadcast") == "pdpd":
-            node = under_pdpd(name, attrs, inputs, arrays)
+            node = self._under_pdpd(name, attrs, inputs, arrays)
         else:
             rule = attrs.get("auto_broadcast")
-            node = factory.create(name, inputs, {"auto_broadcast": rule.upper()} if rule else {})
-        return compute(ov.Model([node], inputs), list(arrays))
+            node = self.factory.create(
+                name, inputs, {"auto_broadcast": rule.upper()} if rule else {}
+            )
+        return self._compute(self.ov.Model([node], inputs), list(arrays))
 
-    def under_pdpd(name: str, attrs: Attrs, inputs: Sequence[Any], arrays: Sequence[Array]) -> Any:
+    def _under_pdpd(
+        self, name: str, attrs: Attrs, inputs: Sequence[Any], arrays: Sequence[Array]
+    ) -> Any:
         # Made with the numpy rule on shapes that fit, then told its rule and axis: a node
         # under pdpd is checked as soon as it is made, and only an attribute has the axis.
-        fitting = [ops.parameter([], dtype=array.dtype) for array in arrays]
-        node = factory.create(name, fitting)
+        fitting = [self.ops.parameter([], dtype=array.dtype) for array in arrays]
+        node = self.factory.create(name, fitting)
         node.set_attribute("auto_broadcast", "pdpd")
         if "axis" in attrs:
             node.set_attribute(_AXIS, attrs["axis"])
@@ -56,58 +63,67 @@ def load() -> Runner:
         node.validate_and_infer_types()
         return node
 
-    def broadcast(data: Any, attrs: Attrs, target: Shape) -> Any:
-        shape = ops.constant(np.array(target, np.int64).reshape(len(target)))
+    def _broadcast(self, data: Any, attrs: Attrs, target: Shape) -> Any:
+        shape = self.ops.constant(np.array(target, np.int64).reshape(len(target)))
         more = {}
         if "axes_mapping" in attrs:
             axes = np.array(attrs["axes_mapping"], np.int64).reshape(-1)
-            more["axes_mapping"] = ops.constant(axes)
+            more["axes_mapping"] = self.ops.constant(axes)
         mode = attrs["mode"] if attrs["mode"] in _MODES else "numpy"
-        return ops.broadcast(data, shape, broadcast_spec=mode.upper(), **more)
+        return self.ops.broadcast(data, shape, broadcast_spec=mode.upper(), **more)
 
-    def node(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
-        return [compute(core.read_model(one_node(task, arrays)), fed(task, arrays))]
+    def node(self, task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+        return [self._compute(self.core.read_model(one_node(task, arrays)), fed(task, arrays))]
 
-    def layer(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+    def layer(self, task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         text, weights, feeds = _one_layer(task, arrays)
-        return [compute(core.read_model(text, weights), feeds)]
+        return [self._compute(self.core.read_model(text, weights), feeds)]
 
-    def open_file(path: str, _: Sequence[str]) -> ModelFile:
-        model = core.read_model(path)
+    def open_file(self, path: str, _: Sequence[str]) -> ModelFile:
+        model = self.core.read_model(path)
         inputs = [[*port.get_names(), port.get_node().get_friendly_name()] for port in model.inputs]
         outputs = [list(port.get_names()) for port in model.outputs]
         ports_of = _by_layer(model.get_ordered_ops()) if path.endswith(".xml") else {}
+        return ModelFile(inputs, outputs, partial(self._tensors, model, ports_of))
 
-        def tensors(feeds: Mapping[int, Array], wanted: Sequence[int | str]) -> Sequence[Array]:
-            # A port's own index is that of its node's output; the position in the list counts.
-            model.reshape({model.inputs[k]: list(array.shape) for k, array in feeds.items()})
-            inner = [name for name in wanted if isinstance(name, str)]
-            # A result of its own for each: a compiled model merges ports, and forgets names.
-            added = model.add_outputs([ports_of.get(name, name) for name in inner])
-            if len(inner) == len(wanted):
-                # A result that nobody asked for would be computed too, and may crash.
-                used = {model.get_result_index(port) for port in added}
-                for k, result in enumerate(model.get_results()):
-                    if k not in used:
-                        model.remove_result(result)
-            compiled = core.compile_model(model, "CPU")
-            results = compiled(dict(feeds))
-            places = dict(zip(inner, (model.get_result_index(port) for port in added), strict=True))
-            return [
-                np.array(results[places[name] if isinstance(name, str) else name])
-                for name in wanted
-            ]
+    def _tensors(
+        self,
+        model: Any,
+        ports_of: Mapping[str, tuple[str, int]],
+        feeds: Mapping[int, Array],
+        wanted: Sequence[int | str],
+    ) -> Sequence[Array]:
+        """The wanted tensors of a model that is read, computed."""
+        # A port's own index is that of its node's output; the position in the list counts.
+        model.reshape({model.inputs[k]: list(array.shape) for k, array in feeds.items()})
+        inner = [name for name in wanted if isinstance(name, str)]
+        # A result of its own for each: a compiled model merges ports, and forgets names.
+        added = model.add_outputs([ports_of.get(name, name) for name in inner])
+        if len(inner) == len(wanted):
+            # A result that nobody asked for would be computed too, and may crash.
+            used = {model.get_result_index(port) for port in added}
+            for k, result in enumerate(model.get_results()):
+                if k not in used:
+                    model.remove_result(result)
+        compiled = self.core.compile_model(model, "CPU")
+        results = compiled(dict(feeds))
+        places = dict(zip(inner, (model.get_result_index(port) for port in added), strict=True))
+        return [
+            np.array(results[places[name] if isinstance(name, str) else name]) for name in wanted
+        ]
 
-        return ModelFile(inputs, outputs, tensors)
 
+def load() -> Runner:
+    """Imports OpenVINO."""
+    engine = _OpenVino()
     return Runner(
-        str(ov.__version__),
-        call,
+        str(engine.ov.__version__),
+        engine.call,
         (RuntimeError,),
         own_names("openvino"),
         "Broadcast-3",
-        {Form.NODE: node, Form.LAYER: layer},
-        open_file,
+        {Form.NODE: engine.node, Form.LAYER: engine.layer},
+        engine.open_file,
     )
 
 

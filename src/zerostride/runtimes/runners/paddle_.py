@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..task import Array, Form
-from . import Absent, Attrs, ModelFile, Runner, Shape, by_table, epsilon_of, own_names
+from . import Absent, Attrs, Function, ModelFile, Runner, Shape, by_table, epsilon_of, own_names
 
 #: Operators whose results are truth values.
 _COMPARISONS = frozenset(
@@ -26,44 +26,52 @@ _SLOTS: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-def load() -> Runner:
-    """Imports Paddle."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        paddle: Any = importlib.import_module("paddle")
-        nn: Any = importlib.import_module("paddle.nn.functional")
-    # Paddle 2 has no other intermediate representation.
-    old_representation = getattr(paddle.pir_utils, "OldIrGuard", contextlib.nullcontext)
-    executor = paddle.static.Executor(paddle.CPUPlace())
-    # The operators `prelu` and `where` take fewer shapes than the functions.
-    functions = {
-        "add": paddle.add,
-        "subtract": paddle.subtract,
-        "prelu": nn.prelu,
-        "where": paddle.where,
-    }
-    spreads: Mapping[str, Callable[..., Any]] = {
-        "expand": paddle.expand,
-        "broadcast_to": paddle.broadcast_to,
-    }
+class _Paddle:
+    """Paddle, loaded."""
 
-    def call(name: str, attrs: Attrs, arrays: Sequence[Array], target: Shape) -> Array:
-        if name in functions:
-            return np.asarray(functions[name](*map(paddle.to_tensor, arrays)).numpy())
-        if name in spreads:
-            return np.asarray(spreads[name](paddle.to_tensor(arrays[0]), list(target)).numpy())
+    def __init__(self) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.paddle: Any = importlib.import_module("paddle")
+            self.nn: Any = importlib.import_module("paddle.nn.functional")
+        # Paddle 2 has no other intermediate representation.
+        self.old_representation = getattr(
+            self.paddle.pir_utils, "OldIrGuard", contextlib.nullcontext
+        )
+        self.executor = self.paddle.static.Executor(self.paddle.CPUPlace())
+        # The operators `prelu` and `where` take fewer shapes than the functions.
+        self.functions = {
+            "add": self.paddle.add,
+            "subtract": self.paddle.subtract,
+            "prelu": self.nn.prelu,
+            "where": self.paddle.where,
+        }
+        self.spreads: Mapping[str, Callable[..., Any]] = {
+            "expand": self.paddle.expand,
+            "broadcast_to": self.paddle.broadcast_to,
+        }
+
+    def call(self, name: str, attrs: Attrs, arrays: Sequence[Array], target: Shape) -> Array:
+        if name in self.functions:
+            return np.asarray(self.functions[name](*map(self.paddle.to_tensor, arrays)).numpy())
+        if name in self.spreads:
+            return np.asarray(
+                self.spreads[name](self.paddle.to_tensor(arrays[0]), list(target)).numpy()
+            )
         if name == "expand_v2":
             attrs = {"shape": list(target)}
-        paddle.enable_static()
+        self.paddle.enable_static()
         try:
-            with old_representation():
-                program = paddle.static.Program()
-                with paddle.static.program_guard(program, paddle.static.Program()):
-                    return one_operator(program, name, attrs, arrays)
+            with self.old_representation():
+                program = self.paddle.static.Program()
+                with self.paddle.static.program_guard(program, self.paddle.static.Program()):
+                    return self._one_operator(program, name, attrs, arrays)
         finally:
-            paddle.disable_static()
+            self.paddle.disable_static()
 
-    def one_operator(program: Any, name: str, attrs: Attrs, arrays: Sequence[Array]) -> Array:
+    def _one_operator(
+        self, program: Any, name: str, attrs: Attrs, arrays: Sequence[Array]
+    ) -> Array:
         """Runs one operator of the old intermediate representation, which alone has `axis`."""
         slots, out = _SLOTS.get(name, (("X", "Y"), "Out"))
         feed = dict(zip(slots, arrays, strict=False))
@@ -76,28 +84,9 @@ def load() -> Runner:
         dtype = "bool" if name in _COMPARISONS else str(arrays[-1].dtype)
         result = block.create_var(name="result", dtype=dtype)
         block.append_op(type=name, inputs=variables, outputs={out: [result]}, attrs=dict(attrs))
-        return np.asarray(executor.run(program, feed=feed, fetch_list=[result.name])[0])
+        return np.asarray(self.executor.run(program, feed=feed, fetch_list=[result.name])[0])
 
-    compounds = {
-        "Gemm": lambda attrs, x: paddle.addmm(x[2], x[0], x[1]),
-        "MatMul": lambda attrs, x: paddle.matmul(*x),
-        "Clip": lambda attrs, x: paddle.clip(*x),
-        "BatchNormalization": lambda attrs, x: nn.batch_norm(
-            x[0], x[3], x[4], x[1], x[2], epsilon=epsilon_of(attrs)
-        ),
-        "InstanceNormalization": lambda attrs, x: nn.instance_norm(
-            x[0], weight=x[1], bias=x[2], eps=epsilon_of(attrs)
-        ),
-        "GroupNormalization": lambda attrs, x: nn.group_norm(
-            x[0], attrs["num_groups"], epsilon=epsilon_of(attrs), weight=x[1], bias=x[2]
-        ),
-        "LayerNormalization": lambda attrs, x: nn.layer_norm(
-            x[0], list(x[0].shape[attrs.get("axis", -1) :]), *x[1:], epsilon=epsilon_of(attrs)
-        ),
-        "PRelu": lambda attrs, x: nn.prelu(*x),
-    }
-
-    def open_file(path: str, _: Sequence[str]) -> ModelFile:
+    def open_file(self, path: str, _: Sequence[str]) -> ModelFile:
         """A model by Paddle's predictor, without its fusions; it hands out the outputs alone."""
         inference: Any = importlib.import_module("paddle.inference")
         config = inference.Config(path, str(Path(path).with_suffix(".pdiparams")))
@@ -123,13 +112,38 @@ def load() -> Runner:
 
         return ModelFile([(name,) for name in names], [(name,) for name in results], compute)
 
+    def compounds(self) -> Mapping[str, Function]:
+        """Functions by ONNX op."""
+        return {
+            "Gemm": lambda attrs, x: self.paddle.addmm(x[2], x[0], x[1]),
+            "MatMul": lambda attrs, x: self.paddle.matmul(*x),
+            "Clip": lambda attrs, x: self.paddle.clip(*x),
+            "BatchNormalization": lambda attrs, x: self.nn.batch_norm(
+                x[0], x[3], x[4], x[1], x[2], epsilon=epsilon_of(attrs)
+            ),
+            "InstanceNormalization": lambda attrs, x: self.nn.instance_norm(
+                x[0], weight=x[1], bias=x[2], eps=epsilon_of(attrs)
+            ),
+            "GroupNormalization": lambda attrs, x: self.nn.group_norm(
+                x[0], attrs["num_groups"], epsilon=epsilon_of(attrs), weight=x[1], bias=x[2]
+            ),
+            "LayerNormalization": lambda attrs, x: self.nn.layer_norm(
+                x[0], list(x[0].shape[attrs.get("axis", -1) :]), *x[1:], epsilon=epsilon_of(attrs)
+            ),
+            "PRelu": lambda attrs, x: self.nn.prelu(*x),
+        }
+
+
+def load() -> Runner:
+    """Imports Paddle."""
+    engine = _Paddle()
     return Runner(
-        str(paddle.__version__),
-        call,
+        str(engine.paddle.__version__),
+        engine.call,
         # Paddle's checks surface as these; AssertionError is raised by its Python layers.
         (ValueError, RuntimeError, OSError, AssertionError),
         own_names("paddle"),
         "broadcast_to",
-        {Form.COMPOUND: by_table(compounds, paddle.to_tensor, np.asarray)},
-        open_file,
+        {Form.COMPOUND: by_table(engine.compounds(), engine.paddle.to_tensor, np.asarray)},
+        engine.open_file,
     )

@@ -139,8 +139,9 @@ def verify(
                 checks = list(map(_as_joined, findings, checks, joined))
                 answers.trim()
         if against is not None:
-            how = options, seconds, batch_axis, pythons
-            checks = check_inside(checks, Path(source.path), Path(against), engine, given, *how)
+            model_path, other = Path(source.path), Path(against)
+            how = options, seconds, pythons
+            checks = check_inside(checks, model_path, other, engine, given, *how)
         # 4. Where the two differ.
         loud = () if whole else surprises(findings, checks)
         return source.named(

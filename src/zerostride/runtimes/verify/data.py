@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from ...ops import COMPARISONS
 from ..task import Array
 
 Draw = Callable[[np.random.Generator, tuple[int, ...], int], Array]
@@ -101,10 +102,7 @@ def _quantised_whole(rng: np.random.Generator, shape: tuple[int, ...], position:
 #: Op to its operands, floats and integers; others have ±2 and small positive integers.
 _REALS: Mapping[str, Draw] = MappingProxyType(
     {
-        **dict.fromkeys(
-            ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
-            _whole((-2, 2), (-2, 2)),
-        ),
+        **dict.fromkeys(COMPARISONS, _whole((-2, 2), (-2, 2))),
         **dict.fromkeys(("remainder", "fmod", "floor_divide"), _thirds),
         "divide": _away_from_zero,
         "pow": _bases,
@@ -130,10 +128,7 @@ _INTEGERS: Mapping[str, Draw] = MappingProxyType(
         # Divides without remainder, so that rounding has no effect.
         **dict.fromkeys(("divide", "floor_divide"), _signed(_whole((1, 5), (1, 4), times=12), 0)),
         **dict.fromkeys(("remainder", "fmod"), _signed(_whole((1, 63), (1, 8)))),
-        **dict.fromkeys(
-            ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
-            _whole((-2, 2), (-2, 2)),
-        ),
+        **dict.fromkeys(COMPARISONS, _whole((-2, 2), (-2, 2))),
         **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), _whole((1, 15), (0, 3))),
         "pow": _whole((1, 3), (0, 2)),
         "prelu": _whole((-9, -1), (2, 4)),

@@ -10,7 +10,7 @@ from ...errors import ZerostrideError
 from ...models.bisection import Bisection, Culprit, How
 from ...models.findings import Check, Outcome
 from ...models.options import ModelOptions
-from ..bisect.run import bisected, engine_of
+from ..bisect.run import FilePair, bisected, engine_of
 from ..feeds import Fed
 from .compare import WIDEST
 
@@ -23,7 +23,6 @@ def check_inside(
     given: Fed,
     options: ModelOptions,
     seconds: float,
-    batch_axis: int | None,
     pythons: dict[str, str] | None,
 ) -> list[Check]:
     """The checks of the outputs, and one more for each node inside that differs.
@@ -41,15 +40,15 @@ def check_inside(
         model, other: the model's file, and the conversion that ran.
         engine: what runs the conversion.
         given: the inputs.
-        options, batch_axis, pythons: as for :func:`~zerostride.bisect`.
+        options, pythons: as for :func:`~zerostride.bisect`.
         seconds: for one answer of an engine.
     """
     if any(check.outcome in (Outcome.REFUSED, Outcome.CRASHED) for check in checks):
         return list(checks)
     try:
         engines = engine_of(model, None), engine_of(other, engine)
-        how = engines, options, seconds, batch_axis, pythons, None
-        runs = [bisected(model, other, given, inputs, *how).bisection for inputs in given.runs]
+        pair = FilePair(model, other, engines, options, seconds, pythons)
+        runs = [bisected(pair, given, inputs).bisection for inputs in given.runs]
     except ZerostrideError:
         return list(checks)
     compared = [run for run in runs if run is not None]

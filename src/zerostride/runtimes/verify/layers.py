@@ -28,8 +28,8 @@ def layer_task(site: Site) -> tuple[Task, Graph]:
     operands = tuple(value for k, value in enumerate(inputs) if k not in numbers)
     own = node.outputs[0] if node.outputs else Value("y", None)
     output = Value("y", None, dtype=own.dtype, quantised=own.quantised)
-    alone = replace(node, inputs=tuple(inputs), outputs=(output,), scope=())
-    graph = Graph(node.name, node.domain, node.version, operands, (alone,), outputs=(output,))
+    isolated = replace(node, inputs=tuple(inputs), outputs=(output,), scope=())
+    graph = Graph(node.name, node.domain, node.version, operands, (isolated,), outputs=(output,))
     attributes: dict[str, Any] = {
         "version": f"opset{node.version}" if node.domain == "openvino" else node.version,
         "data": dict(node.attributes),

@@ -1,4 +1,4 @@
-"""What rounding does to the outputs of a model, and how much of a difference it explains."""
+"""The effect of rounding on a model's outputs, and the differences that it explains."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ....core.alignment import apply
 from ....core.rules import RULES
 from ....errors import BroadcastError
-from ....ops import find_op
+from ....ops import TRUTHS, find_op
 from ...ir.graph import Node, Value
 from ...ir.moves import moved
 from ...ir.rewrite import Input, Ref, Rewrite, RewriteStep
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 Old = tuple[int, int]
 #: The operation set that introduces an op of a step, if it is not the first.
 _OPSETS = {"Bitwise": "opset13", "BitwiseLeftShift": "opset15", "BitwiseRightShift": "opset15"}
-_TRUTHS = ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal")
 #: A step that moves or repeats elements: type, operation set, attributes.
 _MOVEMENTS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "reshape": ("Reshape", "opset1", {"special_zero": False}),
@@ -199,7 +198,7 @@ class Scope:
                 shape = known_sizes(apply(RULES["numpy"], shapes, {}).shape)
             except BroadcastError as error:
                 self._refuse(layer, f"{step.op} of {shapes}: {error.detail}")
-        truth = row.name in _TRUTHS or row.name.startswith("logical")
+        truth = row.name in TRUTHS
         precision = "BOOL" if truth else operands[-1].precision
         attributes: Mapping[str, Any] = {"auto_broadcast": "numpy"}
         if row.name == "prelu":

@@ -1,4 +1,4 @@
-"""What the readers of both formats share: values, constants, nodes, and lists of numbers."""
+"""Builds values, constants, nodes and lists of numbers for the readers of both formats."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def literal(name: str, shape: tuple[int, ...], dtype: str, numbers: Callable[[],
 
 
 def _records(file: Path, names: Sequence[str]) -> dict[str, Record]:
-    """Where each tensor is; only the descriptions are read."""
+    """The place of each tensor; only the descriptions are read."""
     try:
         size = file.stat().st_size
         with file.open("rb") as data:

@@ -31,4 +31,4 @@ def lower(node: Node) -> tuple[Node, ...] | None:
         written_by(row)(writer)
     except writer.refusals:
         return None
-    return tuple(inner for word in writer.nodes for inner in lower(word) or (word,))
+    return tuple(inner for written in writer.nodes for inner in lower(written) or (written,))

@@ -1,4 +1,4 @@
-"""What an edit adds to a .tflite file: tensors and operators of a subgraph."""
+"""The tensors and operators that an edit adds to a subgraph of a .tflite file."""
 
 from __future__ import annotations
 

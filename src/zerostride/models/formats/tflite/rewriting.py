@@ -12,7 +12,7 @@ import numpy as np
 from ....core.alignment import apply
 from ....core.rules import RULES
 from ....errors import BroadcastError
-from ....ops import find_op
+from ....ops import TRUTHS, find_op
 from ...ir.graph import Node
 from ...ir.moves import moved
 from ...ir.rewrite import Input, Ref, Rewrite, RewriteStep
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 #: Kinds whose plan has the result's shape.
 _WHOLE = (Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU, Kind.EXPAND)
-_TRUTHS = ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal")
 _BOOL, _INT32 = 6, 2
 
 
@@ -126,9 +125,9 @@ class Task:
         if key in self.subgraph.shared:
             return self.subgraph.shared[key]
         operand = self.inputs[position]
-        alone = self.subgraph.reads.get(operand) == 1 == self.subgraph.reads.get(number)
-        tensor = self._of_shape(number, shape, in_place=alone)
-        if through is not None and alone:
+        in_place = self.subgraph.reads.get(operand) == 1 == self.subgraph.reads.get(number)
+        tensor = self._of_shape(number, shape, in_place=in_place)
+        if through is not None and in_place:
             table = self.subgraph.tensors[operand]
             kind = table.number(1, "int8")
             tensor = Tensor(operand, shape, kind, table)
@@ -308,7 +307,7 @@ class Task:
             plan = apply(RULES["numpy"], tuple(shapes), {})
         except BroadcastError as error:
             self._refuse(f"{step.op}: {error.detail}")
-        truth = row.name in _TRUTHS or row.name.startswith("logical")
+        truth = row.name in TRUTHS
         kind = _BOOL if truth else operands[-1].type
         result = self._result(Tensor(0, plan.shape, kind), row.name, last=last)
         inputs = tuple(part.number for part in operands)
