@@ -48,7 +48,7 @@ def saved(
     held = [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()]
     graph = helper.make_graph(nodes, "m", values, results, held)
     onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), path
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), path
     )
     return path
 
@@ -266,3 +266,24 @@ def test_tables_of_rows(tmp_path: Path) -> None:
         node = helper.make_node("Gather", ["w", "ids"], ["y"], **attributes)
         path = saved(tmp_path / "m.onnx", [node], {"ids": ids}, ["y"], constants)
         assert reads_rows(path) is expected
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.parametrize("zero", [True, False])
+def test_weights_in_8_bits(tmp_path: Path, axis: int | None, zero: bool) -> None:
+    numbers = np.random.default_rng(0)
+    count = () if axis is None else (3,) if axis == 0 else (4,)
+    constants = {
+        "w": numbers.integers(-128, 128, (3, 4)).astype(np.int8),
+        "s": numbers.uniform(0.01, 1, count).astype(np.float32),
+        "z": numbers.integers(-5, 5, count).astype(np.int8),
+    }
+    names = ["w", "s", "z"] if zero else ["w", "s"]
+    nodes = [
+        helper.make_node("DequantizeLinear", names, ["f"], axis=1 if axis is None else axis),
+        helper.make_node("MatMul", ["x", "f"], ["y"]),
+    ]
+    x = random(2, 3)
+    path = saved(tmp_path / "m.onnx", nodes, {"x": x}, ["y"], constants)
+    left = compared(path, {"x": x}, {"DequantizeLinear"}, tmp_path / "new.onnx")
+    assert "DequantizeLinear" not in left

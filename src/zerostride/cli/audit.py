@@ -210,6 +210,8 @@ class _Form:
             return
         put_lines([*lines, *notes(report), *stale_lines(report)])
         if not findings:
+            command = after_audit(report, (), self.given) if alone else ""
+            put_lines([f"next: {command}"] if command else [])
             return
         causes = causes_of(findings)
         put_lines(cause_table(causes, width(), full=self.full))

@@ -8,6 +8,7 @@ import click
 
 from ..report import text
 from . import engine_runs, options
+from .next_command import after_bisect
 
 if TYPE_CHECKING:
     from ..models.findings import Report
@@ -59,5 +60,8 @@ def bisect(
 
     def show(report: Report) -> None:
         click.echo(text(report, full=every))
+        command = after_bisect(report, asked.model)
+        if command:
+            click.echo(f"\nnext: {command}")
 
     return asked.carry_out(find, model, None if as_json else show)

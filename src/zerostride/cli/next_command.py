@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -22,11 +23,15 @@ if TYPE_CHECKING:
 def after_audit(report: Report, findings: Sequence[Finding], options: ModelOptions) -> str:
     """The command that helps most: a port, the model's shapes or a reason's meaning.
 
+    After a clean audit it is the conversion, or a run on the engine.
+
     Args:
         report: an audit.
-        findings: those that are not the same, the worst first; at least one.
+        findings: those that are not the same, the worst first.
         options: the options of the audit, which the next command repeats.
     """
+    if not findings:
+        return _proof(report, options)
     port = _port(report, findings, options)
     if port:
         return port
@@ -61,10 +66,34 @@ def _severity(report: Report) -> tuple[int, ...]:
     return tuple(tally[verdict] for verdict in WORST)
 
 
-def after_verify(report: Report, options: ModelOptions) -> str:
-    """The command that repairs the nodes that differ; empty where all agree."""
+def after_verify(report: Report, options: ModelOptions, against: str | None = None) -> str:
+    """The command that repairs the nodes that differ, finds them, or converts what agrees.
+
+    Args:
+        report: a verification.
+        options: its options, which the next command repeats.
+        against: the conversion that ran, if one did.
+    """
+    if report.ok:
+        return "" if against is not None or _is_whole(report) else _conversion(report, options)
+    if against is not None:
+        words = [report.model, against, *_words_of(replace(options, via=None))]
+        return _command("bisect", words)
     wrong = {check.node for check in report.checks if check.outcome is Outcome.DIFFERS}
     return _port(report, [finding for finding in report.findings if finding.node in wrong], options)
+
+
+def _is_whole(report: Report) -> bool:
+    """Whether the checks are of the model's outputs, and not of its nodes."""
+    return any(not check.node for check in report.checks)
+
+
+def after_bisect(report: Report, options: ModelOptions) -> str:
+    """The command that avoids a culprit: a conversion, which tries other ops; or none."""
+    culprit = report.culprit
+    if culprit is None or culprit.side != "other":
+        return ""
+    return _conversion(report, options)
 
 
 def after_port(report: Report, options: ModelOptions, *, dry_run: bool) -> str:
@@ -83,12 +112,39 @@ def after_convert(report: Report, options: ModelOptions) -> str:
     """The command that finds a difference or explains what is left; empty where all is well."""
     outcomes = {check.outcome for check in report.checks}
     if report.output is None:
-        return _command("audit", [report.model, "--target", report.target, "--details"])
+        words = [report.model, "--target", report.target, *_words_of(options)]
+        return _command("audit", [*words, "--details"])
     if Outcome.DIFFERS in outcomes:
         words = [report.model, report.output, *_words_of(replace(options, via=None))]
         return _command("bisect", words)
     left = report.fresh
     return _command("explain", [left[0].code]) if left else ""
+
+
+def _proof(report: Report, options: ModelOptions) -> str:
+    """The conversion of a model; where none runs here, the run of its broadcasts."""
+    converted = _conversion(report, options)
+    if converted or report.target not in RUNNERS:
+        return converted
+    return _command("verify", [report.model, "--engine", report.target, *_words_of(options)])
+
+
+def _conversion(report: Report, options: ModelOptions) -> str:
+    """The conversion to the target, if its converter reads such files; "" if not."""
+    from ..models.formats import format_of
+    from ..runtimes.convert.converters import ENGINE_CONVERTERS
+
+    row = ENGINE_CONVERTERS.get(report.target)
+    if row is None:
+        return ""
+    try:
+        form = format_of(report.model).name
+    except ModelError:
+        return ""
+    if form not in (("onnx", "torch") if row.reads_onnx else ("torch", row.own)):
+        return ""
+    words = [report.model, "--to", report.target, "-o", PurePath(report.model).stem]
+    return _command("convert", [*words, *_words_of(replace(options, via=None))])
 
 
 def _port(report: Report, findings: Sequence[Finding], options: ModelOptions) -> str:
@@ -120,7 +176,17 @@ def _is_writable(model: str) -> bool:
 
 
 def _command(name: str, words: Sequence[str]) -> str:
-    return printable(shlex.join(["zerostride", name, *words]))
+    return printable(shlex.join([*_program(), name, *words]))
+
+
+def _program() -> list[str]:
+    """How this program was called: by its name, or by a tool that runs it without installing."""
+    folders = set(PurePath(sys.prefix).parts)
+    if any(folder.startswith(("archive-v", "builds-v")) for folder in folders) and "uv" in folders:
+        return ["uvx", "zerostride"]
+    if {"pipx", ".cache"} <= folders:
+        return ["pipx", "run", "zerostride"]
+    return ["zerostride"]
 
 
 def _words_of(options: ModelOptions) -> Iterator[str]:

@@ -77,13 +77,13 @@ def verify(
     return asked.carry_out(
         partial(run, engine=engine, cache=not no_cache, **how),
         model,
-        None if as_json else partial(_show, given=asked.model, full=full),
+        None if as_json else partial(_show, given=asked.model, full=full, against=against),
     )
 
 
-def _show(report: Report, given: ModelOptions, *, full: bool) -> None:
+def _show(report: Report, given: ModelOptions, *, full: bool, against: str | None) -> None:
     """Prints what differs, then what agrees and what was not run in a line each."""
     put_lines([headline(report), *notes(report), *check_lines(report, width(), full=full)])
-    command = after_verify(report, given)
+    command = after_verify(report, given, against)
     if command:
         click.echo(f"\nnext: {command}")

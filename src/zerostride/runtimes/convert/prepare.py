@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ...models.formats.child import ask
-from ...models.formats.onnx.prepared import rewritten, with_functions, with_shapes
+from ...models.formats.onnx.prepared import RULES, rewritten, with_functions, with_shapes
 from ..task import Array
 
 #: Computes what is constant, and leaves the ops of the standard.
@@ -28,12 +28,7 @@ options.optimized_model_filepath = sys.argv[2]
 onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
 """
 #: Ops that pnnx writes so that ncnn does not load them, in some forms or in all.
-_LEFT_BY_PNNX = frozenset(
-    {
-        *("IsNaN", "ReduceMax", "ReduceMin", "ReduceSumSquare", "STFT", "Slice", "Split", "Where"),
-        *("DFT", "Gather", "GRU", "LSTM", "Mish", "Celu", "RMSNormalization", "Swish"),
-    }
-)
+_LEFT_BY_PNNX = RULES.keys() | {"Celu", "Mish", "RMSNormalization", "Swish"}
 #: A name of an op in a converter's message.
 _OP = re.compile(r"[A-Z]\w+")
 

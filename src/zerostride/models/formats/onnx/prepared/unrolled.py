@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from .rewriting import Rewriting
 
 Array = np.ndarray[Any, Any]
 #: The most steps that are written out.
 _MOST_STEPS = 16
 
 
-class Nodes(Protocol):
-    """What writes the nodes."""
-
-    def array(self, name: str) -> Array | None:
-        """A constant's numbers; None for another tensor."""
-
-    def shape(self, name: str) -> tuple[int, ...] | None:
-        """A tensor's sizes, if all are known."""
-
-    def constant(self, array: Any) -> str:
-        """A new constant."""
-
-    def add(self, op: str, *inputs: str, to: str | None = None, **attributes: Any) -> str:
-        """A new node of one result; the result's name."""
-
-    def reshaped(self, name: str, sizes: Any, to: str | None = None) -> str:
-        """A Reshape to sizes."""
-
-
-def unrolled(nodes: Nodes, inputs: list[str], outputs: list[str], given: dict[str, Any]) -> bool:
+def unrolled(
+    nodes: Rewriting, inputs: list[str], outputs: list[str], given: dict[str, Any]
+) -> bool:
     """Writes an LSTM or a GRU in one direction, with its usual functions, step by step.
 
     Args:
@@ -87,7 +73,7 @@ def unrolled(nodes: Nodes, inputs: list[str], outputs: list[str], given: dict[st
 class _Cell:
     """One step; rows of weights are gates in ONNX's order."""
 
-    def __init__(self, nodes: Nodes, w: Array, r: Array, both: Array, hidden: int) -> None:
+    def __init__(self, nodes: Rewriting, w: Array, r: Array, both: Array, hidden: int) -> None:
         self.nodes, self.w, self.r, self.both, self.hidden = nodes, w, r, both, hidden
 
     def _linear(self, name: str, weights: Array, bias: Array) -> str:
@@ -124,4 +110,4 @@ class _Cell:
         return add("Add", new, add("Mul", update, add("Sub", state, new)))
 
 
-__all__ = ["Nodes", "unrolled"]
+__all__ = ["unrolled"]
