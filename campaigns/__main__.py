@@ -12,6 +12,7 @@ import click
 from zerostride.runtimes.probe.command import run_command
 
 from .all import every
+from .architectures.command import architectures
 from .commands import COMMANDS
 from .forks import forks
 from .hostile.command import hostile
@@ -24,7 +25,17 @@ def campaigns() -> None:
     """Long measurements of zerostride, each a command."""
 
 
-for command in (*COMMANDS, real_models, chains, mutants, forks, hostile, leaks, every):
+for command in (
+    *COMMANDS,
+    architectures,
+    real_models,
+    chains,
+    mutants,
+    forks,
+    hostile,
+    leaks,
+    every,
+):
     campaigns.add_command(command)
 
 
