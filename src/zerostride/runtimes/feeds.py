@@ -156,20 +156,27 @@ def _chosen(
     first: dict[str, Array] = {}
     runs: list[dict[str, Array]] = []
     shown: dict[NodeFault, bool] = {}
+    plain: list[tuple[dict[str, Array], dict[NodeFault, bool]]] = []
     for ranges in RANGES:
         inputs = {**given, **random_inputs(graph, seed, given, ranges)}
         if first and _equal(inputs, first):
             continue
         first = first or inputs
         tensors = _tensors(sized, inputs)
-        if tensors is None or not _tells(sized, tensors):
+        if tensors is None or not _finite(sized, tensors):
             continue
         seen = dict(faults_shown(sized, partial(_array, tensors)))
+        if not _varied(sized, tensors):
+            plain.append((inputs, seen))
+            continue
         if not runs or any(seen[fault] and not shown.get(fault) for fault in seen):
             runs.append(inputs)
             shown = {fault: shown.get(fault, False) or seen.get(fault, False) for fault in seen}
         if len(runs) == _MOST_RUNS or all(shown.values()):
             break
+    if not runs and plain:
+        inputs, shown = plain[0]
+        return [inputs], tuple(_hidden(shown))
     return runs or [first], tuple(_hidden(shown))
 
 
@@ -201,12 +208,16 @@ def _array(tensors: Mapping[str, Array], value: Value) -> Array | None:
     return value.data() if readable(value) else None
 
 
-def _tells(graph: Graph, tensors: Mapping[str, Array]) -> bool:
-    """Whether the outputs are finite, and some have different numbers, or one number at most."""
+def _finite(graph: Graph, tensors: Mapping[str, Array]) -> bool:
     results = [tensors[value.name] for value in graph.outputs]
-    finite = all(np.isfinite(array).all() for array in results if array.dtype.kind in "fc")
+    return all(np.isfinite(array).all() for array in results if array.dtype.kind in "fc")
+
+
+def _varied(graph: Graph, tensors: Mapping[str, Array]) -> bool:
+    """Whether some output has different numbers, or none has more than one."""
+    results = [tensors[value.name] for value in graph.outputs]
     large = [array for array in results if array.size > 1]
-    return finite and (not large or any((array != array.flat[0]).any() for array in large))
+    return not large or any((array != array.flat[0]).any() for array in large)
 
 
 def _hidden(shown: Mapping[NodeFault, bool]) -> Iterator[str]:
