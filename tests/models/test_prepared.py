@@ -287,3 +287,23 @@ def test_weights_in_8_bits(tmp_path: Path, axis: int | None, zero: bool) -> None
     path = saved(tmp_path / "m.onnx", nodes, {"x": x}, ["y"], constants)
     left = compared(path, {"x": x}, {"DequantizeLinear"}, tmp_path / "new.onnx")
     assert "DequantizeLinear" not in left
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    shape=st.lists(st.integers(2, 5), min_size=1, max_size=3),
+    mode=st.sampled_from(["edge", "reflect", "wrap"]),
+    data=st.data(),
+)
+def test_margins(
+    tmp_path_factory: pytest.TempPathFactory, shape: list[int], mode: str, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("models")
+    sizes = [data.draw(st.integers(0, n - 1)) for n in [*shape, *shape]]
+    sizes[0] = max(sizes[0], 1)
+    x = random(*shape)
+    node = helper.make_node("Pad", ["x", "pads"], ["y"], mode=mode)
+    path = saved(folder / "m.onnx", [node], {"x": x}, ["y"], {"pads": np.array(sizes)})
+    pairs = list(zip(sizes[: len(shape)], sizes[len(shape) :], strict=True))
+    expected = np.pad(x, pairs, mode=mode)  # type: ignore[call-overload]
+    assert "Pad" not in compared(path, {"x": x}, {"Pad"}, folder / "new.onnx", expected)

@@ -210,7 +210,8 @@ class _Form:
             return
         put_lines([*lines, *notes(report), *stale_lines(report)])
         if not findings:
-            command = after_audit(report, (), self.given) if alone else ""
+            goes_on = alone and report.baseline is None
+            command = after_audit(report, (), self.given) if goes_on else ""
             put_lines([f"next: {command}"] if command else [])
             return
         causes = causes_of(findings)

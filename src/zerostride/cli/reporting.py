@@ -87,4 +87,6 @@ def _fails(report: Report | Unread, failing: frozenset[str]) -> bool:
     if isinstance(report, Unread):
         return True
     disagree = any(check.outcome is not Outcome.AGREES for check in report.checks)
+    if failing and report.lacks:
+        return True
     return disagree or any(str(finding.verdict) in failing for finding in report.fresh)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -271,6 +271,7 @@ class Report:
         baseline: the comparison with a baseline, where one was given.
         bisection: of a bisection, its stages and culprits.
         arrival: how the model arrives on the engine, in words: "as pnnx writes it", or "".
+        lacks: the ops for which the converter refuses the whole model, each with its nodes.
     """
 
     model: str
@@ -288,6 +289,7 @@ class Report:
     baseline: Known | None = None
     bisection: Bisection | None = None
     arrival: str = ""
+    lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def culprit(self) -> Culprit | None:
@@ -297,7 +299,7 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Whether every broadcast means the same on the target.
+        """Whether every broadcast means the same on the target, and its converter lacks no op.
 
         Of a verification: whether all that ran agrees, and something ran if there was anything.
         Of a conversion: whether every broadcast means the same at the file's sizes and for whole
@@ -311,7 +313,8 @@ class Report:
             return ran <= {Outcome.AGREES} and (bool(ran) or not self.checks)
         if self.command == "convert":
             return not self.fresh and ran == {Outcome.AGREES}
-        return all(finding.verdict is Verdict.SAME for finding in self.findings)
+        same = all(finding.verdict is Verdict.SAME for finding in self.findings)
+        return same and not self.lacks
 
     @property
     def place(self) -> str:
@@ -374,6 +377,7 @@ class Report:
             "changes": [change.as_dict() for change in self.changes],
             "output": self.output,
             "checks": [check.as_dict() for check in self.checks],
+            "lacks": self.lacks,
         }
         if self.baseline is not None:
             data["baseline"] = self.baseline.as_dict()

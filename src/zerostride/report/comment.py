@@ -136,7 +136,7 @@ def _fine(report: Report) -> bool:
     outcomes = {check.outcome for check in report.checks}
     if report.command == "verify":
         return outcomes <= {Outcome.AGREES, Outcome.NOT_RUN} and outcomes != {Outcome.NOT_RUN}
-    return not report.fresh and (report.command != "convert" or report.ok)
+    return not report.fresh and not report.lacks and (report.command != "convert" or report.ok)
 
 
 def _rows(reports: Sequence[Report | Unread]) -> Iterator[tuple[str, ...]]:

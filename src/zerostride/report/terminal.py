@@ -262,7 +262,7 @@ def summary(report: Report, findings: Sequence[Finding], width: int) -> list[Lin
     A delegate that leaves ops to the CPU has rows by outcome, another engine by verdict.
     """
     goal = "GPU-clean" if report.target.endswith("-gpu") else f"clean for {report.target}"
-    if not findings:
+    if not findings and not report.lacks:
         return [Line(f"{goal}: yes")]
     ops: dict[str, Counter[str]] = {}
     for finding in findings:
@@ -272,5 +272,6 @@ def summary(report: Report, findings: Sequence[Finding], width: int) -> list[Lin
         [title, str(tally.total()), ", ".join(f"{n} {op}" for op, n in tally.most_common())]
         for title, tally in ops.items()
     ]
+    rows += [["no conversion", str(len(paths)), op] for op, paths in report.lacks.items()]
     columns = [Column(f"{goal}: no", folds=False), Column("nodes", right=True), Column("ops")]
     return table(columns, rows, width)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...engines.model import Engine
@@ -20,6 +20,7 @@ from ..options import ModelOptions
 from ..reasons import Cause
 from ..transport.batch import BatchAxes, batch_axes
 from ..transport.converters import Converter, chosen
+from ..transport.lacking import lacking_ops
 from ..transport.mnn_packing import Packing
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
 from .delegate_checks import DelegateChecks
@@ -121,6 +122,8 @@ class Audited:
         notes += clean
         advised = tuple(with_advice(self.graph, findings))
         path, release = self.graph.path, engine.release
+        lacks = lacking_ops(lowered(self.graph), way.name)
+        notes += _lacking_notes(way.name, lacks)
         return Report(
             path,
             engine.title,
@@ -130,7 +133,18 @@ class Audited:
             tuple(notes),
             needs,
             arrival=way.words,
+            lacks=lacks,
         )
+
+
+def _lacking_notes(converter: str, lacks: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield a note on the ops for which a converter refuses the model."""
+    if lacks:
+        ops = ", ".join(
+            f"{op} ({paths[0]!r}{f' and {len(paths) - 1} more' if len(paths) > 1 else ''})"
+            for op, paths in lacks.items()
+        )
+        yield f"{converter} refuses the model for {ops}; zerostride convert tries other ops for it"
 
 
 def audited(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ...errors import ModelError
 from ..bisection import Fetch, Stage
@@ -17,8 +18,8 @@ from .walk import Place, Walk
 _MOST_WALKS = 8
 #: Tensors of the other side that are tried for one of the model.
 _MOST_LAST = 8
-#: Computations that are tried for one fault.
-_MOST_TRIED = 400
+#: Computations that are tried for one fault, and nodes that are run for all faults of a search.
+_MOST_TRIED, _MOST_RUN = 400, 6000
 
 
 def search(
@@ -31,14 +32,28 @@ def search(
 ) -> tuple[list[Stage], list[Fault], list[str]]:
     """The stages, the faults and notes; arguments as of :class:`~.walk.Walk`."""
     placed = _outputs(graph, other)
+    left = _Budget(_MOST_RUN)
     for _ in range(_MOST_WALKS):
         walk = Walk(graph, inputs, other, reference, most, variants, placed)
         stages = walk.run()
-        places = next(filter(None, (_places(walk, fault, stages) for fault in walk.faults)), None)
+        found = (_places(walk, fault, stages, left) for fault in walk.faults)
+        places = next(filter(None, found), None)
         if places is None:
             break
         placed = {**placed, **places}
     return stages, walk.faults, list(dict.fromkeys(walk.notes))
+
+
+@dataclass
+class _Budget:
+    """The nodes that may still be run."""
+
+    nodes: int
+
+    def spend(self, part: Part) -> bool:
+        """Counts a part's nodes; whether they may be run."""
+        self.nodes -= len(part.nodes)
+        return self.nodes >= 0
 
 
 def _outputs(graph: Graph, other: Other) -> dict[str, Place]:
@@ -50,7 +65,7 @@ def _outputs(graph: Graph, other: Other) -> dict[str, Place]:
     return {name: Place(theirs) for name, theirs in pairs if name not in other.names}
 
 
-def _places(walk: Walk, fault: Fault, stages: Sequence[Stage]) -> dict[str, Place]:
+def _places(walk: Walk, fault: Fault, stages: Sequence[Stage], budget: _Budget) -> dict[str, Place]:
     """Tensors inside a fault's part, and the other side's tensors that explain the fault.
 
     With such a tensor's numbers in its place, the rest of the part gives the other side's result:
@@ -63,7 +78,7 @@ def _places(walk: Walk, fault: Fault, stages: Sequence[Stage]) -> dict[str, Plac
     while len(part.nodes) > 1 and actual is not None and name in walk.other.names:
         earlier = walk.other.names[: walk.other.names.index(name)]
         left = [other for other in earlier if other in walk.free and other not in taken]
-        found = _last(walk, part, fault.values, actual, left)
+        found = _last(walk, part, fault.values, actual, left, budget)
         if found is None:
             break
         value, place, actual = found
@@ -73,7 +88,12 @@ def _places(walk: Walk, fault: Fault, stages: Sequence[Stage]) -> dict[str, Plac
 
 
 def _last(
-    walk: Walk, part: Part, values: Mapping[int, Array], actual: Array, left: Sequence[str]
+    walk: Walk,
+    part: Part,
+    values: Mapping[int, Array],
+    actual: Array,
+    left: Sequence[str],
+    budget: _Budget,
 ) -> tuple[Value, Place, Array] | None:
     """The last tensor of a part that one of the other side's explains, that one, and its numbers.
 
@@ -84,6 +104,8 @@ def _last(
     tried = 0
     makers = ((node, value) for node in reversed(part.nodes[:-1]) for value in node.outputs)
     for node, value in makers:
+        if not budget.spend(part):
+            return None
         try:
             meant = part.run(values, value)
         except ModelError:
@@ -96,7 +118,7 @@ def _last(
                 continue
             for layout in layouts(array.shape, meant.shape):
                 tried += 1
-                if tried > _MOST_TRIED:
+                if tried > _MOST_TRIED or not budget.spend(part):
                     return None
                 held = layout.read(array).astype(meant.dtype)
                 if _explains(part, {**values, id(value): held}, actual, walk.most):

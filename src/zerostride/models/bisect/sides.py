@@ -24,6 +24,7 @@ class Other:
         aliases: its name for a tensor, by each other name that its file gives it.
         inputs: the arrays that it was given, by its names.
         ops: the ops in ONNX's words that make a tensor, by its name.
+        approximated: how far its results of an op may be from the exact ones (`judging`).
     """
 
     names: tuple[str, ...]
@@ -33,6 +34,7 @@ class Other:
     aliases: Mapping[str, str] = field(default_factory=dict)
     inputs: Mapping[str, Array] = field(default_factory=dict)
     ops: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    approximated: Mapping[str, float] = field(default_factory=dict)
 
 
 def ops_of(graph: Graph, node: Node) -> frozenset[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -112,7 +113,7 @@ class Walk:
         # Tensors that the other side failed to compute or has in another shape, and those that
         # need them: what follows cannot be judged.
         self.lost: set[int] = set()
-        self._sizes: dict[int, list[str]] | None = None
+        self._sizes: dict[int, dict[str, tuple[float, float]]] | None = None
 
     def run(self) -> list[Stage]:
         """The stages, in the model's order; `faults` has the culprits after it."""
@@ -202,11 +203,19 @@ class Walk:
             for name in self.free:
                 array = self.other.fetch(name)
                 if array is not None:
-                    self._sizes.setdefault(array.size, []).append(name)
+                    self._sizes.setdefault(array.size, {})[name] = _extremes(array)
         # A sum of about 1 is no size of 1.
         most = 0.0 if expected.dtype.kind in "iub" else self.most
+        least, largest = _extremes(expected)
+        # No number of equal arrays is further apart than this, so their extremes are not.
+        apart = most * max(1.0, abs(least), abs(largest))
+        near = (
+            name
+            for name, ends in self._sizes.get(expected.size, {}).items()
+            if abs(ends[0] - least) <= apart and abs(ends[1] - largest) <= apart
+        )
         equal = []
-        for name in self._sizes.get(expected.size, ())[:_MOST_TRIED]:
+        for name in islice(near, _MOST_TRIED):
             array = self.other.fetch(name)
             if array is None:
                 continue
@@ -216,7 +225,7 @@ class Walk:
         if not equal:
             return None
         best = equal[0]
-        self._sizes[expected.size].remove(best.name)
+        del self._sizes[expected.size][best.name]
         return _Match(best.name, How.VALUE, 1 / len(equal), best.layout, best.array)
 
     def _judge(
@@ -289,8 +298,10 @@ class Walk:
             # is seen in the smallest.
             finite = np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
             moved = np.full_like(moved, max(moved.max(initial=0.0), self.most * float(finite)))
-        if NEAR_1 & {op for node in part.nodes for op in ops_of(part.graph, node)}:
+        ops = {op for node in part.nodes for op in ops_of(part.graph, node)}
+        if ops & NEAR_1:
             moved = moved + STEPS_OF_1
+        moved = moved + max((self.other.approximated.get(op, 0.0) for op in ops), default=0.0)
         size = np.abs(expected.astype(np.float64))
         floor = min(1.0, float(size[np.isfinite(size)].max(initial=0.0))) or 1.0
         with np.errstate(all="ignore"):
@@ -431,7 +442,14 @@ def _typed(array: Array, dtype: object) -> Array:
 
 
 def _equal(expected: Array, actual: Array, most: float) -> bool:
-    return expected.shape == actual.shape and judged(expected, actual, most).agrees
+    return expected.shape == actual.shape and not (relative(expected, actual) > most).any()
+
+
+def _extremes(array: Array) -> tuple[float, float]:
+    """The least and the largest of the finite numbers; of complex ones, of their sizes."""
+    numbers = np.abs(array) if array.dtype.kind == "c" else array
+    finite = numbers[np.isfinite(numbers)] if numbers.dtype.kind == "f" else numbers
+    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
 
 
 def _best(array: Array, shape: tuple[int, ...], expected: Array | None) -> Layout | None:

@@ -25,7 +25,7 @@ from ...models.flow.resolved import resolved
 from ...models.formats import format_of, read_model
 from ...models.formats.torch_export import Example, model_file
 from ...models.ir.graph import Graph, Value
-from ...models.judging import judged
+from ...models.judging import APPROXIMATED, judged
 from ...models.options import ModelOptions
 from ...models.transport.converters import NONE
 from ...sizes.condition import ALWAYS
@@ -134,9 +134,22 @@ class FilePair:
 
 @np.errstate(all="ignore")  # memory that an engine never wrote may hold signalling NaNs
 def bisected(
-    pair: FilePair, chosen: Fed, arrays: Mapping[str, Array], progress: Progress | None = None
+    pair: FilePair,
+    chosen: Fed,
+    arrays: Mapping[str, Array],
+    progress: Progress | None = None,
+    *,
+    why: bool = True,
 ) -> Report:
-    """Finds the first nodes at which runs of two files on one set of inputs differ."""
+    """Finds the first nodes at which runs of two files on one set of inputs differ.
+
+    Args:
+        pair: the files.
+        chosen: the graph with its sizes, and notes on the inputs.
+        arrays: the inputs.
+        progress: called with the number of tensors done and of all.
+        why: whether causes are looked for, which may take longer than all else.
+    """
     file, other, options = pair.file, pair.other, pair.options
     theirs = file if other is None else Path(other)
     engine, other_engine = pair.engines
@@ -171,9 +184,9 @@ def bisected(
         pairs = zip(graph.inputs, other_graph.inputs, strict=False)
         given = {value.name: sent[v.name] for v, value in pairs if v.name in sent}
         ops = {v.name: ops_of(other_graph, n) for n in other_graph.nodes for v in n.outputs}
-        side = Other(
-            other_run.names, other_run.fetch, other_run.failures, outputs, aliases, given, ops
-        )
+        held = other_run.names, other_run.fetch, other_run.failures
+        near = APPROXIMATED.get(other_engine, {})
+        side = Other(*held, outputs, aliases, given, ops, near)
         most = _tolerance(other_engine)
         if values and not other_run.names:
             refused = refused_file(theirs, other_graph, other_engine, other_run.failures)
@@ -184,22 +197,26 @@ def bisected(
         _, own_faults, _ = search(graph, arrays, own, model_run.fetch, _tolerance(engine))
         # 4. Why.
         findings: Sequence[Finding] = ()
-        if faults:
+        if faults and why:
             row = find_engine(other_engine)
             findings = audit_graph(graph, row, options).findings
             if other is not None and options.via is None:
                 # The file need not be of the usual converter.
                 directly = audit_graph(graph, row, replace(options, via=NONE)).findings
                 findings = (*findings, *directly)
-        causes = [cause(fault, findings, other_graph, side, most) for fault in faults]
         reduction = Reduction(
             graph, model_run.fetch, theirs, other_engine, pair.seconds, pair.pythons
         )
+
+        def explained(fault: Fault) -> Culprit:
+            if not why:
+                return _culprit(fault, FaultCause(), pair.engines, Alone(""))
+            reason = cause(fault, findings, other_graph, side, most)
+            smallest = Alone("") if reason.words else reduction.smallest(fault)
+            return _culprit(fault, reason, pair.engines, smallest)
+
         culprits = [
-            *(
-                _culprit(f, why, pair.engines, Alone("") if why.words else reduction.smallest(f))
-                for f, why in zip(faults, causes, strict=True)
-            ),
+            *map(explained, faults),
             *(_culprit(fault, FaultCause(), pair.engines[:1], Alone("")) for fault in own_faults),
         ]
         notes += _observed(other_run, alone, most, other_engine)

@@ -28,7 +28,7 @@ options.optimized_model_filepath = sys.argv[2]
 onnxruntime.InferenceSession(sys.argv[1], options, providers=["CPUExecutionProvider"])
 """
 #: Ops that pnnx writes so that ncnn does not load them, in some forms or in all.
-_LEFT_BY_PNNX = RULES.keys() | {"Celu", "Mish", "RMSNormalization", "Swish"}
+_LEFT_BY_PNNX = (RULES.keys() - {"Pad"}) | {"Celu", "Mish", "RMSNormalization", "Swish"}
 #: A name of an op in a converter's message.
 _OP = re.compile(r"[A-Z]\w+")
 

@@ -145,6 +145,7 @@ def convert(
                 report,
                 command="convert",
                 checks=checked.checks,
+                lacks={},
                 notes=tuple(dict.fromkeys(notes)),
                 release=checked.release if row.runner == to else report.release,
                 output=str(job.goal),

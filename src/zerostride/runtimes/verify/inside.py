@@ -9,6 +9,8 @@ from pathlib import Path
 from ...errors import ZerostrideError
 from ...models.bisection import Bisection, Culprit, How
 from ...models.findings import Check, Outcome
+from ...models.formats import read_model
+from ...models.ir.graph import Graph
 from ...models.options import ModelOptions
 from ..bisect.run import FilePair, bisected, engine_of
 from ..feeds import Fed
@@ -45,14 +47,16 @@ def check_inside(
     """
     if any(check.outcome in (Outcome.REFUSED, Outcome.CRASHED) for check in checks):
         return list(checks)
+    agree = all(check.outcome is Outcome.AGREES for check in checks)
+    if agree and not _share_names(given.graph, other):
+        return list(checks)
     try:
         engines = engine_of(model, None), engine_of(other, engine)
         pair = FilePair(model, other, engines, options, seconds, pythons)
-        runs = [bisected(pair, given, inputs).bisection for inputs in given.runs]
+        runs = [bisected(pair, given, inputs, why=False).bisection for inputs in given.runs]
     except ZerostrideError:
         return list(checks)
     compared = [run for run in runs if run is not None]
-    agree = all(check.outcome is Outcome.AGREES for check in checks)
     sure = {s.tensor for run in compared for s in run.stages if s.how is How.NAME}
     culprits = [
         culprit
@@ -66,6 +70,14 @@ def check_inside(
         return list(checks)
     right = set.intersection(*map(_right, compared))
     return [_explained(check) if check.op in right else check for check in checks]
+
+
+def _share_names(graph: Graph, other: Path) -> bool:
+    """Whether a conversion has tensors inside by the model's names."""
+    ends = {value.name for value in (*graph.inputs, *graph.outputs)}
+    own = {value.name for node in graph.nodes for value in node.outputs} - ends
+    theirs = (v for node in read_model(other).nodes for v in node.outputs)
+    return any(name in own for value in theirs for name in (value.name, *value.aliases))
 
 
 def _differing(culprits: Iterable[Culprit], outputs: set[str], release: str) -> Iterable[Check]:

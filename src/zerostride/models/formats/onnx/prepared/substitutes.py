@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 #: Nodes from a softmax back to the mask that is added.
 _MOST_BACK = 4
+#: NumPy's names of the modes of Pad.
+_MARGINS: Mapping[str, Any] = MappingProxyType(
+    {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
+)
 
 
 def _is_nan(graph: Rewriting, node: onnx.NodeProto) -> bool:
@@ -197,6 +201,27 @@ def _gather(graph: Rewriting, node: onnx.NodeProto) -> bool:
     return True
 
 
+def _padded(graph: Rewriting, node: onnx.NodeProto) -> bool:
+    """Margins of the data's own numbers are rows taken again."""
+    shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
+    pads = graph.array(node.input[1])
+    mode = attributes_of(node).get("mode", b"constant").decode()
+    if shape is None or result is None or pads is None or mode not in _MARGINS:
+        return False
+    if len(pads) != 2 * len(shape):
+        return False
+    name = node.input[0]
+    for axis in range(len(shape)):
+        if not pads[axis] and not pads[axis + len(shape)]:
+            continue
+        first, last = int(pads[axis]), int(pads[axis + len(shape)])
+        rows = np.arange(max(-first, 0), shape[axis] - max(-last, 0))  # below 0: so many fewer
+        rows = np.pad(rows, (max(first, 0), max(last, 0)), mode=_MARGINS[mode])
+        name = graph.add("Gather", name, graph.constant(rows), axis=axis)
+    graph.add("Identity", name, to=node.output[0])
+    return True
+
+
 def _split(graph: Rewriting, node: onnx.NodeProto) -> bool:
     """A split is a slice for each result."""
     shape = graph.shape(node.input[0])
@@ -249,6 +274,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "IsInf": _is_infinite,
         "IsNaN": _is_nan,
         "LSTM": _recurrent,
+        "Pad": _padded,
         "ReduceMax": _extreme("Max"),
         "ReduceMin": _extreme("Min"),
         "ReduceSumSquare": _sum_of_squares,
