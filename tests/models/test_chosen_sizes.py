@@ -78,6 +78,15 @@ def test_the_state_of_a_recurrent_layer_counts_samples(tmp_path: Path) -> None:
     assert chosen(tmp_path, text)["B"] == 1
 
 
+def test_a_size_that_meets_a_constant_is_as_large(tmp_path: Path) -> None:
+    text = """m (float[1, C, 6, D] x) => (float[1, C, 6, D] y)
+    <float[3] a = {1, 2, 3}, float[11, 1, 1] b = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}> {
+      c = Add (x, a)
+      y = Mul (c, b)
+    }"""
+    assert chosen(tmp_path, text) == {"C": 11, "D": 3}
+
+
 def test_the_run_decides_where_the_sizes_do_not(tmp_path: Path) -> None:
     text = "m (float[T] x) => (float[T] y) { y = Relu (x) }"
     sizes = chosen(tmp_path, text, runs=lambda graph: graph.inputs[0].shape[0] % 32 == 0)

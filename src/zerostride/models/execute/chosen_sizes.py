@@ -32,8 +32,10 @@ _MOST_APART = 2
 _MOST_ONES = 2
 #: The most numbers that are tried, of expressions that numbers are put into for that, and the most
 #: that are asked of the whole graph: fewer of a large one.
-_MOST_TRIED, _MOST_PUT, _MOST_ASKED = 600, 60_000, 12
+_MOST_TRIED, _MOST_PUT, _MOST_ASKED = 1200, 60_000, 12
 _LARGE, _MOST_ASKED_OF_LARGE = 2000, 3
+#: Numbers of the model's needs that are tried.
+_MOST_NAMED = 8
 #: Needs that are looked at before the graph is asked.
 _MOST_CLAUSES = 200
 #: Tensors whose sizes are looked at.
@@ -78,10 +80,11 @@ def chosen_sizes(
     def computes(numbers: Mapping[Symbol, int]) -> bool:
         return _computes(graph, _named(numbers), runs, failing=failing)
 
+    ladder = _ladder(clauses)
     for count in range(min(len(free), _MOST_ONES) + 1):
         for ones in combinations(free, count):  # further sizes may count samples unseen
             fixed = counted | dict.fromkeys(ones, 1)
-            best = _smallest(whole, symbols, fixed, meets, computes)
+            best = _smallest(whole, symbols, fixed, ladder, meets, computes)
             if best:
                 return {symbol.name: best[symbol] for symbol in symbols}
     return {}
@@ -95,6 +98,7 @@ def _smallest(
     graph: Graph,
     symbols: Sequence[Symbol],
     fixed: Mapping[Symbol, int],
+    ladder: Sequence[tuple[int, int]],
     meets: Callable[[Mapping[Symbol, int]], bool],
     computes: Callable[[Mapping[Symbol, int]], bool],
 ) -> dict[Symbol, int]:
@@ -104,6 +108,7 @@ def _smallest(
         graph: the graph with its sizes.
         symbols: the sizes.
         fixed: the numbers of some of them.
+        ladder: the numbers that are tried.
         meets: whether numbers meet the model's needs.
         computes: whether the graph can be computed with numbers.
     """
@@ -112,7 +117,7 @@ def _smallest(
     most = min(_MOST_TRIED, _MOST_PUT // (len(inside) + 1))
     left = _MOST_ASKED if len(graph.nodes) < _LARGE else _MOST_ASKED_OF_LARGE
     least, best = -1, dict[Symbol, int]()
-    for numbers in islice(_tries(free), most):
+    for numbers in islice(_tries(free, ladder), most):
         every = {**fixed, **numbers}
         if not _bounded(every) or not meets(every):
             continue
@@ -141,26 +146,38 @@ def _samples(graph: Graph) -> set[Symbol]:
     return lone | {*sizes_of_samples(graph, None, every=False).ones}
 
 
-def _tries(symbols: Sequence[Symbol]) -> Iterator[dict[Symbol, int]]:
+def _ladder(clauses: Sequence[Condition]) -> list[tuple[int, int]]:
+    """The ladder, and above it the numbers that the model's needs name: a size is as large as a
+    constant that it meets."""
+    named = {abs(size.const) for clause in clauses for size in clause.sizes()}
+    fixed = [(number, 0) for number in sorted(named) if 1 < number < _LADDER[-1][0]]
+    return [*_LADDER, *fixed[:_MOST_NAMED]]
+
+
+def _tries(
+    symbols: Sequence[Symbol], ladder: Sequence[tuple[int, int]]
+) -> Iterator[dict[Symbol, int]]:
     """Numbers for sizes: from small to large, no two alike."""
     if not symbols:
         yield {}
     elif len(symbols) <= _MOST_APART:
-        steps = range(len(_LADDER))
+        steps = range(len(ladder))
         rungs = sorted(product(steps, repeat=len(symbols)), key=lambda rung: (max(rung), rung))
         # All on one rung first; then any.
         together = [(k,) * len(symbols) for k in steps]
         for rung in dict.fromkeys([*together, *rungs]):
-            yield _on(symbols, rung)
+            yield _on(symbols, rung, ladder)
     else:
-        for k in range(len(_LADDER)):
-            yield _on(symbols, (k,) * len(symbols))
+        for k in range(len(ladder)):
+            yield _on(symbols, (k,) * len(symbols), ladder)
 
 
-def _on(symbols: Sequence[Symbol], rungs: Sequence[int]) -> dict[Symbol, int]:
+def _on(
+    symbols: Sequence[Symbol], rungs: Sequence[int], ladder: Sequence[tuple[int, int]]
+) -> dict[Symbol, int]:
     """Sizes on rungs of the ladder; each takes one step more than the size before it."""
     pairs = enumerate(zip(symbols, rungs, strict=True))
-    return {symbol: _LADDER[rung][0] + k * _LADDER[rung][1] for k, (symbol, rung) in pairs}
+    return {symbol: ladder[rung][0] + k * ladder[rung][1] for k, (symbol, rung) in pairs}
 
 
 def _bounded(numbers: Mapping[Symbol, int]) -> bool:

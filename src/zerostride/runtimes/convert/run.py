@@ -106,7 +106,9 @@ def convert(
             options = replace(options, sizes=every)
         folder = _folder(Path(output))
         # 3. The port and the conversion.
-        job = _Job(row, path, folder, stem, arrays, options, timeout or SECONDS, progress)
+        how_long = timeout or SECONDS
+        chosen = bool(given.sizes)
+        job = _Job(row, path, folder, stem, arrays, options, how_long, progress, chosen)
         if row.reads_onnx:
             report = _port_and_convert(job)
         elif form == row.own:
@@ -132,9 +134,8 @@ def convert(
         )
         report, checked = _proven(job, report, proof)
         apart = f"{to} does not run here: the outputs are {row.runner}'s"
-        chosen = said_of_sizes(given.sizes, fixed=row.fixes_sizes)
         notes = (
-            *chosen,
+            *said_of_sizes(given.sizes, fixed=row.fixes_sizes),
             *_held(report),
             *report.notes,
             *([apart] if row.runner != to else ()),
@@ -166,6 +167,7 @@ class _Job:
         options: what is known of the model.
         seconds: the longest time.
         progress: of the port.
+        chosen: whether sizes were chosen that the file leaves open.
     """
 
     row: EngineConverter
@@ -176,6 +178,7 @@ class _Job:
     options: ModelOptions
     seconds: float
     progress: Progress | None
+    chosen: bool
 
     @property
     def goal(self) -> Path:
@@ -217,14 +220,17 @@ def _proven(job: _Job, report: Report, proof: Callable[[], Report]) -> tuple[Rep
     checked = proof()
     wrong = [check for check in checked.checks if check.outcome is Outcome.DIFFERS]
     ops = dict.fromkeys(check.op for check in wrong if check.node)
-    if not job.row.reads_onnx or not ops:
+    left = any(not finding.holds for finding in report.findings)
+    if not job.row.reads_onnx or not (ops or (job.chosen and (wrong or left))):
         return report, checked
     with suppress(ZerostrideError):
         again, how = _second_try(job, " ".join(ops))
         if _converted(job.row, job.ported, job.goal, job.inputs, job.seconds) is None:
             better = proof()
-            if all(check.outcome is Outcome.AGREES for check in better.checks):
-                note = f"the results of {', '.join(ops)} differ: converted {how}"
+            agree = all(check.outcome is Outcome.AGREES for check in better.checks)
+            if agree and all(finding.holds for finding in again.findings):
+                what = f"the results of {', '.join(ops)} differ" if ops else "open sizes do not do"
+                note = f"{what}: converted {how}"
                 return replace(again, model=report.model, notes=(note, *again.notes)), better
     return _port_and_convert(job), checked
 
