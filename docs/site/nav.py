@@ -51,7 +51,7 @@ PARTS = (
     ),
     Part("Models", ("models", "report", "ci", "backend", "cli")),
     Part("Reference", ("rules", "engines", "reasons", "bugs", "api/index", "glossary")),
-    Part("Results", ("benchmarks/index", "real_models", "evidence", "conformance")),
+    Part("Results", ("benchmarks/index", "real_models", "conversions", "evidence", "conformance")),
     Part(
         "Project",
         (

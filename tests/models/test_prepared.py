@@ -307,3 +307,22 @@ def test_margins(
     pairs = list(zip(sizes[: len(shape)], sizes[len(shape) :], strict=True))
     expected = np.pad(x, pairs, mode=mode)  # type: ignore[call-overload]
     assert "Pad" not in compared(path, {"x": x}, {"Pad"}, folder / "new.onnx", expected)
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    shape=st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    copies=st.integers(2, 5),
+    data=st.data(),
+)
+def test_repeated_axis(
+    tmp_path_factory: pytest.TempPathFactory, shape: list[int], copies: int, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("models")
+    axis = data.draw(st.integers(0, len(shape) - 1))
+    shape[axis] = 1
+    x = random(*shape)
+    sizes = np.array([copies if k == axis else 1 for k in range(len(shape))])
+    node = helper.make_node("Expand", ["x", "sizes"], ["y"])
+    path = saved(folder / "m.onnx", [node], {"x": x}, ["y"], {"sizes": sizes})
+    assert compared(path, {"x": x}, {"Expand"}, folder / "new.onnx") == {"Concat"}

@@ -377,8 +377,9 @@ class Report:
             "changes": [change.as_dict() for change in self.changes],
             "output": self.output,
             "checks": [check.as_dict() for check in self.checks],
-            "lacks": self.lacks,
         }
+        if self.lacks:
+            data["lacks"] = self.lacks
         if self.baseline is not None:
             data["baseline"] = self.baseline.as_dict()
         if self.bisection is not None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Nodes from a softmax back to the mask that is added.
 _MOST_BACK = 4
+#: Copies of a tensor that stand for an Expand.
+_MOST_COPIES = 16
 #: NumPy's names of the modes of Pad.
 _MARGINS: Mapping[str, Any] = MappingProxyType(
     {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
@@ -201,6 +203,19 @@ def _gather(graph: Rewriting, node: onnx.NodeProto) -> bool:
     return True
 
 
+def _expanded(graph: Rewriting, node: onnx.NodeProto) -> bool:
+    """An axis of 1 that is repeated a few times is a tensor beside itself."""
+    shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
+    if shape is None or result is None or len(shape) != len(result):
+        return False
+    axes = [axis for axis, size in enumerate(shape) if size != result[axis]]
+    if len(axes) != 1 or not 1 < result[axes[0]] <= _MOST_COPIES:
+        return False
+    copies = [node.input[0]] * result[axes[0]]
+    graph.add("Concat", *copies, to=node.output[0], axis=axes[0])
+    return True
+
+
 def _padded(graph: Rewriting, node: onnx.NodeProto) -> bool:
     """Margins of the data's own numbers are rows taken again."""
     shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
@@ -269,6 +284,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
     {
         "DFT": _dft,
         "DequantizeLinear": _dequantised,
+        "Expand": _expanded,
         "Gather": _gather,
         "GRU": _recurrent,
         "IsInf": _is_infinite,
