@@ -62,7 +62,7 @@ def main(name: str, file: str) -> None:
     """Writes the file; a second try is with the attention of plain products."""
     try:
         export(name, file, "sdpa")
-    except Exception:
+    except Exception:  # PyTorch has no class for what it does not export
         if ARCHITECTURES[name].library != "transformers":
             raise
         export(name, file, "eager")

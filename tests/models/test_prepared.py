@@ -14,12 +14,14 @@ from numpy.lib.stride_tricks import sliding_window_view
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+import zerostride as zs
 from zerostride.models.formats.onnx.prepared import (
     reads_rows,
     rewritten,
     with_functions,
     with_shapes,
 )
+from zerostride.runtimes.convert.prepare import prepared
 
 Array = np.ndarray[Any, Any]
 
@@ -326,3 +328,14 @@ def test_repeated_axis(
     node = helper.make_node("Expand", ["x", "sizes"], ["y"])
     path = saved(folder / "m.onnx", [node], {"x": x}, ["y"], {"sizes": sizes})
     assert compared(path, {"x": x}, {"Expand"}, folder / "new.onnx") == {"Concat"}
+
+
+def test_a_model_that_cannot_be_written_so_is_refused(tmp_path: Path) -> None:
+    x = random(1, 8)
+    constants = {"step": np.array(0), "length": np.array(4)}
+    node = helper.make_node("STFT", ["x", "step", "", "length"], ["y"])
+    path = saved(tmp_path / "m.onnx", [node], {"x": x}, ["y"], constants)
+    with pytest.raises(zs.ModelError, match=r"m\.onnx: it cannot be written with other ops: Zero"):
+        prepared("pnnx", "", path, tmp_path / "new.onnx", {"x": x}, 60)
+    path = saved(tmp_path / "m.onnx", [node], {"x": x}, ["y"], constants | {"step": np.array(2)})
+    assert prepared("pnnx", "", path, tmp_path / "new.onnx", {"x": x}, 60) == ("STFT",)
