@@ -2,8 +2,8 @@
 
 A forked child has one thread, but copies of all locks. A lock that another thread held is never
 released in the child, and the child waits for it forever. So a first call enters the gate, and a
-fork waits until all threads have left the gate. A fork also waits for threads that import for this
-package: Python has a lock for each module, and many functions import modules late.
+fork waits until all threads have left the gate. A fork also waits for threads that import: Python
+has a lock for each module, and many functions import modules late.
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import TracebackType
+from weakref import WeakSet
 
 #: A fork waits at most this long: a first call may itself wait for the thread that forks.
 SECONDS = 30.0
+#: A fork waits at most this long for imports of other packages: a program may run inside one.
+FOREIGN_SECONDS = 5.0
 #: Seconds between two looks at importing threads; no event reports the end of an import.
 _BEAT = 0.001
-_IMPORT = "<frozen importlib._bootstrap>"
-#: A weak reference to the lock of each module that is imported now; `owner` is the thread.
+#: Weak references to the locks of modules that are imported now, or were; `owner` is the thread
+#: that imports, or None.
 _MODULE_LOCKS: dict[str, Callable[[], object]] = sys.modules["_frozen_importlib"]._module_locks
 _PACKAGE = __name__.partition(".")[0]
 
@@ -33,6 +36,8 @@ class _Gate:
         self._condition = threading.Condition()
         self._inside: Counter[int] = Counter()
         self._shut = 0
+        #: Locks of imports that outlasted a fork's patience: the next forks do not wait for them.
+        self._endless: WeakSet[object] = WeakSet()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
                 before=self.shut, after_in_parent=self.open, after_in_child=self._child
@@ -63,18 +68,23 @@ class _Gate:
         self._condition.acquire()
         try:
             if not self._shut:
-                self._wait(time.monotonic() + SECONDS)
+                self._wait(time.monotonic())
         finally:  # an interrupt is printed here, and the fork goes on to `open`
             self._shut += 1
 
-    def _wait(self, end: float) -> None:
-        me = {threading.get_ident()}
+    def _wait(self, begin: float) -> None:
+        me = threading.get_ident()
         # The wait releases Python's global lock. Afterwards other threads wait for that lock for
         # some time (sys.getswitchinterval), so none can begin an import between the last look and
         # the fork.
-        while sys._current_frames().keys() != me and time.monotonic() < end:
-            notified = self._condition.wait(_BEAT)
-            if not notified and self._inside.keys() <= me and not _imports(me):
+        while (waited := time.monotonic() - begin) < SECONDS:
+            if self._condition.wait(_BEAT) or self._inside.keys() - {me}:
+                continue
+            imports = _imports(me)
+            foreign = [lock for name, lock in imports if name.partition(".")[0] != _PACKAGE]
+            if waited > FOREIGN_SECONDS:
+                self._endless.update(foreign)
+            if len(foreign) == len(imports) and self._endless.issuperset(foreign):
                 return
 
     def open(self) -> None:
@@ -89,29 +99,14 @@ class _Gate:
         self._inside = Counter({me: self._inside[me]} if self._inside[me] else {})
 
 
-def _imports(but: set[int]) -> bool:
-    """Whether a thread outside `but` imports a module, in this package or for it.
+def _imports(me: int) -> list[tuple[str, object]]:
+    """The modules that other threads import now, with their locks.
 
-    Only the frames of threads that hold a module's lock are read: before Python 3.12, to read the
-    frames of a thread that runs on can give objects that it has already freed.
+    The frames of the threads would tell which of them import for this package, but before Python
+    3.12 they cannot be read: a frame that is being left gives an object of freed memory.
     """
-    owners = [getattr(lock(), "owner", None) for lock in list(_MODULE_LOCKS.values())]
-    threads = {owner for owner in owners if isinstance(owner, int)} - but
-    if not threads:
-        return False
-    frames = sys._current_frames()
-    return any(_importing(frames.get(thread)) for thread in threads)
-
-
-def _importing(frame: FrameType | None) -> bool:
-    imports = in_package = False
-    while frame is not None and not (imports and in_package):
-        imports = imports or frame.f_code.co_filename == _IMPORT
-        in_package = (
-            in_package or str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE
-        )
-        frame = frame.f_back
-    return imports and in_package
+    locks = [(name, lock()) for name, lock in list(_MODULE_LOCKS.items())]
+    return [(name, lock) for name, lock in locks if getattr(lock, "owner", None) not in (None, me)]
 
 
 first_call = _Gate()
