@@ -85,6 +85,16 @@ def importing(tmp_path, monkeypatch):
     sys.modules.pop("slow_import", None)
 
 
+def test_fork_of_one_thread_waits_for_nothing():
+    child = os.fork()
+    if child == 0:  # it has one thread
+        fork_gate._imports = lambda me: os._exit(1)
+        if os.fork():
+            os.wait()
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_fork_waits_for_an_import(importing):
     """Also of a module of another package, which may be imported for this one."""
     threading.Timer(0.2, importing.set).start()

@@ -77,7 +77,7 @@ class _Gate:
         # The wait releases Python's global lock. Afterwards other threads wait for that lock for
         # some time (sys.getswitchinterval), so none can begin an import between the last look and
         # the fork.
-        while (waited := time.monotonic() - begin) < SECONDS:
+        while _has_others(me) and (waited := time.monotonic() - begin) < SECONDS:
             if self._condition.wait(_BEAT) or self._inside.keys() - {me}:
                 continue
             imports = _imports(me)
@@ -97,6 +97,11 @@ class _Gate:
         self._condition = threading.Condition()
         self._shut = 0
         self._inside = Counter({me: self._inside[me]} if self._inside[me] else {})
+
+
+def _has_others(me: int) -> bool:
+    """Whether Python knows another thread; threads of C that call Python count, too."""
+    return sys._current_exceptions().keys() != {me}
 
 
 def _imports(me: int) -> list[tuple[str, object]]:
