@@ -74,11 +74,11 @@ def _exported(folder: Path) -> dict[str, str]:
                 done = subprocess.run(
                     words, capture_output=True, text=True, timeout=_EXPORT_SECONDS, check=False
                 )
-                said = done.stderr.strip().splitlines()[-1:] if done.returncode else []
+                last = done.stderr.strip().splitlines()[-1:] if done.returncode else []
             except subprocess.TimeoutExpired:
-                said = [f"it took longer than {_EXPORT_SECONDS} s"]
+                last = [f"it took longer than {_EXPORT_SECONDS} s"]
             if not file.exists():
-                reason.write_text("".join(said) or "nothing was written")
+                reason.write_text("".join(last) or "nothing was written")
         if reason.exists():
             failed[name] = reason.read_text()
     return failed

@@ -64,8 +64,8 @@ def conversion(model: Path, engine: str, seed: int = 0) -> Conversion:
         except subprocess.TimeoutExpired:
             return Conversion(model.name, engine, 124, "refused", "too long", "", _SECONDS, 0)
     seconds = time.monotonic() - began
-    said = done.stderr.strip().splitlines()
-    memory = int(said[-1]) // 1024 if said and said[-1].isdigit() else 0
+    errors = done.stderr.strip().splitlines()
+    memory = int(errors[-1]) // 1024 if errors and errors[-1].isdigit() else 0
     end, reason, how = _end(done.stdout, done.returncode)
     return Conversion(
         model.name, engine, done.returncode, end, reason, how, round(seconds, 1), memory

@@ -53,7 +53,7 @@ def _lines(
     for model in sorted({row.model for row in rows}, key=lambda name: (name not in real, name)):
         cells = (_cell(ends.get((model, engine))) for engine in ENGINES)
         yield f"| {model} | {' | '.join(cells)} |"
-    yield "\n## What is not proven\n"
+    yield "\n## Open and failed conversions\n"
     yield "| model | engine | end | reason |"
     yield "|---|---|---|---|"
     for row in rows:

@@ -87,6 +87,6 @@ def _fails(report: Report | Unread, failing: frozenset[str]) -> bool:
     if isinstance(report, Unread):
         return True
     disagree = any(check.outcome is not Outcome.AGREES for check in report.checks)
-    if failing and report.lacks:
-        return True
-    return disagree or any(str(finding.verdict) in failing for finding in report.fresh)
+    refused = bool(failing and report.lacks)
+    fresh = any(str(finding.verdict) in failing for finding in report.fresh)
+    return disagree or refused or fresh

@@ -36,8 +36,8 @@ def search(
     for _ in range(_MOST_WALKS):
         walk = Walk(graph, inputs, other, reference, most, variants, placed)
         stages = walk.run()
-        found = (_places(walk, fault, stages, left) for fault in walk.faults)
-        places = next(filter(None, found), None)
+        explained = (_places(walk, fault, stages, left) for fault in walk.faults)
+        places = next(filter(None, explained), None)
         if places is None:
             break
         placed = {**placed, **places}
@@ -78,10 +78,10 @@ def _places(walk: Walk, fault: Fault, stages: Sequence[Stage], budget: _Budget) 
     while len(part.nodes) > 1 and actual is not None and name in walk.other.names:
         earlier = walk.other.names[: walk.other.names.index(name)]
         left = [other for other in earlier if other in walk.free and other not in taken]
-        found = _last(walk, part, fault.values, actual, left, budget)
-        if found is None:
+        explained = _last(walk, part, fault.values, actual, left, budget)
+        if explained is None:
             break
-        value, place, actual = found
+        value, place, actual = explained
         places[value.name], name = place, place.name
         part = walk.parts.before(value, {id(operand) for operand in part.operands})
     return places

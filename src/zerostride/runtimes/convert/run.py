@@ -215,7 +215,8 @@ def _port_and_convert(job: _Job) -> Report:
 def _proven(job: _Job, report: Report, proof: Callable[[], Report]) -> tuple[Report, Report]:
     """The report and the proof of a conversion, or of another one whose outputs agree.
 
-    Where nodes differ whose ops can be written as others, that is tried once.
+    Another one (:func:`prepared`) is tried once where nodes differ, or where sizes were chosen and
+    outputs differ or broadcasts are left.
     """
     checked = proof()
     wrong = [check for check in checked.checks if check.outcome is Outcome.DIFFERS]

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 _MOST_BACK = 4
 #: Copies of a tensor that stand for an Expand.
 _MOST_COPIES = 16
-#: NumPy's names of the modes of Pad.
-_MARGINS: Mapping[str, Any] = MappingProxyType(
-    {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
-)
+#: Modes of Pad that take the data's own numbers; NumPy has them by the same names.
+_MARGINS = frozenset({"edge", "reflect", "wrap"})
 
 
 def _is_nan(graph: Rewriting, node: onnx.NodeProto) -> bool:
@@ -85,14 +83,14 @@ def _stft(graph: Rewriting, node: onnx.NodeProto) -> bool:
     signal, step, window, length = [*node.input, "", ""][:4]
     shape, kind = graph.shape(signal), graph.types.get(signal)
     hop, numbers = graph.array(step), graph.array(window) if window else None
-    given = graph.array(length) if length else None
+    frame = graph.array(length) if length else None
     if shape is None or hop is None or kind not in (1, 11) or len(shape) not in (2, 3):
         return False
     if len(shape) == 3 and shape[2] != 1:
         return False  # complex numbers
-    if (window and numbers is None) or (length and given is None):
+    if (window and numbers is None) or (length and frame is None):
         return False
-    size = int(given) if given is not None else len(numbers) if numbers is not None else 0
+    size = int(frame) if frame is not None else len(numbers) if numbers is not None else 0
     if size < 1 or (numbers is not None and len(numbers) != size):
         return False
     bins = size // 2 + 1 if attributes_of(node).get("onesided", 1) else size
@@ -113,10 +111,10 @@ def _dft(graph: Rewriting, node: onnx.NodeProto) -> bool:
     """A transform of real numbers along the last axis of data is two products with waves."""
     shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
     attributes = attributes_of(node)
-    given = graph.array(node.input[2]) if len(node.input) > 2 else attributes.get("axis", 1)
-    if shape is None or result is None or given is None or graph.types.get(node.input[0]) != 1:
+    place = graph.array(node.input[2]) if len(node.input) > 2 else attributes.get("axis", 1)
+    if shape is None or result is None or place is None or graph.types.get(node.input[0]) != 1:
         return False
-    axis, size = int(given) % len(shape), shape[int(given)]
+    axis, size = int(place) % len(shape), shape[int(place)]
     plain = len(node.input) < 2 or not node.input[1]
     if shape[-1] != 1 or axis != len(shape) - 2 or attributes.get("inverse") or not plain:
         return False
@@ -165,11 +163,12 @@ def _extreme(op: str) -> Rule:
     def rule(graph: Rewriting, node: onnx.NodeProto) -> bool:
         shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
         attributes = attributes_of(node)
-        given = graph.array(node.input[1]) if len(node.input) > 1 else attributes.get("axes")
+        reduced = graph.array(node.input[1]) if len(node.input) > 1 else attributes.get("axes")
         if shape is None or result is None or graph.types.get(node.input[0]) != 1:
             return False
-        axes = range(len(shape)) if given is None else sorted(int(a) % len(shape) for a in given)
-        if [*axes] != [*range(len(shape) - len(axes), len(shape))] or not math.prod(shape):
+        rank = len(shape)
+        axes = range(rank) if reduced is None else sorted(int(axis) % rank for axis in reduced)
+        if [*axes] != [*range(rank - len(axes), rank)] or not math.prod(shape):
             return False
         count = math.prod(shape[axis] for axis in axes)
         name = node.input[0] if op == "Max" else graph.add("Neg", node.input[0])
@@ -220,7 +219,7 @@ def _padded(graph: Rewriting, node: onnx.NodeProto) -> bool:
     """Margins of the data's own numbers are rows taken again."""
     shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
     pads = graph.array(node.input[1])
-    mode = attributes_of(node).get("mode", b"constant").decode()
+    mode: Any = attributes_of(node).get("mode", b"constant").decode()
     if shape is None or result is None or pads is None or mode not in _MARGINS:
         return False
     if len(pads) != 2 * len(shape):
@@ -231,7 +230,7 @@ def _padded(graph: Rewriting, node: onnx.NodeProto) -> bool:
             continue
         first, last = int(pads[axis]), int(pads[axis + len(shape)])
         rows = np.arange(max(-first, 0), shape[axis] - max(-last, 0))  # below 0: so many fewer
-        rows = np.pad(rows, (max(first, 0), max(last, 0)), mode=_MARGINS[mode])
+        rows = np.pad(rows, (max(first, 0), max(last, 0)), mode=mode)
         name = graph.add("Gather", name, graph.constant(rows), axis=axis)
     graph.add("Identity", name, to=node.output[0])
     return True
@@ -276,8 +275,8 @@ def _dequantised(graph: Rewriting, node: onnx.NodeProto) -> bool:
 
 def _recurrent(graph: Rewriting, node: onnx.NodeProto) -> bool:
     """A recurrent layer of a few steps is products and gates."""
-    given = {**attributes_of(node), "op": node.op_type}
-    return unrolled(graph, [*node.input], [*node.output], given)
+    options = {**attributes_of(node), "op": node.op_type}
+    return unrolled(graph, [*node.input], [*node.output], options)
 
 
 RULES: Mapping[str, Rule] = MappingProxyType(
