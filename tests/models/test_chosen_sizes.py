@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zerostride as zs
-from zerostride.models.execute.chosen_sizes import chosen_sizes
+from zerostride.models.execute.chosen_sizes import Look, chosen_sizes
 from zerostride.models.formats import read_model
+from zerostride.models.ir.graph import Graph
 
 HEAD = '<ir_version: 9, opset_import: ["": 18]>\n'
 
@@ -30,6 +31,34 @@ def test_only_a_batch_is_one_and_no_two_are_alike(tmp_path: Path) -> None:
     assert sizes["batch"] == 1
     assert sizes["T"] != sizes["U"]
     assert min(sizes["T"], sizes["U"]) > 1
+
+
+@pytest.mark.parametrize(
+    ("least", "largest", "expected"), [(0, 0, 5), (16, 99, 16), (0, 64, 64), (999999, 0, None)]
+)
+def test_sizes_that_show_more_come_before_smaller_ones(
+    tmp_path: Path, least: int, largest: int, expected: int | None
+) -> None:
+    """A run fails below `least`, and gives one number all over below `largest`, if it can."""
+
+    def runs(graph: Graph) -> Look:
+        (size,) = graph.inputs[0].shape or ()
+        assert isinstance(size, int)
+        if size < least:
+            return Look.FAILS
+        return Look.PLAIN if size < largest < 99 else Look.SHOWS
+
+    sizes = chosen(tmp_path, "m (float[T] x) => (float[T] y) { y = Relu (x) }", runs=runs)
+    assert sizes.get("T") == expected
+
+
+def test_a_size_that_is_one_for_one_sample_hides_no_batch(tmp_path: Path) -> None:
+    text = """m (float[?, 4] x) => (float[?, 4] y)
+    <int64[1] zero = {0}, int64[1] most = {1000000}> {
+      few = Slice (x, zero, most, zero)
+      y = Add (x, few)
+    }"""
+    assert chosen(tmp_path, text)["x[0]"] == 1
 
 
 def test_nothing_is_chosen_where_all_is_known(tmp_path: Path) -> None:

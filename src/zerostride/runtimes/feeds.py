@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import ZerostrideError
 from ..models.bisect.faults import FaultKind, NodeFault, faults_shown
 from ..models.execute import execute, is_computed, not_executed
-from ..models.execute.chosen_sizes import Numbers, chosen_sizes
+from ..models.execute.chosen_sizes import Look, Numbers, chosen_sizes
 from ..models.execute.inputs import check_inputs
 from ..models.execute.program import readable
 from ..models.execute.random_inputs import RANGES, random_inputs
@@ -126,16 +126,25 @@ def _sizes(graph: Graph, seed: int, given: Mapping[str, Array]) -> Numbers:
     with ExitStack() as stack:
         processes: list[Process] = []
 
-        def computes(inputs: Mapping[str, Array], small: Graph) -> bool:
+        def look(inputs: Mapping[str, Array], small: Graph) -> Look:
             if not asks:
-                return is_computed(small, inputs, limit=_LOOK)
+                return Look.SHOWS if is_computed(small, inputs, limit=_LOOK) else Look.FAILS
             if not processes:
                 processes.append(stack.enter_context(running("onnxruntime", MODEL_SECONDS)))
-            return tensors_of(processes[0], graph.path, inputs, names).kind is ReplyKind.RESULT
+            reply = tensors_of(processes[0], graph.path, inputs, names)
+            if reply.kind is not ReplyKind.RESULT:
+                return Look.FAILS
+            shows = _finite(reply.arrays) and _varied(reply.arrays)
+            return Look.SHOWS if shows else Look.PLAIN
 
-        def runs(small: Graph) -> bool:
-            tries = (random_inputs(small, seed, given, ranges) for ranges in RANGES[:2])
-            return any(computes({**given, **inputs}, small) for inputs in tries)
+        def runs(small: Graph) -> Look:
+            shown = Look.FAILS
+            for ranges in RANGES[:2]:
+                inputs = random_inputs(small, seed, given, ranges)
+                shown = max(shown, look({**given, **inputs}, small))
+                if shown is Look.SHOWS:
+                    break
+            return shown
 
         return chosen_sizes(graph, runs)
 
@@ -163,10 +172,13 @@ def _chosen(
             continue
         first = first or inputs
         tensors = _tensors(sized, inputs)
-        if tensors is None or not _finite(sized, tensors):
+        if tensors is None:
+            continue
+        results = [tensors[value.name] for value in sized.outputs]
+        if not _finite(results):
             continue
         seen = dict(faults_shown(sized, partial(_array, tensors)))
-        if not _varied(sized, tensors):
+        if not _varied(results):
             plain.append((inputs, seen))
             continue
         if not runs or any(seen[fault] and not shown.get(fault) for fault in seen):
@@ -208,14 +220,12 @@ def _array(tensors: Mapping[str, Array], value: Value) -> Array | None:
     return value.data() if readable(value) else None
 
 
-def _finite(graph: Graph, tensors: Mapping[str, Array]) -> bool:
-    results = [tensors[value.name] for value in graph.outputs]
+def _finite(results: Sequence[Array]) -> bool:
     return all(np.isfinite(array).all() for array in results if array.dtype.kind in "fc")
 
 
-def _varied(graph: Graph, tensors: Mapping[str, Array]) -> bool:
-    """Whether some output has different numbers, or none has more than one."""
-    results = [tensors[value.name] for value in graph.outputs]
+def _varied(results: Sequence[Array]) -> bool:
+    """Whether some result has different numbers, or none has more than one."""
     large = [array for array in results if array.size > 1]
     return not large or any((array != array.flat[0]).any() for array in large)
 

@@ -8,6 +8,7 @@ input keeps it wider.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import IntEnum
 from itertools import combinations, islice, product
 
 from ...errors import ZerostrideError
@@ -32,7 +33,7 @@ _MOST_APART = 2
 _MOST_ONES = 2
 #: The most numbers that are tried, of expressions that numbers are put into for that, and the most
 #: that are asked of the whole graph: fewer of a large one.
-_MOST_TRIED, _MOST_PUT, _MOST_ASKED = 1200, 60_000, 12
+_MOST_TRIED, _MOST_PUT, _MOST_ASKED = 1200, 60_000, 16
 _LARGE, _MOST_ASKED_OF_LARGE = 2000, 3
 #: Numbers of the model's needs that are tried.
 _MOST_NAMED = 8
@@ -48,16 +49,24 @@ _RECURRENT, _STATES = frozenset({"GRU", "LSTM", "RNN"}), slice(5, 7)
 Numbers = dict[str, int]
 
 
+class Look(IntEnum):
+    """What a run with some sizes shows: nothing, one number all over or none, or several."""
+
+    FAILS = 0
+    PLAIN = 1
+    SHOWS = 2
+
+
 def chosen_sizes(
     graph: Graph,
-    runs: Callable[[Graph], bool] = lambda graph: True,
+    runs: Callable[[Graph], Look] = lambda graph: Look.SHOWS,
     facts: Condition = ALWAYS,
 ) -> Numbers:
     """A number for each open size of the inputs; none if the rank of an input is not known.
 
     Args:
         graph: the model.
-        runs: whether the graph with numbers for its sizes can be computed; asked last.
+        runs: what a run of the graph with numbers for its sizes shows; asked last.
         facts: conditions that the caller knows.
 
     Returns:
@@ -77,14 +86,14 @@ def chosen_sizes(
     def meets(numbers: Mapping[Symbol, int]) -> bool:
         return not any(clause.substitute(numbers).never for clause in clauses)
 
-    def computes(numbers: Mapping[Symbol, int]) -> bool:
-        return _computes(graph, _named(numbers), runs, failing=failing)
+    def look(numbers: Mapping[Symbol, int]) -> Look:
+        return _look(graph, _named(numbers), runs, failing=failing)
 
     ladder = _ladder(clauses)
     for count in range(min(len(free), _MOST_ONES) + 1):
         for ones in combinations(free, count):  # further sizes may count samples unseen
             fixed = counted | dict.fromkeys(ones, 1)
-            best = _smallest(whole, symbols, fixed, ladder, meets, computes)
+            best = _smallest(whole, symbols, fixed, ladder, meets, look)
             if best:
                 return {symbol.name: best[symbol] for symbol in symbols}
     return {}
@@ -100,9 +109,9 @@ def _smallest(
     fixed: Mapping[Symbol, int],
     ladder: Sequence[tuple[int, int]],
     meets: Callable[[Mapping[Symbol, int]], bool],
-    computes: Callable[[Mapping[Symbol, int]], bool],
+    look: Callable[[Mapping[Symbol, int]], Look],
 ) -> dict[Symbol, int]:
-    """The first numbers of the ladder that compute, and of those that lose the fewest sizes.
+    """The first numbers of the ladder that compute: those that show most and lose fewest sizes.
 
     Args:
         graph: the graph with its sizes.
@@ -110,26 +119,27 @@ def _smallest(
         fixed: the numbers of some of them.
         ladder: the numbers that are tried.
         meets: whether numbers meet the model's needs.
-        computes: whether the graph can be computed with numbers.
+        look: what a run with numbers shows.
     """
     free = [symbol for symbol in symbols if symbol not in fixed]
     inside = _open_inside(graph, free)
     most = min(_MOST_TRIED, _MOST_PUT // (len(inside) + 1))
     left = _MOST_ASKED if len(graph.nodes) < _LARGE else _MOST_ASKED_OF_LARGE
-    least, best = -1, dict[Symbol, int]()
+    most_shown, least, best = Look.FAILS, -1, dict[Symbol, int]()
     for numbers in islice(_tries(free, ladder), most):
         every = {**fixed, **numbers}
         if not _bounded(every) or not meets(every):
             continue
         lost = _lost(inside, numbers)
-        if best and lost >= least:
+        if most_shown is Look.SHOWS and lost >= least:
             continue
         if not left:
             break
         left -= 1
-        if computes(every):
-            least, best = lost, every
-        if best and not least:
+        shown = look(every)
+        if shown > most_shown or (best and shown == most_shown and lost < least):
+            most_shown, least, best = shown, lost, every
+        if most_shown is Look.SHOWS and not least:
             break
     return best
 
@@ -203,19 +213,18 @@ def _lost(sizes: Sequence[Dim], numbers: Mapping[Symbol, Number]) -> int:
     return sum(isinstance(size, int) and size <= 1 for size in put)
 
 
-def _computes(
-    graph: Graph, numbers: Numbers, runs: Callable[[Graph], bool], *, failing: bool
-) -> bool:
-    """Whether the graph with these numbers has no node that fails, and runs.
+def _look(graph: Graph, numbers: Numbers, runs: Callable[[Graph], Look], *, failing: bool) -> Look:
+    """What a run of the graph with these numbers shows, if no node fails.
 
     A graph that fails for all sizes contradicts its file; the run alone decides then.
     """
     try:
         small = sized(graph, numbers)
         _, needs, flow = resolved(small)
-        return not needs.never and (failing or flow is None or flow.ok) and runs(small)
+        fails = needs.never or not (failing or flow is None or flow.ok)
+        return Look.FAILS if fails else runs(small)
     except (ZerostrideError, ArithmeticError):
-        return False
+        return Look.FAILS
 
 
-__all__ = ["chosen_sizes"]
+__all__ = ["Look", "chosen_sizes"]

@@ -13,7 +13,8 @@ from ..ir.graph import Node, Value
 
 #: Ops that pass numbers on.
 _PASSING = frozenset(
-    {"Cast", "Flatten", "Identity", "Pad", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"}
+    {"Cast", "Flatten", "Gather", "Identity", "Pad", "Reshape", "Slice", "Squeeze"}
+    | {"Transpose", "Unsqueeze"}
 )
 #: Ops that take no number below 0.
 _POSITIVE = frozenset({"Acosh", "Log", "Sqrt"})

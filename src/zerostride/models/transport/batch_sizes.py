@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-from ...sizes.dim import Dim, Symbol, lone_symbol
+from ...sizes.dim import Dim, Symbol, lone_symbol, plain
 from ..ir.graph import Graph, Node, Value
 from ..ir.site import Kind
 from ..onnx_ops.sites import find_site
@@ -92,7 +92,8 @@ def sizes_of_samples(graph: Graph, axis: int | None, *, every: bool) -> Samples:
         for size in group:
             groups_of.setdefault(size, []).append(group)
     # Of two sizes that must be equal, both count samples or neither does.
-    waiting = [size for size in groups_of if size not in sizes]
+    ones = {symbol: 1 for size in sizes for symbol in size.symbols}
+    waiting = [size for size in groups_of if size not in sizes and not _is_one(size, ones)]
     for size in waiting:  # the list grows
         for group in groups_of[size]:
             apart = group & sizes
@@ -102,6 +103,11 @@ def sizes_of_samples(graph: Graph, axis: int | None, *, every: bool) -> Samples:
     taken = (words[size] for size in outer if size in sizes and not named_batch(size))
     data = (words[size] for size in outer if size not in sizes)
     return Samples(frozenset(sizes), tuple(taken), tuple(data))
+
+
+def _is_one(size: object, ones: Mapping[Symbol, int]) -> bool:
+    """Whether a size is 1 for one sample, as min(N, 1000) is."""
+    return isinstance(size, Dim) and plain(size.substitute(ones)) == 1
 
 
 def _open_sizes(graph: Graph, axis: int) -> tuple[dict[Dim, Value], dict[Dim, list[_Use]]]:
