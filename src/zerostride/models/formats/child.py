@@ -44,6 +44,7 @@ def ask(
     question: bytes = b"",
     most: int = MAX_ANSWER,
     environment: Mapping[str, str] | None = None,
+    python: str | None = None,
 ) -> ChildAnswer:
     """The answer of Python source in a child.
 
@@ -54,10 +55,12 @@ def ask(
         question: its standard input.
         most: the most bytes of the answer.
         environment: the child's environment variables; None: this process's.
+        python: the interpreter; None: this one.
     """
     with tempfile.TemporaryFile() as output:
         try:
-            child = Child(children.source(_PROLOGUE + source, *words), environment, output)
+            command = children.source(_PROLOGUE + source, *words, python=python)
+            child = Child(command, environment, output)
         except (OSError, ValueError) as error:
             return ChildAnswer(b"", f"it could not be started apart: {error}")
         in_time = child.finish(question, seconds)

@@ -1,10 +1,30 @@
 """ONNX files for converters that lack ops: sizes as numbers, and other ops that mean the same.
 
 `files` reads and writes, `rewriting` replaces nodes of a graph, `substitutes` has a rule for each
-op, `unrolled` writes recurrent ones. In: a file, the ops that are lacking. Out: a file.
+op: `layouts` for parts and orders of axes, `reductions`, `waves` for Fourier transforms, `unrolled`
+for recurrent layers. `numbers` writes truth values and whole numbers as floats, and
+`decisions` takes the branch of an If that a number decides. In: a file, the ops
+that are lacking. Out: a file.
 """
 
-from .files import reads_rows, rewritten, with_functions, with_shapes
+from .decisions import with_decisions
+from .files import (
+    in_order,
+    reads_rows,
+    rewritten,
+    with_floats,
+    with_functions,
+    with_shapes,
+)
 from .substitutes import RULES
 
-__all__ = ["RULES", "reads_rows", "rewritten", "with_functions", "with_shapes"]
+__all__ = [
+    "RULES",
+    "in_order",
+    "reads_rows",
+    "rewritten",
+    "with_decisions",
+    "with_floats",
+    "with_functions",
+    "with_shapes",
+]

@@ -7,14 +7,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..reader import parse
+from .numbers import as_floats
 from .rewriting import Rewriting, attributes_of
-from .substitutes import RULES
+from .substitutes import IN_ORDER, RULES
 
 if TYPE_CHECKING:
     import onnx
 
 #: From this op set on axes are inputs of Squeeze, Unsqueeze and ReduceSum.
 _OLDEST = 13
+#: The op set that older ones become.
+_NEWER = 17
+#: Ops that go first: onnx infers wrong shapes of an STFT, and a Where looks at an IsNaN.
+_FIRST = frozenset({"STFT", "Where"})
 
 
 def with_shapes(source: Path, goal: Path, shapes: Mapping[str, Sequence[int]]) -> None:
@@ -32,9 +37,11 @@ def with_shapes(source: Path, goal: Path, shapes: Mapping[str, Sequence[int]]) -
 
     model = parse(source)
     onnx.load_external_data_for_model(model, str(source.parent))
+    model = _upgraded(model)
     for value in model.graph.input:
         if value.name in shapes:
             value.type.tensor_type.ClearField("shape")
+            value.type.tensor_type.shape.SetInParent()  # a scalar has a shape, too
             for size in shapes[value.name]:
                 value.type.tensor_type.shape.dim.add().dim_value = size
     del model.graph.value_info[:]
@@ -42,6 +49,25 @@ def with_shapes(source: Path, goal: Path, shapes: Mapping[str, Sequence[int]]) -
         for size in value.type.tensor_type.shape.dim:
             size.Clear()
     onnx.save(model, goal)
+
+
+def _upgraded(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A model of an old op set in a newer one, if onnx can write it so."""
+    from onnx import version_converter
+
+    if _version(model) >= _OLDEST:
+        return model
+    try:
+        return version_converter.convert_version(model, _NEWER)
+    except (RuntimeError, ValueError):  # it refuses an op, or asserts
+        return model
+
+
+def _version(model: onnx.ModelProto) -> int:
+    versions: dict[str, int] = {
+        entry.domain or "ai.onnx": entry.version for entry in model.opset_import
+    }
+    return versions.get("ai.onnx", 1)
 
 
 def with_functions(path: Path, lacking: frozenset[str]) -> tuple[str, ...]:
@@ -74,19 +100,60 @@ def rewritten(path: Path, lacking: frozenset[str]) -> tuple[str, ...]:
         path: a file that :func:`with_shapes` wrote.
         lacking: the ops.
     """
+    done: list[str] = []
+    for ops in (lacking & _FIRST, lacking - _FIRST):
+        model = _inferred(path)
+        if model is None:
+            return ()
+        done += Rewriting(model).run({op: rule for op, rule in RULES.items() if op in ops})
+        if done:
+            _save(model, path)
+    return tuple(dict.fromkeys(done))
+
+
+def with_floats(path: Path) -> list[str] | None:
+    """Writes truth values and whole numbers in the file as floats; which inputs are floats now.
+
+    Args:
+        path: a file that :func:`with_shapes` wrote.
+
+    Returns:
+        The inputs' names; None where nothing was written.
+    """
+    model = _inferred(path)
+    inputs = as_floats(Rewriting(model)) if model is not None else None
+    if model is not None and inputs is not None:
+        _save(model, path)
+    return inputs
+
+
+def in_order(path: Path) -> None:
+    """Writes results in the file so that a converter cannot keep them with the channels last.
+
+    Args:
+        path: a file that :func:`with_shapes` wrote.
+    """
+    model = _inferred(path)
+    if model is not None and Rewriting(model).run(IN_ORDER):
+        _save(model, path)
+
+
+def _inferred(path: Path) -> onnx.ModelProto | None:
+    """The model with the shapes of its tensors; None for an old op set."""
     import onnx
 
     model = onnx.load(path)
     del model.graph.value_info[:]
-    model = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    versions = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
-    if versions.get("ai.onnx", 1) < _OLDEST:
-        return ()
-    done = Rewriting(model).run({op: rule for op, rule in RULES.items() if op in lacking})
-    if done:
-        del model.graph.value_info[:]
-        onnx.save(model, path)
-    return done
+    if _version(model) < _OLDEST:
+        return None
+    return onnx.shape_inference.infer_shapes(model, data_prop=True)
+
+
+def _save(model: onnx.ModelProto, path: Path) -> None:
+    import onnx
+
+    del model.graph.value_info[:]
+    onnx.save(model, path)
 
 
 def reads_rows(path: Path) -> bool:
@@ -99,4 +166,11 @@ def reads_rows(path: Path) -> bool:
     )
 
 
-__all__ = ["reads_rows", "rewritten", "with_functions", "with_shapes"]
+__all__ = [
+    "in_order",
+    "reads_rows",
+    "rewritten",
+    "with_floats",
+    "with_functions",
+    "with_shapes",
+]

@@ -32,7 +32,7 @@ class Rewriting:
         self.graph = model.graph
         values = [*self.graph.input, *self.graph.value_info, *self.graph.output]
         self.shapes = {v.name: shape for v in values if (shape := _shape_of(v)) is not None}
-        self.types = {v.name: v.type.tensor_type.elem_type for v in values}
+        self.types: dict[str, int] = {v.name: v.type.tensor_type.elem_type for v in values}
         self._constants = {tensor.name: tensor for tensor in self.graph.initializer}
         for node in self.graph.node:
             if node.op_type == "Constant" and node.attribute[0].name == "value":
@@ -47,19 +47,32 @@ class Rewriting:
 
     def run(self, rules: Mapping[str, Rule]) -> tuple[str, ...]:
         """Replaces the nodes of ops that have a rule, where it can; the names of their ops."""
-        done: list[str] = []
+
+        def rewritten(node: onnx.NodeProto) -> bool:
+            rule = rules.get(node.op_type)
+            return rule is not None and rule(self, node)
+
+        return tuple(dict.fromkeys(node.op_type for node in self.each(rewritten)))
+
+    def each(self, rule: Callable[[onnx.NodeProto], bool]) -> list[onnx.NodeProto]:
+        """Calls a rule for each node; the nodes in whose place it added others."""
+        done: list[onnx.NodeProto] = []
         nodes = [*self.graph.node]
         del self.graph.node[:]
         for node in nodes:
-            rule = rules.get(node.op_type)
             self._made = []
-            if rule is None or not rule(self, node):
-                self._made = [node]
+            if rule(node):
+                done.append(node)
             else:
-                done.append(node.op_type)
-            self.graph.node.extend(self._made)
+                self._made = [node]
+            self.end()
         self._without_unread()
-        return tuple(dict.fromkeys(done))
+        return done
+
+    def end(self) -> None:
+        """Puts the nodes that were added at the end of the graph."""
+        self.graph.node.extend(self._made)
+        self._made = []
 
     def _without_unread(self) -> None:
         """Drops nodes that nothing reads any more."""
@@ -68,7 +81,7 @@ class Rewriting:
         for node in reversed(self.graph.node):
             if any(name in read for name in node.output) or not node.output:
                 kept.append(node)
-                read |= {*node.input, *_read_inside(node)}
+                read |= {*node.input, *read_inside(node)}
         del self.graph.node[:]
         self.graph.node.extend(reversed(kept))
 
@@ -86,7 +99,10 @@ class Rewriting:
         from onnx import numpy_helper
 
         name = take("zerostride_constant", self._names)
-        self.graph.initializer.append(numpy_helper.from_array(np.asarray(array), name))
+        tensor = numpy_helper.from_array(np.asarray(array), name)
+        self.graph.initializer.append(tensor)
+        self._constants[name] = tensor
+        self.shapes[name], self.types[name] = tuple(tensor.dims), tensor.data_type
         return name
 
     def add(self, op: str, *inputs: str, to: str | None = None, **attributes: Any) -> str:
@@ -94,12 +110,42 @@ class Rewriting:
         from onnx import helper
 
         result = take(f"zerostride_{op.lower()}", self._names) if to is None else to
-        self._made.append(helper.make_node(op, [*inputs], [result], result, **attributes))
+        node = helper.make_node(op, [*inputs], [result], result, **attributes)
+        self._made.append(node)
+        self.makers[result] = node
         return result
+
+    def repeat(self, node: onnx.NodeProto, inputs: Sequence[str]) -> None:
+        """The same node on other inputs."""
+        copy = type(node)()
+        copy.CopyFrom(node)
+        copy.input[:] = inputs
+        self._made.append(copy)
+        self.makers |= dict.fromkeys(copy.output, copy)
+
+    def again(self, node: onnx.NodeProto) -> str:
+        """The same node of one result with a new name for it; the name."""
+        self.repeat(node, [*node.input])
+        result = take(f"zerostride_{node.op_type.lower()}", self._names)
+        self._made[-1].output[:] = [result]
+        self.makers[result] = self._made[-1]
+        return result
+
+    def drop_constant(self, name: str) -> None:
+        """Takes a constant out, so that a node can make its name."""
+        kept = [tensor for tensor in self.graph.initializer if tensor.name != name]
+        self.graph.initializer.clear()
+        self.graph.initializer.extend(kept)
+        nodes = [node for node in self.graph.node if name not in node.output]
+        del self.graph.node[:]
+        self.graph.node.extend(nodes)
+        del self._constants[name]
 
     def reshaped(self, name: str, sizes: Sequence[int], to: str | None = None) -> str:
         """A Reshape to sizes."""
-        return self.add("Reshape", name, self.constant(np.array(sizes, np.int64)), to=to)
+        result = self.add("Reshape", name, self.constant(np.array(sizes, np.int64)), to=to)
+        self.shapes[result] = tuple(sizes)
+        return result
 
 
 def _shape_of(value: onnx.ValueInfoProto) -> Shape | None:
@@ -111,13 +157,13 @@ def _shape_of(value: onnx.ValueInfoProto) -> Shape | None:
     return known if len(known) == len(sizes) else None
 
 
-def _read_inside(node: onnx.NodeProto) -> Iterator[str]:
+def read_inside(node: onnx.NodeProto) -> Iterator[str]:
     """Yield what the bodies of a node read."""
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):
             for inner in graph.node:
                 yield from inner.input
-                yield from _read_inside(inner)
+                yield from read_inside(inner)
             yield from (value.name for value in graph.output)
 
 
@@ -128,4 +174,4 @@ def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
     return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
-__all__ = ["Rewriting", "Rule", "Shape", "attributes_of"]
+__all__ = ["Rewriting", "Rule", "Shape", "attributes_of", "read_inside"]

@@ -5,25 +5,37 @@ Nothing here depends on the model's numbers, but for constants.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .layouts import (
+    blocks,
+    expanded,
+    gather,
+    gather_nd,
+    in_order,
+    joined,
+    padded,
+    reshaped_again,
+    sliced,
+    split,
+    transposed,
+)
+from .reductions import extreme, normalised, over_one_axis, scaled, sum_of_squares
 from .rewriting import Rewriting, Rule, attributes_of
 from .unrolled import unrolled
+from .waves import short_time_transform, transform
 
 if TYPE_CHECKING:
     import onnx
 
 #: Nodes from a softmax back to the mask that is added.
 _MOST_BACK = 4
-#: Copies of a tensor that stand for an Expand.
-_MOST_COPIES = 16
-#: Modes of Pad that take the data's own numbers; NumPy has them by the same names.
-_MARGINS = frozenset({"edge", "reflect", "wrap"})
+#: From here on the logarithm of 1 + e^x is x, in 32 bits.
+_LONG = 17
 
 
 def _is_nan(graph: Rewriting, node: onnx.NodeProto) -> bool:
@@ -43,9 +55,27 @@ def _is_infinite(graph: Rewriting, node: onnx.NodeProto) -> bool:
 
 
 def _where(graph: Rewriting, node: onnx.NodeProto) -> bool:
-    """Where(IsNaN(s), c, s) of a softmax is s: a row of finite numbers makes no NaN."""
+    """A choice that is always the same: of a softmax that is no NaN, of a softplus of long x."""
     test = graph.makers.get(node.input[0])
-    if test is None or test.op_type != "IsNaN" or test.input[0] != node.input[2]:
+    return test is not None and (_without_nan(graph, node, test) or _softplus(graph, node, test))
+
+
+def _softplus(graph: Rewriting, node: onnx.NodeProto, test: onnx.NodeProto) -> bool:
+    """Where(x > 17, x, Softplus(x)) is Softplus(x)."""
+    maker = graph.makers.get(node.input[2])
+    if test.op_type != "Greater" or maker is None or maker.op_type != "Softplus":
+        return False
+    bound = graph.array(test.input[1])
+    same = test.input[0] == node.input[1] == maker.input[0]
+    if not same or bound is None or bound.dtype != np.float32 or (bound < _LONG).any():
+        return False
+    graph.add("Identity", node.input[2], to=node.output[0])
+    return True
+
+
+def _without_nan(graph: Rewriting, node: onnx.NodeProto, test: onnx.NodeProto) -> bool:
+    """Where(IsNaN(s), c, s) of a softmax is s: a row of finite numbers makes no NaN."""
+    if test.op_type != "IsNaN" or test.input[0] != node.input[2]:
         return False
     softmax = graph.makers.get(node.input[2])
     if softmax is None or softmax.op_type != "Softmax" or not _has_finite_rows(graph, softmax):
@@ -78,178 +108,29 @@ def _has_finite_rows(graph: Rewriting, softmax: onnx.NodeProto) -> bool:
     return False
 
 
-def _stft(graph: Rewriting, node: onnx.NodeProto) -> bool:
-    """A transform of real frames is a convolution with cosines and sines."""
-    signal, step, window, length = [*node.input, "", ""][:4]
-    shape, kind = graph.shape(signal), graph.types.get(signal)
-    hop, numbers = graph.array(step), graph.array(window) if window else None
-    frame = graph.array(length) if length else None
-    if shape is None or hop is None or kind not in (1, 11) or len(shape) not in (2, 3):
+def _with_a_line_of_bias(graph: Rewriting, node: onnx.NodeProto) -> bool:
+    """The bias of a product is a line; pnnx takes no matrix of one row for it."""
+    bias = graph.array(node.input[2]) if len(node.input) > 2 and node.input[2] else None
+    if bias is None or bias.ndim != 2 or bias.shape[0] != 1:
         return False
-    if len(shape) == 3 and shape[2] != 1:
-        return False  # complex numbers
-    if (window and numbers is None) or (length and frame is None):
-        return False
-    size = int(frame) if frame is not None else len(numbers) if numbers is not None else 0
-    if size < 1 or (numbers is not None and len(numbers) != size):
-        return False
-    bins = size // 2 + 1 if attributes_of(node).get("onesided", 1) else size
-    angles = 2 * np.pi / size * (np.outer(np.arange(bins), np.arange(size)) % size)
-    waves = np.concatenate([np.cos(angles), -np.sin(angles)])
-    weights = waves * (1.0 if numbers is None else numbers.astype(np.float64))
-    dtype = np.float32 if kind == 1 else np.float64
-    batch, frames = shape[0], (shape[1] - size) // int(hop) + 1
-    line = graph.reshaped(signal, (batch, 1, shape[1]))
-    kernel = graph.constant(weights[:, None].astype(dtype))
-    parts = graph.add("Conv", line, kernel, strides=[int(hop)], kernel_shape=[size])
-    split = graph.reshaped(parts, (batch, 2, bins, frames))
-    graph.add("Transpose", split, to=node.output[0], perm=[0, 3, 2, 1])
+    line = graph.constant(bias[0].copy())
+    graph.add("Gemm", *node.input[:2], line, to=node.output[0], **attributes_of(node))
     return True
 
 
-def _dft(graph: Rewriting, node: onnx.NodeProto) -> bool:
-    """A transform of real numbers along the last axis of data is two products with waves."""
-    shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
-    attributes = attributes_of(node)
-    place = graph.array(node.input[2]) if len(node.input) > 2 else attributes.get("axis", 1)
-    if shape is None or result is None or place is None or graph.types.get(node.input[0]) != 1:
+def _bounded(graph: Rewriting, node: onnx.NodeProto) -> bool:
+    """No number is below the lowest bound, or above the highest."""
+    lowest = -np.inf if node.op_type == "Max" else np.inf
+    arrays = [graph.array(name) for name in node.input]
+    others = [
+        name
+        for name, array in zip(node.input, arrays, strict=True)
+        if array is None or array.size != 1 or array.flat[0] != lowest
+    ]
+    shape = graph.shape(others[0]) if len(others) == 1 else None
+    if shape is None or shape != graph.shape(node.output[0]):
         return False
-    axis, size = int(place) % len(shape), shape[int(place)]
-    plain = len(node.input) < 2 or not node.input[1]
-    if shape[-1] != 1 or axis != len(shape) - 2 or attributes.get("inverse") or not plain:
-        return False
-    bins = result[axis]
-    angles = 2 * np.pi / size * (np.outer(np.arange(size), np.arange(bins)) % size)
-    waves = np.stack([np.cos(angles), -np.sin(angles)], axis=-1).astype(np.float32)
-    rows = graph.reshaped(node.input[0], (math.prod(shape) // size, size))
-    product = graph.add("MatMul", rows, graph.constant(waves.reshape(size, 2 * bins)))
-    graph.reshaped(product, result, to=node.output[0])
-    return True
-
-
-def _sum_of_squares(graph: Rewriting, node: onnx.NodeProto) -> bool:
-    """The sum of products of the numbers with themselves."""
-    squares = graph.add("Mul", node.input[0], node.input[0])
-    attributes = attributes_of(node)
-    axes = attributes.pop("axes", None)
-    inputs = [squares, *([graph.constant(np.array(axes))] if axes is not None else node.input[1:])]
-    graph.add("ReduceSum", *inputs, to=node.output[0], **attributes)
-    return True
-
-
-def _strided(graph: Rewriting, node: onnx.NodeProto) -> bool:
-    """A slice in steps: the axis is split into (n/step, step), and one of each step is kept."""
-    parts = [graph.array(name) for name in node.input[1:]]
-    shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
-    if len(parts) < 4 or any(part is None or part.size != 1 for part in parts):
-        return False
-    if shape is None or result is None:
-        return False
-    start, _, axis, step = (int(part.reshape(-1)[0]) for part in parts if part is not None)
-    axis %= len(shape)
-    size = shape[axis]
-    if step < 2 or size % step or not 0 <= start < step or result[axis] != size // step:
-        return False
-    apart = graph.reshaped(node.input[0], (*shape[:axis], size // step, step, *shape[axis + 1 :]))
-    bounds = ([start], [start + 1], [axis + 1])
-    one = graph.add("Slice", apart, *(graph.constant(np.array(b, np.int64)) for b in bounds))
-    graph.reshaped(one, result, to=node.output[0])
-    return True
-
-
-def _extreme(op: str) -> Rule:
-    """The largest number along trailing axes is a pool over them; the smallest is its opposite."""
-
-    def rule(graph: Rewriting, node: onnx.NodeProto) -> bool:
-        shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
-        attributes = attributes_of(node)
-        reduced = graph.array(node.input[1]) if len(node.input) > 1 else attributes.get("axes")
-        if shape is None or result is None or graph.types.get(node.input[0]) != 1:
-            return False
-        rank = len(shape)
-        axes = range(rank) if reduced is None else sorted(int(axis) % rank for axis in reduced)
-        if [*axes] != [*range(rank - len(axes), rank)] or not math.prod(shape):
-            return False
-        count = math.prod(shape[axis] for axis in axes)
-        name = node.input[0] if op == "Max" else graph.add("Neg", node.input[0])
-        rows = graph.reshaped(name, (1, 1, math.prod(shape) // count, count))
-        pool = graph.add("MaxPool", rows, kernel_shape=[1, count])
-        if op == "Max":
-            graph.reshaped(pool, result, to=node.output[0])
-        else:
-            graph.add("Neg", graph.reshaped(pool, result), to=node.output[0])
-        return True
-
-    return rule
-
-
-def _gather(graph: Rewriting, node: onnx.NodeProto) -> bool:
-    """One row, or rows that follow one another, are a slice."""
-    shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
-    rows = graph.array(node.input[1])
-    if shape is None or result is None or rows is None or graph.array(node.input[0]) is not None:
-        return False
-    axis = attributes_of(node).get("axis", 0) % len(shape)
-    flat = [int(row) % shape[axis] for row in rows.reshape(-1)] if shape[axis] else []
-    if not flat or flat != [*range(flat[0], flat[0] + len(flat))]:
-        return False
-    # One row of all numbers, so that no axis of the slice can pass for a batch.
-    inner = math.prod(shape[axis + 1 :])
-    data = graph.reshaped(node.input[0], (math.prod(shape[:axis]), shape[axis] * inner))
-    bounds = ([flat[0] * inner], [(flat[-1] + 1) * inner], [1])
-    names = (graph.constant(np.array(bound, np.int64)) for bound in bounds)
-    graph.reshaped(graph.add("Slice", data, *names), result, to=node.output[0])
-    return True
-
-
-def _expanded(graph: Rewriting, node: onnx.NodeProto) -> bool:
-    """An axis of 1 that is repeated a few times is a tensor beside itself."""
-    shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
-    if shape is None or result is None or len(shape) != len(result):
-        return False
-    axes = [axis for axis, size in enumerate(shape) if size != result[axis]]
-    if len(axes) != 1 or not 1 < result[axes[0]] <= _MOST_COPIES:
-        return False
-    copies = [node.input[0]] * result[axes[0]]
-    graph.add("Concat", *copies, to=node.output[0], axis=axes[0])
-    return True
-
-
-def _padded(graph: Rewriting, node: onnx.NodeProto) -> bool:
-    """Margins of the data's own numbers are rows taken again."""
-    shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
-    pads = graph.array(node.input[1])
-    mode: Any = attributes_of(node).get("mode", b"constant").decode()
-    if shape is None or result is None or pads is None or mode not in _MARGINS:
-        return False
-    if len(pads) != 2 * len(shape):
-        return False
-    name = node.input[0]
-    for axis in range(len(shape)):
-        if not pads[axis] and not pads[axis + len(shape)]:
-            continue
-        first, last = int(pads[axis]), int(pads[axis + len(shape)])
-        rows = np.arange(max(-first, 0), shape[axis] - max(-last, 0))  # below 0: so many fewer
-        rows = np.pad(rows, (max(first, 0), max(last, 0)), mode=mode)
-        name = graph.add("Gather", name, graph.constant(rows), axis=axis)
-    graph.add("Identity", name, to=node.output[0])
-    return True
-
-
-def _split(graph: Rewriting, node: onnx.NodeProto) -> bool:
-    """A split is a slice for each result."""
-    shape = graph.shape(node.input[0])
-    attributes = attributes_of(node)
-    results = [graph.shape(name) for name in node.output]
-    if shape is None or any(result is None for result in results):
-        return False
-    axis, start = attributes.get("axis", 0) % len(shape), 0
-    for name, result in zip(node.output, results, strict=True):
-        end = start + (result or ())[axis]
-        bounds = ([start], [end], [axis])
-        names = (graph.constant(np.array(bound, np.int64)) for bound in bounds)
-        graph.add("Slice", node.input[0], *names, to=name)
-        start = end
+    graph.add("Identity", others[0], to=node.output[0])
     return True
 
 
@@ -281,23 +162,46 @@ def _recurrent(graph: Rewriting, node: onnx.NodeProto) -> bool:
 
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
-        "DFT": _dft,
+        "BatchNormalization": scaled,
+        "Concat": joined,
+        "DFT": transform,
+        "DepthToSpace": blocks,
         "DequantizeLinear": _dequantised,
-        "Expand": _expanded,
-        "Gather": _gather,
+        "Expand": expanded,
         "GRU": _recurrent,
+        "Gather": gather,
+        "GatherND": gather_nd,
+        "Gemm": _with_a_line_of_bias,
+        "InstanceNormalization": normalised,
         "IsInf": _is_infinite,
         "IsNaN": _is_nan,
         "LSTM": _recurrent,
-        "Pad": _padded,
-        "ReduceMax": _extreme("Max"),
-        "ReduceMin": _extreme("Min"),
-        "ReduceSumSquare": _sum_of_squares,
-        "STFT": _stft,
-        "Slice": _strided,
-        "Split": _split,
+        "Max": _bounded,
+        "Min": _bounded,
+        "Pad": padded,
+        "ReduceMax": extreme("Max"),
+        "ReduceMean": over_one_axis,
+        "ReduceMin": extreme("Min"),
+        "ReduceProd": over_one_axis,
+        "ReduceSum": over_one_axis,
+        "ReduceSumSquare": sum_of_squares,
+        "Reshape": reshaped_again,
+        "STFT": short_time_transform,
+        "Slice": sliced,
+        "SpaceToDepth": blocks,
+        "Split": split,
+        "Transpose": transposed,
         "Where": _where,
     }
 )
 
-__all__ = ["RULES"]
+#: Ops whose results a converter may lay with the channels last.
+IN_ORDER: Mapping[str, Rule] = MappingProxyType(
+    {
+        **dict.fromkeys(("AveragePool", "BatchNormalization", "Conv", "ConvTranspose"), in_order),
+        **dict.fromkeys(("GlobalAveragePool", "InstanceNormalization", "MaxPool"), in_order),
+        **dict.fromkeys(("Resize", "Transpose"), in_order),
+    }
+)
+
+__all__ = ["IN_ORDER", "RULES"]

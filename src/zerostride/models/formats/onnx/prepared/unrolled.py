@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .layouts import part
+
 if TYPE_CHECKING:
     from .rewriting import Rewriting
 
@@ -50,20 +52,16 @@ def unrolled(
     cell = _Cell(nodes, w[0], r[0], both, hidden)
     made = []
     for step in range(steps):
-        part = inputs[0]
-        if steps > 1:
-            bounds = (nodes.constant(np.array([k])) for k in (step, step + 1, 0))
-            part = nodes.add("Slice", part, *bounds)
-        row = nodes.reshaped(part, (batch, size))
+        one = part(nodes, inputs[0], data, 0, step, step + 1) if steps > 1 else inputs[0]
+        row = nodes.reshaped(one, (batch, size))
         if given["op"] == "LSTM":
             states = cell.lstm(row, *states)
         else:
             states[0] = cell.gru(row, states[0], after=bool(given.get("linear_before_reset")))
-        made.append(nodes.reshaped(states[0], (1, 1, batch, hidden)))
-    if outputs[0] and steps > 1:
-        nodes.add("Concat", *made, to=outputs[0], axis=0)
-    elif outputs[0]:
-        nodes.add("Identity", made[0], to=outputs[0])
+        made.append(nodes.reshaped(states[0], (1, batch * hidden)))
+    if outputs[0]:
+        whole = nodes.add("Concat", *made, axis=1) if steps > 1 else made[0]
+        nodes.reshaped(whole, (steps, 1, batch, hidden), to=outputs[0])
     for name, state in zip(outputs[1:3], states, strict=False):
         if name:
             nodes.reshaped(state, (1, batch, hidden), to=name)

@@ -1,0 +1,201 @@
+"""Truth values and whole numbers as floats, and branches that a number decides."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from models.prepared_models import Array, floated, random, saved
+from zerostride.models.formats.onnx.prepared import with_decisions, with_floats, with_shapes
+
+#: What ncnn lacks.
+LACKING = {"Cast", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Where"} | {
+    "And",
+    "Not",
+    "Or",
+    "Xor",
+}
+COMPARED = ("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual")
+LARGE = [0.0, -0.0, 1e-45, -1e-45, 1.5, -2.5, 3e38, -3e38, 1e-30, 7.0, 16777216.0]
+
+
+@pytest.mark.parametrize("op", COMPARED)
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int32])
+def test_comparisons(tmp_path: Path, op: str, dtype: type) -> None:
+    numbers = np.array(LARGE, dtype) if dtype is np.float32 else np.arange(-5, 6).astype(dtype)
+    inputs = {"x": numbers[:, None], "y": numbers}
+    nodes = [helper.make_node(op, ["x", "y"], ["z"])]
+    path = saved(tmp_path / "m.onnx", nodes, inputs, ["z"], kinds={"z": TensorProto.BOOL})
+    assert not floated(path, inputs, tmp_path / "new.onnx") & LACKING
+
+
+@pytest.mark.parametrize("op", ["And", "Or", "Xor", "Not"])
+def test_logic(tmp_path: Path, op: str) -> None:
+    inputs = {"x": np.array([[False], [True]]), "y": np.array([False, True])}
+    inputs = inputs if op != "Not" else {"x": inputs["x"]}
+    nodes = [helper.make_node(op, [*inputs], ["z"])]
+    path = saved(tmp_path / "m.onnx", nodes, inputs, ["z"], kinds={"z": TensorProto.BOOL})
+    assert not floated(path, inputs, tmp_path / "new.onnx") & LACKING
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    test=st.sampled_from([(3,), (2, 1), (2, 3), (1,)]),
+    sides=st.tuples(*[st.sampled_from(["x", "zero", "low", "high", "two", "row"])] * 2),
+)
+def test_choices(
+    tmp_path_factory: pytest.TempPathFactory, test: tuple[int, ...], sides: tuple[str, str]
+) -> None:
+    folder = tmp_path_factory.mktemp("models")
+    inputs: dict[str, Array] = {"c": random(*test) > 0, "x": random(2, 3)}
+    constants = {
+        "zero": np.float32(0),
+        "low": np.float32(-3.4028235e38),
+        "high": np.float32(3.4028235e38),
+        "two": np.float32(2.5),
+        "row": np.array([1, 0, -1], np.float32),
+    }
+    nodes = [
+        helper.make_node("Where", ["c", *sides], ["z"]),
+        helper.make_node("Identity", ["x"], ["same"]),
+    ]
+    path = saved(folder / "m.onnx", nodes, inputs, ["z", "same"], constants)
+    assert not floated(path, inputs, folder / "new.onnx") & LACKING
+
+
+def test_infinities_of_the_side_that_is_not_taken(tmp_path: Path) -> None:
+    inputs = {"c": np.array([True, False, True]), "x": np.array([np.inf, -np.inf, 2], np.float32)}
+    node = helper.make_node("Where", ["c", "x", "zero"], ["z"])
+    path = saved(tmp_path / "m.onnx", [node], inputs, ["z"], {"zero": np.float32(0)})
+    floated(path, inputs, tmp_path / "new.onnx")
+
+
+@pytest.mark.parametrize("divisor", [1, 3, 160])
+def test_quotients_toward_0(tmp_path: Path, divisor: int) -> None:
+    inputs = {"n": np.array([*range(-1000, 1000), 2**22 - 1, 2**22], np.int64)}
+    nodes = [
+        helper.make_node("Div", ["n", "d"], ["q"]),
+        helper.make_node("Cast", ["q"], ["z"], to=TensorProto.FLOAT),
+    ]
+    path = saved(tmp_path / "m.onnx", nodes, inputs, ["z"], {"d": np.array(divisor)})
+    # onnx's reference rounds down, and the standard toward 0.
+    goal = tmp_path / "new.onnx"
+    with_shapes(path, goal, {"n": inputs["n"].shape})
+    assert with_floats(goal) == ["n"]
+    (got,) = ReferenceEvaluator(str(goal)).run(None, {"n": inputs["n"].astype(np.float32)})
+    np.testing.assert_array_equal(got, np.trunc(inputs["n"] / divisor))
+
+
+@pytest.mark.parametrize(
+    ("source", "goal"),
+    [
+        (np.float32, TensorProto.INT64),
+        (np.float32, TensorProto.BOOL),
+        (np.int32, TensorProto.INT64),
+        (np.int32, TensorProto.BOOL),
+        (np.int32, TensorProto.FLOAT),
+        (np.bool_, TensorProto.INT64),
+        (np.bool_, TensorProto.FLOAT),
+    ],
+)
+def test_casts(tmp_path: Path, source: type, goal: int) -> None:
+    x = np.array([0, 1, 1.7, -2.3, 5]).astype(source)
+    nodes = [helper.make_node("Cast", ["x"], ["z"], to=goal)]
+    path = saved(tmp_path / "m.onnx", nodes, {"x": x}, ["z"], kinds={"z": goal})
+    assert not floated(path, {"x": x}, tmp_path / "new.onnx") & LACKING
+
+
+def test_rows_that_are_taken_stay_whole(tmp_path: Path) -> None:
+    inputs = {"ids": np.array([[2, 0, 1]]), "mask": np.array([[1, 0, 1]])}
+    nodes = [
+        helper.make_node("Gather", ["w", "ids"], ["rows"]),
+        helper.make_node("Cast", ["mask"], ["m"], to=TensorProto.FLOAT),
+        helper.make_node("Unsqueeze", ["m", "last"], ["column"]),
+        helper.make_node("Mul", ["rows", "column"], ["z"]),
+    ]
+    constants = {"w": random(3, 4), "last": np.array([2])}
+    path = saved(tmp_path / "m.onnx", nodes, inputs, ["z"], constants)
+    assert "Gather" in floated(path, inputs, tmp_path / "new.onnx")
+    kinds = {
+        v.name: v.type.tensor_type.elem_type for v in onnx.load(tmp_path / "new.onnx").graph.input
+    }
+    assert kinds == {"ids": TensorProto.INT64, "mask": TensorProto.FLOAT}
+
+
+def test_numbers_that_are_rows_and_compared_are_left(tmp_path: Path) -> None:
+    inputs = {"ids": np.array([[2, 0, 1]])}
+    nodes = [
+        helper.make_node("Gather", ["w", "ids"], ["z"]),
+        helper.make_node("Less", ["ids", "two"], ["less"]),
+    ]
+    constants = {"w": random(3, 4), "two": np.array(2)}
+    path = saved(tmp_path / "m.onnx", nodes, inputs, ["z", "less"], constants, {"less": 9})
+    with_shapes(path, tmp_path / "new.onnx", {"ids": (1, 3)})
+    before = (tmp_path / "new.onnx").read_bytes()
+    assert with_floats(tmp_path / "new.onnx") is None
+    assert (tmp_path / "new.onnx").read_bytes() == before
+
+
+def test_a_constant_result_reads_an_input(tmp_path: Path) -> None:
+    x = random(2, 3)
+    nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    path = saved(
+        tmp_path / "m.onnx", nodes, {"x": x}, ["y", "n"], {"n": np.array([7, 8])}, {"n": 7}
+    )
+    floated(path, {"x": x}, tmp_path / "new.onnx")
+    made = {name for node in onnx.load(tmp_path / "new.onnx").graph.node for name in node.output}
+    assert "n" in made
+
+
+def test_a_model_of_floats_is_left(tmp_path: Path) -> None:
+    x = random(2, 3)
+    path = saved(tmp_path / "m.onnx", [helper.make_node("Relu", ["x"], ["y"])], {"x": x}, ["y"])
+    with_shapes(path, tmp_path / "new.onnx", {"x": x.shape})
+    assert with_floats(tmp_path / "new.onnx") is None
+
+
+BRANCHES = """<ir_version: 9, opset_import: ["": 17]>
+m (float[2] x, int64 rate, int64[1] other) => (float[2] y) <int64 k = {16000}> {
+  same = Equal (rate, k)
+  y = If (same) <
+    then_branch = t () => (float[2] a) { a = Relu (x) },
+    else_branch = e () => (float[2] b) {
+      two = Constant<value = int64 {8000}> ()
+      again = Equal (rate, two)
+      b = If (again) <
+        then_branch = u () => (float[2] c) { c = Neg (x) },
+        else_branch = v () => (float[2] d) { d = Exp (x) }
+      >
+    }
+  >
+}"""
+
+
+@pytest.mark.parametrize("rate", [16000, 8000, 1])
+def test_a_number_takes_a_branch(tmp_path: Path, rate: int) -> None:
+    file = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(BRANCHES), file)
+    inputs = {"x": random(2), "rate": np.array(rate), "other": np.array([1])}
+    (expected,) = ReferenceEvaluator(str(file)).run(None, inputs)
+    assert with_decisions(file, {"rate": rate, "other": 1}) == ["rate"]
+    model = onnx.load(file)
+    onnx.checker.check_model(model, full_check=True)
+    assert [value.name for value in model.graph.input] == ["x", "rate", "other"]
+    assert "If" not in {node.op_type for node in model.graph.node}
+    other = inputs | {"rate": np.array(5)}
+    np.testing.assert_array_equal(ReferenceEvaluator(model).run(None, other)[0], expected)
+
+
+def test_an_input_of_several_numbers_decides_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(BRANCHES), file)
+    before = file.read_bytes()
+    assert not with_decisions(file, {"other": 1})
+    assert file.read_bytes() == before
