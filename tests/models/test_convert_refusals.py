@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,8 @@ MODEL = EXAMPLES / "tiny_vision.onnx"
     [
         (MODEL, "numpy", "convert writes for litert, litert-gpu, mnn, ncnn, openvino, not numpy"),
         (MODEL, "tensorflow", "not tensorflow; convert a copy of the model with onnx2tf"),
-        (MODEL, "litert", "litert-torch reads PyTorch modules and .pt2 files, not onnx; give the"),
-        (MODEL, "litert-gpu", "or run onnx2tf in an environment of its own, on a copy"),
-        (EXAMPLES / "square_add.param", "litert", "and .pt2 files, not ncnn"),
-        (EXAMPLES / "square_add.param", "mnn", "mnnconvert reads ONNX models, not ncnn"),
+        (EXAMPLES / "square_add.param", "litert-gpu", ".pt2 files, .tflite files, not ncnn"),
+        (EXAMPLES / "square_add.param", "mnn", "convert to mnn reads ONNX models, PyTorch modules"),
     ],
 )
 def test_a_refusal_is_one_sentence(model: Path, engine: str, words: str, tmp_path: Path) -> None:
@@ -53,6 +53,27 @@ def test_missing_packages_are_named(
     monkeypatch.setattr(converters.importlib.util, "find_spec", absent)
     with pytest.raises(zs.ZerostrideError, match=words):
         converters.converter_to(engine, form)
+
+
+def test_a_converter_with_an_environment_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("ZEROSTRIDE_PYTHON_ONNX2TF", raising=False)
+    place = tmp_path / ".cache" / "zerostride" / "onnx2tf"
+    words = f"python3 -m venv {place} && {place}/bin/pip install onnx2tf"
+    with pytest.raises(zs.ZerostrideError, match=re.escape(words)):
+        zs.convert(MODEL, "litert", tmp_path / "out")
+    (place / "bin").mkdir(parents=True)
+    (place / "bin" / "python").symlink_to(sys.executable)
+    row = converters.converter_to("litert", "onnx")
+    assert converters.interpreter_of(row) == str(place / "bin" / "python")
+    with pytest.raises(zs.ZerostrideError, match=r"has no onnx2tf: .*No package metadata"):
+        zs.convert(MODEL, "litert", tmp_path / "out")
+    monkeypatch.setenv("ZEROSTRIDE_PYTHON_ONNX2TF", str(tmp_path / "none"))
+    with pytest.raises(zs.ZerostrideError, match="the interpreter for onnx2tf, is not a program"):
+        zs.convert(MODEL, "litert", tmp_path / "out")
+    assert converters.interpreter_of(converters.converter_to("litert", "litert")) is None
 
 
 def test_files_of_litert_need_no_converter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,8 +54,8 @@ def convert(
     """Bring MODEL, an ONNX or .pt2 file, to the engine --to: audit, port, conversion, and proof.
 
     The model is ported, converted by the engine's own converter in a child process, and run on the
-    engine beside itself, on the same inputs. A second call does not convert again. For LiteRT MODEL
-    is a .pt2 file, which is converted first and ported then, or a .tflite file, which is ported.
+    engine beside itself, on the same inputs. A second call does not convert again. For LiteRT the
+    converted file is ported, and MODEL may be a .tflite file, which is ported alone.
 
     Exit status 0: every broadcast means the same, and the outputs agree. 1: something is left or
     differs, or the conversion failed. 2: bad input, or a package is not installed.

@@ -141,7 +141,7 @@ def _conversion(report: Report, options: ModelOptions) -> str:
         form = format_of(report.model).name
     except ModelError:
         return ""
-    if form not in (("onnx", "torch") if row.reads_onnx else ("torch", row.own)):
+    if form not in (*row.reads, row.own):
         return ""
     words = [report.model, "--to", report.target, "-o", PurePath(report.model).stem]
     return _command("convert", [*words, *_words_of(replace(options, via=None))])

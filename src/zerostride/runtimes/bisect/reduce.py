@@ -71,7 +71,7 @@ class Reduction:
         form = format_of(file).name
         self._converted = form != "onnx"
         row = ENGINE_CONVERTERS.get(engine)
-        made = row is not None and row.reads_onnx and form == engine
+        made = row is not None and "onnx" in row.reads and form == engine
         self._able = graph.format == "onnx" and (
             made if self._converted else "onnx" in RUNNERS[engine].files
         )

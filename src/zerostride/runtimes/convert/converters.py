@@ -1,6 +1,6 @@
 """The converters of engines, each run in a child process.
 
-They are pnnx, OpenVINO's, mnnconvert and litert-torch.
+They are pnnx, OpenVINO's, mnnconvert, litert-torch, and onnx2tf in an environment of its own.
 
 A converter may crash, hang, print, and leave files beside the model. None installs packages.
 """
@@ -11,9 +11,11 @@ import importlib.util
 import json
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,10 +25,13 @@ from ...models.formats.child import ask
 from ...models.formats.ncnn.embedding import embed_rows
 from ...models.formats.onnx.external_files import save_inside
 from ...models.formats.onnx.prepared import reads_rows
+from ..process import ENVIRONMENT, interpreter_for
 from ..task import Array
 
 #: Seconds for one conversion.
 SECONDS = 600.0
+#: Seconds for an interpreter to say which release it has.
+_SECONDS_TO_ASK = 60.0
 #: The end of the script in which pnnx writes how its file is fed, and its word for no batch axis.
 _SCRIPT, _NO_BATCH = ".py", 233
 #: How pnnx writes element types.
@@ -65,6 +70,76 @@ with tempfile.TemporaryFile() as said:
 if lacking and not os.path.exists(sys.argv[3]):
     answer.write(b"no conversion of the ops " + b", ".join(lacking))
 """
+#: onnx2tf overwrites its input, logs all that it does, and ends the process where it fails. Names
+#: become plain ones, since TensorFlow refuses many. Inputs keep their order of axes, and outputs
+#: get that of the model: TensorFlow numbers them in their names, and writes them in another one.
+_ONNX2TF = """
+import glob
+import re
+import tempfile
+os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", "")
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+with tempfile.TemporaryFile() as said:
+    os.dup2(said.fileno(), 1)
+    os.dup2(1, 2)
+    import onnx
+    import onnx2tf
+    model = onnx.load(sys.argv[2])
+    plain, paths = {"": ""}, {}
+    def name_of(old):
+        return plain.setdefault(old, f"t{len(plain):06d}")
+    def rename(graph):
+        for value in [*graph.input, *graph.output, *graph.initializer, *graph.value_info]:
+            value.name = name_of(value.name)
+        for node in graph.node:
+            paths[f"{node.op_type}-{len(paths)}"] = f"{node.op_type} {node.name}"
+            node.name = [*paths][-1]
+            node.input[:] = map(name_of, node.input)
+            node.output[:] = map(name_of, node.output)
+            for attribute in node.attribute:
+                for body in [attribute.g, *attribute.graphs]:
+                    rename(body)
+    rename(model.graph)
+    onnx.save(model, "model.onnx")
+    names = [value.name for value in model.graph.input]
+    failure = ""
+    try:
+        onnx2tf.convert(
+            input_onnx_file_path="model.onnx", output_folder_path="written",
+            keep_shape_absolutely_input_names=names, non_verbose=True,
+            not_use_onnxsim=True)
+    except (Exception, SystemExit) as error:
+        failure = f"{type(error).__name__}: {error}"
+    sys.stdout.flush()
+    said.seek(0)
+    text = said.read().decode(errors="replace")
+files = glob.glob("written/*_float32.tflite")
+if files:
+    from tensorflow.lite.python import schema_py_generated as schema
+    import flatbuffers
+    with open(files[0], "rb") as file:
+        whole = schema.ModelT.InitFromObj(schema.Model.GetRootAs(file.read(), 0))
+    graph = whole.subgraphs[0]
+    numbers = [re.search(rb":(\\d+)$", graph.tensors[k].name) for k in graph.outputs]
+    if all(numbers):
+        order = sorted(range(len(numbers)), key=lambda k: int(numbers[k][1]))
+        graph.outputs = [graph.outputs[k] for k in order]
+        for signature in whole.signatureDefs or ():
+            signature.outputs = [signature.outputs[k] for k in order]
+    builder = flatbuffers.Builder(0)
+    builder.Finish(whole.Pack(builder), b"TFL3")
+    with open(sys.argv[3], "wb") as file:
+        file.write(builder.Output())
+else:
+    nodes = re.findall("onnx_op_name: (\\S+)", text)
+    reasons = re.findall(r"^\\w+Error: (.+)$", text, re.M)
+    where = f"{paths.get(nodes[-1], nodes[-1])}: " if nodes else ""
+    answer.write((where + (reasons[-1] if reasons else failure))[:300].encode())
+"""
+_RELEASE = """
+from importlib import metadata
+answer.write(metadata.version(sys.argv[1]).encode())
+"""
 _LITERT = """
 load_package()
 from zerostride.runtimes.convert.torch_program import write_litert
@@ -98,13 +173,14 @@ class EngineConverter:
         load: Python source that loads the files, for a converter that does not report what the
             engine lacks; or "".
         inside: the converter crashes on external data, so it gets a copy with the data inside.
-        reads_onnx: it converts the ported ONNX model. Otherwise it converts a program of
-            torch.export, and the file that it writes is ported.
+        reads: the formats of models that it converts: an ONNX file, also that of a program of
+            PyTorch, or a program of torch.export.
         fixes_sizes: the files that it writes take inputs of one shape.
-        own: the format of the engine's files, if such a file is ported without a conversion.
+        own: the format of the engine's files, if the port is of the file that is written, and such
+            a file is ported without a conversion. Otherwise the ported ONNX model is converted.
         runs_on: the engine that runs the files here, if it is another one.
         extra: zerostride's extra with the packages; "": they are installed by their names.
-        advice: what to do with a file of another format, by the name of the format.
+        apart: its packages pin releases, so that it has an environment of its own.
     """
 
     name: str
@@ -115,12 +191,12 @@ class EngineConverter:
     beside: tuple[str, ...] = ()
     load: str = ""
     inside: bool = False
-    reads_onnx: bool = True
+    reads: tuple[str, ...] = ("onnx", "torch")
     fixes_sizes: bool = False
     own: str = ""
     runs_on: str = ""
     extra: str = ""
-    advice: Mapping[str, str] = field(default_factory=dict)
+    apart: bool = False
 
     @property
     def runner(self) -> str:
@@ -128,23 +204,27 @@ class EngineConverter:
         return self.runs_on or self.engine
 
 
-#: onnx2tf 2.6.9 pins the releases of its packages, so it cannot be installed beside the others.
-_ONNX2TF = (
-    "give the PyTorch module or its .pt2 file; or run onnx2tf in an environment of its own, on a "
-    "copy of the model, because it overwrites its input, then: zerostride verify MODEL --engine "
-    "litert --against FILE"
-)
 _LITERT_TORCH = EngineConverter(
     "litert-torch",
     "litert",
     ".tflite",
     ("litert_torch", "litert_converter", "torch"),
     _LITERT,
-    reads_onnx=False,
+    reads=("torch",),
     fixes_sizes=True,
     own="litert",
     extra="litert-torch",
-    advice={"onnx": _ONNX2TF},
+)
+_FROM_ONNX = EngineConverter(
+    "onnx2tf",
+    "litert",
+    ".tflite",
+    ("onnx2tf",),
+    _ONNX2TF,
+    reads=("onnx",),
+    fixes_sizes=True,
+    own="litert",
+    apart=True,
 )
 ENGINE_CONVERTERS: Mapping[str, EngineConverter] = {
     row.engine: row
@@ -160,6 +240,11 @@ ENGINE_CONVERTERS: Mapping[str, EngineConverter] = {
         _LITERT_TORCH,
         replace(_LITERT_TORCH, engine="litert-gpu", runs_on="litert"),
     )
+}
+#: The converters of ONNX files to engines that have another one for programs of PyTorch.
+_OF_ONNX: Mapping[str, EngineConverter] = {
+    "litert": _FROM_ONNX,
+    "litert-gpu": replace(_FROM_ONNX, engine="litert-gpu", runs_on="litert"),
 }
 #: Engines with converters that are not run here, and the way to them.
 _ELSEWHERE: Mapping[str, str] = {
@@ -188,11 +273,12 @@ def converter_to(engine: str, form: str = "onnx", model: str = "the model") -> E
         way = _ELSEWHERE.get(engine)
         words = f"; {way}, then: zerostride verify MODEL --engine {engine} --against FILE"
         raise ZerostrideError(f"convert writes for {able}, not {engine}{words if way else ''}")
-    if form not in (("onnx", "torch") if row.reads_onnx else ("torch", row.own)):
-        reads = "ONNX models" if row.reads_onnx else "PyTorch modules and .pt2 files"
-        advice = f"; {row.advice[form]}" if form in row.advice else ""
-        raise ModelError(f"{model}: {row.name} reads {reads}, not {form}{advice}")
-    modules = () if form == row.own else row.modules
+    if form == "onnx":
+        row = _OF_ONNX.get(engine, row)
+    if form not in (*row.reads, row.own):
+        reads = _reads(engine)
+        raise ModelError(f"{model}: convert to {engine} reads {reads}, not {form}")
+    modules = () if form == row.own or row.apart else row.modules
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing and row.extra:
         raise ZerostrideError(f"{row.name} is not installed: pip install 'zerostride[{row.extra}]'")
@@ -202,8 +288,67 @@ def converter_to(engine: str, form: str = "onnx", model: str = "the model") -> E
     return row
 
 
+def _reads(engine: str) -> str:
+    """The models that are converted to an engine, in words."""
+    words = {
+        "onnx": "ONNX models",
+        "torch": "PyTorch modules and .pt2 files",
+        "litert": ".tflite files",
+    }
+    rows = filter(None, (ENGINE_CONVERTERS[engine], _OF_ONNX.get(engine)))
+    forms = {form for row in rows for form in (*row.reads, row.own)}
+    return ", ".join(words[form] for form in words if form in forms)
+
+
+def interpreter_of(row: EngineConverter, pythons: dict[str, str] | None = None) -> str | None:
+    """The interpreter of a converter with an environment of its own; None for the others.
+
+    It is the chosen one, that of the environment's ZEROSTRIDE_PYTHON_NAME, this one if it has the
+    converter, or that of the folder that the error names.
+
+    Args:
+        row: the converter.
+        pythons: interpreters by name.
+
+    Raises:
+        ZerostrideError: none has it.
+    """
+    if not row.apart:
+        return None
+    python = interpreter_for(row.name, pythons)
+    if python == sys.executable and importlib.util.find_spec(row.modules[0]) is None:
+        place = Path.home() / ".cache" / "zerostride" / row.name
+        python = str(place / "bin" / "python")
+        if not place.is_dir():
+            raise ZerostrideError(
+                f"{row.name} is not installed, and its packages pin releases, so it needs an "
+                f"environment of its own: python3 -m venv {place} && {place}/bin/pip install "
+                f"{row.name}; or name an interpreter that has it ({ENVIRONMENT}{row.name.upper()})"
+            )
+    return python
+
+
+def release_of(row: EngineConverter, python: str | None = None) -> str:
+    """The release of a converter.
+
+    Raises:
+        ZerostrideError: its interpreter has none.
+    """
+    if python is None:
+        return metadata.version(row.modules[0])
+    answer = ask(_RELEASE, row.modules[0], seconds=_SECONDS_TO_ASK, python=python)
+    if answer.failure is not None:
+        raise ZerostrideError(f"{python} has no {row.name}: {answer.failure}")
+    return answer.output.decode()
+
+
 def run_converter(
-    row: EngineConverter, model: Path, goal: Path, inputs: Mapping[str, Array], seconds: float
+    row: EngineConverter,
+    model: Path,
+    goal: Path,
+    inputs: Mapping[str, Array],
+    seconds: float,
+    python: str | None = None,
 ) -> tuple[Outcome, str] | None:
     """Converts a model; the outcome and the reason where that failed.
 
@@ -213,6 +358,7 @@ def run_converter(
         goal: the file to write; further ones get its stem.
         inputs: arrays of the model's inputs, for their shapes and types.
         seconds: the longest time.
+        python: the interpreter that has the converter; None: this one.
 
     Raises:
         ModelError: pnnx does not read external data, and an ONNX file cannot have as much inside.
@@ -226,7 +372,8 @@ def run_converter(
         written = Path(place, goal.name)
         words = _words_of(row, goal.stem, inputs)
         paths = str(model.absolute()), str(written)  # the child works in another folder
-        answer = ask(_FOLDER + row.source, place, *paths, *words, seconds=seconds)
+        source = _FOLDER + row.source
+        answer = ask(source, place, *paths, *words, seconds=seconds, python=python)
         if not kept:
             litter.unlink(missing_ok=True)
         failure = answer.failure
@@ -268,7 +415,7 @@ def _words_of(row: EngineConverter, stem: str, inputs: Mapping[str, Array]) -> S
     """The further words of a converter's child."""
     if row.name == "pnnx":
         return pnnx_words(stem, inputs)
-    return [] if row.reads_onnx else [json.dumps([array.shape for array in inputs.values()])]
+    return [json.dumps([array.shape for array in inputs.values()])] if row.extra else []
 
 
 def pnnx_words(stem: str, inputs: Mapping[str, Array]) -> Sequence[str]:

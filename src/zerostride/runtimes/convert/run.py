@@ -35,11 +35,15 @@ from .converters import (
     EngineConverter,
     converter_to,
     files_of,
+    interpreter_of,
+    release_of,
     run_converter,
 )
-from .prepare import prepared
+from .prepare import Prepared, prepared
 from .torch_program import archive_of
 
+#: Outcomes after which a model is tried again as another one.
+_WRONG = frozenset({Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED})
 #: The file that says which conversions in a folder are whole, for the next run.
 STATE = "convert.json"
 
@@ -70,17 +74,18 @@ def convert(
     the converter writes is ported. A second call with equal inputs does not convert again.
 
     Args:
-        model: an ONNX file, a .pt2 file, or a module or program of PyTorch. For LiteRT a .pt2 file,
-            a module or a program, or a .tflite file, which is ported and not converted.
+        model: an ONNX file, a .pt2 file, or a module or program of PyTorch; for LiteRT also a
+            .tflite file, which is ported and not converted.
         to: the engine: "ncnn" (by pnnx), "openvino" (by OpenVINO's converter), "mnn" (by
-            mnnconvert), "litert" or "litert-gpu" (by litert-torch).
+            mnnconvert), "litert" or "litert-gpu" (by litert-torch, and ONNX files by onnx2tf).
         output: the folder for the ported model and the converted files; it is made.
         args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`.
         inputs: arrays, lists or numbers by the names of the model's inputs; the others are chosen.
         seed: of the random inputs.
         timeout: seconds for the conversion, and for the run on the engine; by default 600 and 300.
         batch_axis, facts, sizes, input_shapes: as for :func:`~zerostride.audit`.
-        pythons: interpreters by engine, for engines that need an environment of their own.
+        pythons: interpreters by name, for engines and converters that need an environment of their
+            own ("onnx2tf").
         progress: called with the number of nodes done and of all, while the model is ported.
 
     Returns:
@@ -107,12 +112,14 @@ def convert(
         folder = _folder(Path(output))
         # 3. The port and the conversion.
         how_long = timeout or SECONDS
-        chosen = bool(given.sizes)
-        job = _Job(row, path, folder, stem, arrays, options, how_long, progress, chosen)
-        if row.reads_onnx:
-            report = _port_and_convert(job)
-        elif form == row.own:
+        python = interpreter_of(row, pythons) if form != row.own else None
+        job = _Job(row, path, folder, stem, arrays, options, how_long, progress, python)
+        if form == row.own:
             report = port_model(path, to, job.goal, options, progress=progress)
+        elif not row.own:
+            report = _port_and_convert(job)
+        elif form == "onnx":
+            report = _convert_onnx_and_port(job)
         else:
             report = _convert_and_port(job, archive_of(model, source.program))
         if report.output is None:
@@ -167,7 +174,7 @@ class _Job:
         options: what is known of the model.
         seconds: the longest time.
         progress: of the port.
-        chosen: whether sizes were chosen that the file leaves open.
+        python: the converter's interpreter, if it has one of its own.
     """
 
     row: EngineConverter
@@ -178,12 +185,22 @@ class _Job:
     options: ModelOptions
     seconds: float
     progress: Progress | None
-    chosen: bool
+    python: str | None
+
+    @property
+    def release(self) -> str:
+        """The converter's release."""
+        return release_of(self.row, self.python)
 
     @property
     def goal(self) -> Path:
         """The file for the engine."""
         return self.folder / _name(self.stem, self.row)
+
+    @property
+    def written(self) -> Path:
+        """The file of a converter whose files are ported."""
+        return self.folder / f"{self.stem}.{self.row.name}{self.row.suffix}"
 
     @property
     def ported(self) -> Path:
@@ -197,17 +214,37 @@ def _port_and_convert(job: _Job) -> Report:
     A model that the converter refuses is tried again as another one (`prepare`).
     """
     report = port_model(job.model, job.row.engine, job.ported, job.options, progress=job.progress)
-    failed = _converted(job.row, job.ported, job.goal, job.inputs, job.seconds)
-    if failed is None:
-        return report
+    failed = _converted(job, job.ported, job.goal, job.inputs)
+    return report if failed is None else _again_or_failure(job, report, failed)
+
+
+def _convert_onnx_and_port(job: _Job) -> Report:
+    """The port of the file that an ONNX model with fixed sizes is converted to.
+
+    A model that the converter refuses is tried again as another one, whose report has no output
+    where that failed, too.
+    """
     try:
-        again, how = _second_try(job, failed[1])
+        report, how, failed = _as_another(job, "", again=False)
+    except ZerostrideError as error:
+        report, how, failed = None, None, (Outcome.REFUSED, str(error))
+    if report is not None:
+        note = f"{job.row.name} converted the file {how}"
+        return replace(report, notes=(note, *report.notes))
+    audit = audit_model(job.model, job.row.engine, job.options)
+    return _again_or_failure(job, audit, failed or (Outcome.REFUSED, ""))
+
+
+def _again_or_failure(job: _Job, report: Report, failed: tuple[Outcome, str]) -> Report:
+    """The report of a second try, or that of a failure with the reasons of both."""
+    try:
+        again, how, failed_again = _as_another(job, failed[1])
     except ZerostrideError:
-        return _failure(job.row, report, failed)
-    failed_again = _converted(job.row, job.ported, job.goal, job.inputs, job.seconds)
-    if failed_again is not None:
-        reason = failed[1] if failed_again == failed else f"{failed[1]}; {how}: {failed_again[1]}"
-        return _failure(job.row, report, (failed_again[0], reason))
+        return _failure(job, report, failed)
+    if again is None or failed_again is not None:
+        second = failed_again or failed
+        reason = failed[1] if second == failed else f"{failed[1]}; {how}: {second[1]}"
+        return _failure(job, report, (second[0], reason))
     note = f"{job.row.name} does not convert the file as it is: converted {how}"
     return replace(again, model=report.model, notes=(note, *again.notes))
 
@@ -215,40 +252,57 @@ def _port_and_convert(job: _Job) -> Report:
 def _proven(job: _Job, report: Report, proof: Callable[[], Report]) -> tuple[Report, Report]:
     """The report and the proof of a conversion, or of another one whose outputs agree.
 
-    Another one (:func:`prepared`) is tried once where nodes differ, or where sizes were chosen and
-    outputs differ or broadcasts are left.
+    Another one (:func:`prepared`) is tried once where results differ or are none, or broadcasts
+    are left.
     """
     checked = proof()
-    wrong = [check for check in checked.checks if check.outcome is Outcome.DIFFERS]
+    wrong = [check for check in checked.checks if check.outcome in _WRONG]
     ops = dict.fromkeys(check.op for check in wrong if check.node)
     left = any(not finding.holds for finding in report.findings)
-    if not job.row.reads_onnx or not (ops or (job.chosen and (wrong or left))):
+    if "onnx" not in job.row.reads or not (wrong or left):
         return report, checked
     with suppress(ZerostrideError):
-        again, how = _second_try(job, " ".join(ops))
-        if _converted(job.row, job.ported, job.goal, job.inputs, job.seconds) is None:
+        again, how, failed = _as_another(job, " ".join(ops))
+        if again is not None and failed is None:
             better = proof()
             agree = all(check.outcome is Outcome.AGREES for check in better.checks)
             if agree and all(finding.holds for finding in again.findings):
-                what = f"the results of {', '.join(ops)} differ" if ops else "open sizes do not do"
+                if ops:
+                    what = f"the results of {', '.join(ops)} differ"
+                else:
+                    what = "outputs differ" if wrong else "broadcasts differ"
+                    what += " in the file as it is"
                 note = f"{what}: converted {how}"
                 return replace(again, model=report.model, notes=(note, *again.notes)), better
-    return _port_and_convert(job), checked
+    first = _convert_onnx_and_port if job.row.own else _port_and_convert
+    return first(job), checked
 
 
-def _second_try(job: _Job, said: str) -> tuple[Report, str]:
-    """The port of the model as :func:`prepared` writes it, and how that is, in words.
+def _as_another(
+    job: _Job, named: str, *, again: bool = True
+) -> tuple[Report | None, Prepared, tuple[Outcome, str] | None]:
+    """Converts the model as :func:`prepared` writes it: the port's report, how, and the failure.
 
     Args:
         job: the conversion.
-        said: a text with the names of the ops that are written as others.
+        named: a text with the names of the ops that are written as others.
+        again: whether this is a second try.
     """
+    row, fixed = job.row, replace(job.options, sizes=None, input_shapes=None)
     with tempfile.TemporaryDirectory(prefix="zerostride-") as place:
         model = Path(place, job.model.name)
-        ops = prepared(job.row.name, said, job.model, model, job.inputs, job.seconds)
-        options = replace(job.options, sizes=None, input_shapes=None)
-        report = port_model(model, job.row.engine, job.ported, options, progress=job.progress)
-    return report, "with fixed sizes" + (f", and {', '.join(ops)} as other ops" if ops else "")
+        how = prepared(row.name, named, job.model, model, job.inputs, job.seconds, again)
+        inputs = how.inputs(job.inputs)
+        if not row.own:
+            report = port_model(model, row.engine, job.ported, fixed, progress=job.progress)
+            return report, how, _converted(job, job.ported, job.goal, inputs)
+        failed = _converted(job, model, job.written, inputs)
+    return (None if failed else _port_of_written(job)), how, failed
+
+
+def _port_of_written(job: _Job) -> Report:
+    """The port of the file that the converter wrote; its inputs' names and sizes are its own."""
+    return port_model(job.written, job.row.engine, job.goal, ModelOptions(), progress=job.progress)
 
 
 def _convert_and_port(job: _Job, archive: bytes) -> Report:
@@ -257,16 +311,14 @@ def _convert_and_port(job: _Job, archive: bytes) -> Report:
     Where the conversion failed, the report has no output, and the audit of the program's ONNX model
     in place of a port: it may name the node that the engine lacks.
     """
-    written = job.folder / f"{job.stem}.{job.row.name}{job.row.suffix}"
     with tempfile.TemporaryDirectory(prefix="zerostride-") as place:
         program = Path(place, "program.pt2")
         write_scratch(program, lambda file: file.write_bytes(archive))
-        failed = _converted(job.row, job.model, written, job.inputs, job.seconds, program)
+        failed = _converted(job, job.model, job.written, job.inputs, program)
     if failed is not None:
         report = audit_model(job.model, job.row.engine, job.options)
-        return _failure(job.row, report, failed)
-    # The names and sizes of the file's inputs are its own.
-    return port_model(written, job.row.engine, job.goal, ModelOptions(), progress=job.progress)
+        return _failure(job, report, failed)
+    return _port_of_written(job)
 
 
 def _held(report: Report) -> Iterator[str]:
@@ -281,8 +333,8 @@ def _held(report: Report) -> Iterator[str]:
             yield f"the same {words}: {count} of {len(report.findings)} broadcasts"
 
 
-def _failure(row: EngineConverter, report: Report, failed: tuple[Outcome, str]) -> Report:
-    check = Check("", row.name, (), *failed, release=metadata.version(row.modules[0]))
+def _failure(job: _Job, report: Report, failed: tuple[Outcome, str]) -> Report:
+    check = Check("", job.row.name, (), *failed, release=job.release)
     return replace(report, command="convert", checks=(check,), output=None)
 
 
@@ -302,29 +354,23 @@ def _folder(path: Path) -> Path:
 
 
 def _converted(
-    row: EngineConverter,
-    model: Path,
-    goal: Path,
-    inputs: Mapping[str, Array],
-    seconds: float,
-    program: Path | None = None,
+    job: _Job, model: Path, goal: Path, inputs: Mapping[str, Array], program: Path | None = None
 ) -> tuple[Outcome, str] | None:
     """Converts, unless an earlier run did; the outcome and the reason where that failed.
 
     Args:
-        row: the converter.
+        job: the conversion.
         model: the ONNX model that decides whether to convert again.
         goal: the file to write.
         inputs: arrays of the model's inputs.
-        seconds: the longest time.
         program: what is converted, if not the model itself. The bytes of an archive differ from
             run to run.
     """
-    key = _key(row, model, inputs)
+    row, key = job.row, _key(job, model, inputs)
     state = _read(goal.with_name(STATE))
     if state.get(goal.name) == [key, *map(_digest, files_of(row, goal))]:
         return None
-    failed = run_converter(row, program or model, goal, inputs, seconds)
+    failed = run_converter(row, program or model, goal, inputs, job.seconds, job.python)
     if failed is None:
         state[goal.name] = [key, *map(_digest, files_of(row, goal))]
         text = json.dumps(state, indent=1).encode()
@@ -335,13 +381,13 @@ def _converted(
     return failed
 
 
-def _key(row: EngineConverter, model: Path, inputs: Mapping[str, Array]) -> str:
+def _key(job: _Job, model: Path, inputs: Mapping[str, Array]) -> str:
     """Everything that a conversion depends on."""
     shapes = [(name, array.shape, str(array.dtype)) for name, array in inputs.items()]
-    releases = [metadata.version(name) for name in row.modules]
+    others = [metadata.version(name) for name in job.row.modules[1:]]
     files = filter(Path.is_file, sorted(model.parent.rglob("*")))
     data = [file for file in files if not _is_ours(file, model)]  # numbers beside the model
-    words = [row.name, releases, shapes, *map(_digest, (model, *data))]
+    words = [job.row.name, job.release, others, shapes, *map(_digest, (model, *data))]
     return hashlib.sha256(repr(words).encode()).hexdigest()
 
 

@@ -74,7 +74,9 @@ def _run(
 
 
 def _narrowed(array: Array, dtype: Any) -> Array:
-    """An array in the 32 bits of a file whose converter does not keep 64 bits, as litert-torch.
+    """An array in the type of a file's input, if its converter writes another one, as it does.
+
+    litert-torch keeps no 64 bits, and onnx2tf gets floats for some whole numbers.
 
     >>> _narrowed(np.array([3]), np.int32).dtype
     dtype('int32')
@@ -83,11 +85,20 @@ def _narrowed(array: Array, dtype: Any) -> Array:
     zerostride.runtimes.runners.Refused: an input of int32 does not hold numbers of this int64
     """
     narrow = np.dtype(dtype)
-    if (array.dtype.name, narrow.name) not in (("int64", "int32"), ("float64", "float32")):
+    if narrow.name not in _NARROWER.get(array.dtype.name, ()):
         return array  # an array of another type is the engine's to refuse
-    if narrow.kind == "i" and (array != array.astype(narrow)).any():
+    if array.dtype.kind != "f" and (array != array.astype(narrow).astype(array.dtype)).any():
         raise Refused(f"an input of {narrow} does not hold numbers of this {array.dtype}")
     return array.astype(narrow)
+
+
+#: The types that converters write for a type.
+_NARROWER: Mapping[str, tuple[str, ...]] = {
+    "float64": ("float32",),
+    "int64": ("int32", "float32"),
+    "int32": ("float32",),
+    "bool": ("float32",),
+}
 
 
 def run_layer(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
