@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 #: The engines, in the order of the page's columns.
-ENGINES = ("openvino", "mnn", "ncnn")
+ENGINES = ("openvino", "mnn", "ncnn", "litert")
 _SECONDS = 600
 #: Runs a command, and says its memory at most in KiB on the last line of the error output.
 _MEASURED = """
@@ -33,6 +33,7 @@ class Conversion:
         status: the exit status; 0: converted and proven.
         end: "proven", "differs", "refused" or "left".
         reason: why it is not proven, in a line.
+        others: how the outputs differ on other inputs, if they do.
         how: what was done to the model, if anything.
         seconds, mebibytes: time, and memory at most of the largest process.
     """
@@ -45,6 +46,7 @@ class Conversion:
     how: str
     seconds: float
     mebibytes: int
+    others: str = ""
 
 
 def conversion(model: Path, engine: str, seed: int = 0) -> Conversion:
@@ -63,13 +65,24 @@ def conversion(model: Path, engine: str, seed: int = 0) -> Conversion:
             )
         except subprocess.TimeoutExpired:
             return Conversion(model.name, engine, 124, "refused", "too long", "", _SECONDS, 0)
-    seconds = time.monotonic() - began
+        seconds = time.monotonic() - began
+        others = _others(model, engine, done.stdout) if done.returncode == 0 else ""
     errors = done.stderr.strip().splitlines()
     memory = int(errors[-1]) // 1024 if errors and errors[-1].isdigit() else 0
     end, reason, how = _end(done.stdout, done.returncode)
     return Conversion(
-        model.name, engine, done.returncode, end, reason, how, round(seconds, 1), memory
+        model.name, engine, done.returncode, end, reason, how, round(seconds, 1), memory, others
     )
+
+
+def _others(model: Path, engine: str, report: str) -> str:
+    """How a proven file differs on other inputs; "" if it does not."""
+    file = json.loads(report)["output"]
+    words = [sys.executable, "-m", "campaigns.architectures.others", str(model), engine, file]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        return (done.stderr.strip().splitlines() or ["no answer"])[-1][:200]
+    return str(json.loads(done.stdout))
 
 
 def _end(text: str, status: int) -> tuple[str, str, str]:
