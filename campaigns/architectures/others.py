@@ -1,4 +1,4 @@
-"""Whether a converted file that was proven agrees on other inputs, too: seeds and a distribution."""
+"""Whether a converted file agrees on other inputs, too: of other seeds, of another distribution."""
 
 from __future__ import annotations
 

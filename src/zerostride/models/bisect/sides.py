@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..bisection import Fetch
@@ -35,6 +36,14 @@ class Other:
     inputs: Mapping[str, Array] = field(default_factory=dict)
     ops: Mapping[str, frozenset[str]] = field(default_factory=dict)
     approximated: Mapping[str, float] = field(default_factory=dict)
+
+
+def has_numbers_for_names(outputs: Collection[str]) -> bool:
+    """Whether a converter gave tensors numbers for names: pnnx does, and calls the outputs out0.
+
+    A model may have such names itself: its tensor 7 is not pnnx's tensor 7.
+    """
+    return bool(outputs) and all(re.fullmatch(r"out\d+", name) for name in outputs)
 
 
 def ops_of(graph: Graph, node: Node) -> frozenset[str]:

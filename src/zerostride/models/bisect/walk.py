@@ -31,7 +31,7 @@ from ..judging import (
 from .layouts import Layout, layouts
 from .part import Part, Parts, last_uses, read_by
 from .readings import find_reading
-from .sides import Fault, Other, ops_of
+from .sides import Fault, Other, has_numbers_for_names, ops_of
 
 #: Operands are moved by this part of the tolerance to see how far rounding alone moves a result.
 _NUDGE = 1 / 8
@@ -104,6 +104,8 @@ class Walk:
         self.faults: list[Fault] = []
         self.notes: list[str] = []
         own = {value.name for node in self.parts.nodes for value in node.outputs}
+        if has_numbers_for_names(other.outputs):
+            own = {name for name in own if not name.isdecimal()}
         taken = {place.name for place in self.placed.values()}
         held = set(other.names)
         names = {name: alias for name, alias in other.aliases.items() if alias in held}

@@ -71,10 +71,10 @@ if lacking and not os.path.exists(sys.argv[3]):
     answer.write(b"no conversion of the ops " + b", ".join(lacking))
 """
 #: onnx2tf overwrites its input, logs all that it does, and ends the process where it fails. Names
-#: become plain ones, since TensorFlow refuses many. Inputs keep their order of axes, and outputs
-#: get that of the model: TensorFlow numbers them in their names, and writes them in another one.
+#: become plain ones, since TensorFlow refuses many. Inputs keep their order of axes. It makes a
+#: Keras model, which TensorFlow writes here: once, and in place of its own order of outputs, by
+#: which it numbers them in their names, that of the model.
 _ONNX2TF = """
-import glob
 import re
 import tempfile
 os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", "")
@@ -104,21 +104,26 @@ with tempfile.TemporaryFile() as said:
     names = [value.name for value in model.graph.input]
     failure = ""
     try:
-        onnx2tf.convert(
+        made = onnx2tf.convert(
             input_onnx_file_path="model.onnx", output_folder_path="written",
             keep_shape_absolutely_input_names=names, non_verbose=True,
-            not_use_onnxsim=True)
+            not_use_onnxsim=True, disable_model_save=True)
+        import tensorflow
+        shapes = [tensorflow.TensorSpec(x.shape, x.dtype, x.name) for x in made.inputs]
+        call = tensorflow.function(lambda *arrays: made(arrays), input_signature=shapes)
+        lite = tensorflow.lite
+        writer = lite.TFLiteConverter.from_concrete_functions([call.get_concrete_function()], made)
+        writer.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS, lite.OpsSet.SELECT_TF_OPS]
+        content = writer.convert()
     except (Exception, SystemExit) as error:
         failure = f"{type(error).__name__}: {error}"
     sys.stdout.flush()
     said.seek(0)
     text = said.read().decode(errors="replace")
-files = glob.glob("written/*_float32.tflite")
-if files:
+if not failure:
     from tensorflow.lite.python import schema_py_generated as schema
     import flatbuffers
-    with open(files[0], "rb") as file:
-        whole = schema.ModelT.InitFromObj(schema.Model.GetRootAs(file.read(), 0))
+    whole = schema.ModelT.InitFromObj(schema.Model.GetRootAs(content, 0))
     graph = whole.subgraphs[0]
     numbers = [re.search(rb":(\\d+)$", graph.tensors[k].name) for k in graph.outputs]
     if all(numbers):

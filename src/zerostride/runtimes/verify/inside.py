@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...errors import ZerostrideError
+from ...models.bisect.sides import has_numbers_for_names
 from ...models.bisection import Bisection, Culprit, How
 from ...models.findings import Check, Outcome
 from ...models.formats import read_model
@@ -76,7 +77,10 @@ def _share_names(graph: Graph, other: Path) -> bool:
     """Whether a conversion has tensors inside by the model's names."""
     ends = {value.name for value in (*graph.inputs, *graph.outputs)}
     own = {value.name for node in graph.nodes for value in node.outputs} - ends
-    theirs = (v for node in read_model(other).nodes for v in node.outputs)
+    converted = read_model(other)
+    if has_numbers_for_names([value.name for value in converted.outputs]):
+        own = {name for name in own if not name.isdecimal()}
+    theirs = (v for node in converted.nodes for v in node.outputs)
     return any(name in own for value in theirs for name in (value.name, *value.aliases))
 
 

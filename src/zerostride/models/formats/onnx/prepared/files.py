@@ -102,12 +102,12 @@ def rewritten(path: Path, lacking: frozenset[str]) -> tuple[str, ...]:
     """
     done: list[str] = []
     for ops in (lacking & _FIRST, lacking - _FIRST):
-        model = _inferred(path)
+        model = inferred(path)
         if model is None:
             return ()
         done += Rewriting(model).run({op: rule for op, rule in RULES.items() if op in ops})
         if done:
-            _save(model, path)
+            save(model, path)
     return tuple(dict.fromkeys(done))
 
 
@@ -120,10 +120,10 @@ def with_floats(path: Path) -> list[str] | None:
     Returns:
         The inputs' names; None where nothing was written.
     """
-    model = _inferred(path)
+    model = inferred(path)
     inputs = as_floats(Rewriting(model)) if model is not None else None
     if model is not None and inputs is not None:
-        _save(model, path)
+        save(model, path)
     return inputs
 
 
@@ -133,12 +133,12 @@ def in_order(path: Path) -> None:
     Args:
         path: a file that :func:`with_shapes` wrote.
     """
-    model = _inferred(path)
+    model = inferred(path)
     if model is not None and Rewriting(model).run(IN_ORDER):
-        _save(model, path)
+        save(model, path)
 
 
-def _inferred(path: Path) -> onnx.ModelProto | None:
+def inferred(path: Path) -> onnx.ModelProto | None:
     """The model with the shapes of its tensors; None for an old op set."""
     import onnx
 
@@ -149,7 +149,8 @@ def _inferred(path: Path) -> onnx.ModelProto | None:
     return onnx.shape_inference.infer_shapes(model, data_prop=True)
 
 
-def _save(model: onnx.ModelProto, path: Path) -> None:
+def save(model: onnx.ModelProto, path: Path) -> None:
+    """Writes a model without the shapes of its tensors."""
     import onnx
 
     del model.graph.value_info[:]
@@ -168,8 +169,10 @@ def reads_rows(path: Path) -> bool:
 
 __all__ = [
     "in_order",
+    "inferred",
     "reads_rows",
     "rewritten",
+    "save",
     "with_floats",
     "with_functions",
     "with_shapes",

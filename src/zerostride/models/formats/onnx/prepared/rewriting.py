@@ -107,12 +107,24 @@ class Rewriting:
 
     def add(self, op: str, *inputs: str, to: str | None = None, **attributes: Any) -> str:
         """A new node of one result; the result's name."""
+        result = take(f"zerostride_{op.lower()}", self._names) if to is None else to
+        self.put(op, inputs, [result], **attributes)
+        return result
+
+    def put(
+        self, op: str, inputs: Sequence[str], results: Sequence[str], **attributes: Any
+    ) -> None:
+        """A new node with these results."""
         from onnx import helper
 
-        result = take(f"zerostride_{op.lower()}", self._names) if to is None else to
-        node = helper.make_node(op, [*inputs], [result], result, **attributes)
+        node = helper.make_node(op, [*inputs], [*results], results[0], **attributes)
         self._made.append(node)
-        self.makers[result] = node
+        self.makers |= dict.fromkeys(results, node)
+
+    def as_float(self, name: str) -> str:
+        """A Cast to 32-bit floats."""
+        result = take("zerostride_cast", self._names)
+        self.put("Cast", [name], [result], to=1)
         return result
 
     def repeat(self, node: onnx.NodeProto, inputs: Sequence[str]) -> None:
