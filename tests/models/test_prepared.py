@@ -197,6 +197,21 @@ def test_transforms_along_any_axis(
     assert "DFT" not in compared(path, {"x": x}, {"DFT"}, folder / "new.onnx", expected)
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5, 1), (2, 3, 4, 1), (3, 4, 2), (4, 1)])
+@pytest.mark.parametrize("version", [17, 19, 20])
+def test_transforms_along_the_axis_that_the_op_set_means(
+    tmp_path: Path, version: int, shape: tuple[int, ...]
+) -> None:
+    x, axis = random(*shape), 1 if version < 20 else len(shape) - 2
+    node = helper.make_node("DFT", ["x"], ["y"])
+    path = saved(tmp_path / "m.onnx", [node], {"x": x}, ["y"], version=version)
+    if axis == len(shape) - 1:  # the parts of a number are no axis
+        with_shapes(path, tmp_path / "new.onnx", {"x": x.shape})
+        assert not rewritten(tmp_path / "new.onnx", frozenset({"DFT"}))
+    else:  # by onnx's reference
+        assert "DFT" not in compared(path, {"x": x}, {"DFT"}, tmp_path / "new.onnx")
+
+
 def test_old_op_sets_become_newer(tmp_path: Path) -> None:
     x = random(1, 4, 6)
     node = helper.make_node("ReduceMax", ["x"], ["y"], axes=[-1], keepdims=0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..reader import parse
 from .numbers import as_floats
-from .rewriting import Rewriting, attributes_of
+from .rewriting import Rewriting, attributes_of, version_of
 from .substitutes import IN_ORDER, RULES
 
 if TYPE_CHECKING:
@@ -55,19 +55,12 @@ def _upgraded(model: onnx.ModelProto) -> onnx.ModelProto:
     """A model of an old op set in a newer one, if onnx can write it so."""
     from onnx import version_converter
 
-    if _version(model) >= _OLDEST:
+    if version_of(model) >= _OLDEST:
         return model
     try:
         return version_converter.convert_version(model, _NEWER)
     except (RuntimeError, ValueError):  # it refuses an op, or asserts
         return model
-
-
-def _version(model: onnx.ModelProto) -> int:
-    versions: dict[str, int] = {
-        entry.domain or "ai.onnx": entry.version for entry in model.opset_import
-    }
-    return versions.get("ai.onnx", 1)
 
 
 def with_functions(path: Path, lacking: frozenset[str]) -> tuple[str, ...]:
@@ -144,7 +137,7 @@ def _inferred(path: Path) -> onnx.ModelProto | None:
 
     model = onnx.load(path)
     del model.graph.value_info[:]
-    if _version(model) < _OLDEST:
+    if version_of(model) < _OLDEST:
         return None
     return onnx.shape_inference.infer_shapes(model, data_prop=True)
 
