@@ -212,6 +212,27 @@ def test_transforms_along_the_axis_that_the_op_set_means(
         assert "DFT" not in compared(path, {"x": x}, {"DFT"}, tmp_path / "new.onnx")
 
 
+@pytest.mark.parametrize(
+    ("lacking", "passes"),
+    [({"STFT", "Where", "ReduceMax"}, 1), ({"STFT", "Where"}, 0), ({"IsNaN", "Where"}, 0)],
+)
+def test_shapes_are_inferred_for_ops_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: set[str], passes: int
+) -> None:
+    x, infer, calls = random(2, 3), onnx.shape_inference.infer_shapes, []
+    node = helper.make_node("ReduceMax", ["x"], ["y"], keepdims=0)
+    path = saved(tmp_path / "m.onnx", [node], {"x": x}, ["y"])
+    with_shapes(path, tmp_path / "new.onnx", {"x": x.shape})
+
+    def counted(model: onnx.ModelProto, **options: bool) -> onnx.ModelProto:
+        calls.append(model)
+        return infer(model, **options)
+
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", counted)
+    rewritten(tmp_path / "new.onnx", frozenset(lacking))
+    assert len(calls) == passes
+
+
 def test_old_op_sets_become_newer(tmp_path: Path) -> None:
     x = random(1, 4, 6)
     node = helper.make_node("ReduceMax", ["x"], ["y"], axes=[-1], keepdims=0)

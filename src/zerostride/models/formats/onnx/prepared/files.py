@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,12 +95,11 @@ def rewritten(path: Path, lacking: frozenset[str]) -> tuple[str, ...]:
     """
     done: list[str] = []
     for ops in (lacking & _FIRST, lacking - _FIRST):
-        model = _inferred(path)
-        if model is None:
-            return ()
-        done += Rewriting(model).run({op: rule for op, rule in RULES.items() if op in ops})
-        if done:
+        rules = {op: rule for op, rule in RULES.items() if op in ops}
+        model = _inferred(path, rules.keys())
+        if model is not None and (changed := Rewriting(model).run(rules)):
             _save(model, path)
+            done += changed
     return tuple(dict.fromkeys(done))
 
 
@@ -126,18 +125,21 @@ def in_order(path: Path) -> None:
     Args:
         path: a file that :func:`with_shapes` wrote.
     """
-    model = _inferred(path)
+    model = _inferred(path, IN_ORDER.keys())
     if model is not None and Rewriting(model).run(IN_ORDER):
         _save(model, path)
 
 
-def _inferred(path: Path) -> onnx.ModelProto | None:
-    """The model with the shapes of its tensors; None for an old op set."""
+def _inferred(path: Path, ops: Set[str] | None = None) -> onnx.ModelProto | None:
+    """The model with the shapes of its tensors; None for an old op set, or if it has none of ops.
+
+    Inference of a large model takes long.
+    """
     import onnx
 
     model = onnx.load(path)
     del model.graph.value_info[:]
-    if version_of(model) < _OLDEST:
+    if version_of(model) < _OLDEST or (ops is not None and ops.isdisjoint(_ops(model))):
         return None
     return onnx.shape_inference.infer_shapes(model, data_prop=True)
 
