@@ -193,6 +193,33 @@ def test_a_number_takes_a_branch(tmp_path: Path, rate: int) -> None:
     np.testing.assert_array_equal(ReferenceEvaluator(model).run(None, other)[0], expected)
 
 
+IN_TURN = """<ir_version: 9, opset_import: ["": 17]>
+m (float[2] x, bool a, bool b, bool c) => (float[2] y) {
+  first = If (a) <
+    then_branch = t () => (bool r) { r = Not (b) }, else_branch = e () => (bool s) { s = Not (c) }
+  >
+  y = If (first) <
+    then_branch = u () => (float[2] p) { p = Neg (x) },
+    else_branch = v () => (float[2] q) { q = Exp (x) }
+  >
+}"""
+
+
+@pytest.mark.parametrize("fixed", [{"a": True}, {"b": True}, {"a": True, "b": False}])
+def test_a_branch_of_one_if_decides_another(tmp_path: Path, fixed: dict[str, bool]) -> None:
+    file = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(IN_TURN), file)
+    inputs = {"x": random(2), **dict.fromkeys("abc", np.array(True))}
+    inputs |= {name: np.array(number) for name, number in fixed.items()}
+    (expected,) = ReferenceEvaluator(str(file)).run(None, inputs)
+    assert with_decisions(file, fixed) == [*fixed]
+    model = onnx.load(file)
+    onnx.checker.check_model(model, full_check=True)
+    left = sum(node.op_type == "If" for node in model.graph.node)
+    assert left == {1: 1, 2: 0}[len(fixed)] + ("a" not in fixed)
+    np.testing.assert_array_equal(ReferenceEvaluator(model).run(None, inputs)[0], expected)
+
+
 def test_an_input_of_several_numbers_decides_nothing(tmp_path: Path) -> None:
     file = tmp_path / "m.onnx"
     onnx.save(onnx.parser.parse_model(BRANCHES), file)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ....ir.names import take
+from ....onnx_ops.validation import graphs_of
 
 if TYPE_CHECKING:
     import onnx
@@ -169,11 +170,10 @@ def _shape_of(value: onnx.ValueInfoProto) -> Shape | None:
 def read_inside(node: onnx.NodeProto) -> Iterator[str]:
     """Yield what the bodies of a node read."""
     for attribute in node.attribute:
-        for graph in (attribute.g, *attribute.graphs):
-            for inner in graph.node:
-                yield from inner.input
-                yield from read_inside(inner)
-            yield from (value.name for value in graph.output)
+        for body in (attribute.g, *attribute.graphs):
+            for graph in graphs_of(body):
+                yield from (name for inner in graph.node for name in inner.input)
+                yield from (value.name for value in graph.output)
 
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
