@@ -212,6 +212,20 @@ def test_transforms_along_the_axis_that_the_op_set_means(
         assert "DFT" not in compared(path, {"x": x}, {"DFT"}, tmp_path / "new.onnx")
 
 
+def test_external_numbers_come_inside(tmp_path: Path) -> None:
+    x, k = random(2, 3), random(3, 4)
+    node = helper.make_node("MatMul", ["x", "k"], ["y"])
+    path, goal = saved(tmp_path / "m.onnx", [node], {"x": x}, ["y"], {"k": k}), tmp_path / "n.onnx"
+    data = {"save_as_external_data": True, "location": "m.data", "size_threshold": 0}
+    onnx.save(onnx.load(path), path, **data)
+    with_shapes(path, goal, {"x": x.shape})
+    (tmp_path / "m.data").unlink()
+    (kept,) = onnx.load(goal).graph.initializer
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(kept), k)
+    with pytest.raises(zs.ModelError, match=r"m\.data"):
+        with_shapes(path, goal, {"x": x.shape})
+
+
 @pytest.mark.parametrize(
     ("lacking", "passes"),
     [({"STFT", "Where", "ReduceMax"}, 1), ({"STFT", "Where"}, 0), ({"IsNaN", "Where"}, 0)],

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..external_files import save_inside
 from ..reader import parse
 from .numbers import as_floats
 from .rewriting import Rewriting, attributes_of, version_of
@@ -31,13 +32,12 @@ def with_shapes(source: Path, goal: Path, shapes: Mapping[str, Sequence[int]]) -
         shapes: by the names of inputs.
 
     Raises:
-        ModelError: the file cannot be read.
+        ModelError: the file cannot be read, or numbers are missing or make it too large.
     """
     import onnx
 
-    model = parse(source)
-    onnx.load_external_data_for_model(model, str(source.parent))
-    model = _upgraded(model)
+    inside = save_inside(source, goal, "a converter needs its external data inside")
+    model = _upgraded(parse(goal if inside else source))
     for value in model.graph.input:
         if value.name in shapes:
             value.type.tensor_type.ClearField("shape")
