@@ -215,9 +215,10 @@ def _divided(floats: _Floats, node: onnx.NodeProto) -> None:
 
 
 def _chosen(floats: _Floats, node: onnx.NodeProto) -> None:
-    """The sum of both sides, of which the test bounds one to 0.
+    """The sum of two terms: each side where it is taken, and 0 elsewhere.
 
-    A product with 0 would not do: infinities and NaN of the side that is not taken would make NaN.
+    A constant side of finite numbers is multiplied by 0. Another side is bounded to 0, since 0
+    times infinity or NaN is NaN.
     """
     test, *sides = (floats.number(name) for name in node.input)
     add, to = floats.graph.add, node.output[0]
