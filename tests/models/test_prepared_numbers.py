@@ -150,8 +150,8 @@ def test_a_constant_result_reads_an_input(tmp_path: Path) -> None:
         tmp_path / "m.onnx", nodes, {"x": x}, ["y", "n"], {"n": np.array([7, 8])}, {"n": 7}
     )
     floated(path, {"x": x}, tmp_path / "new.onnx")
-    made = {name for node in onnx.load(tmp_path / "new.onnx").graph.node for name in node.output}
-    assert "n" in made
+    results = {name for node in onnx.load(tmp_path / "new.onnx").graph.node for name in node.output}
+    assert "n" in results
 
 
 def test_a_model_of_floats_is_left(tmp_path: Path) -> None:
