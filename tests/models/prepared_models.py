@@ -45,7 +45,8 @@ def saved(
     held = [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()]
     graph = helper.make_graph(nodes, "m", values, results, held)
     onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=9), path
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=9),
+        path,
     )
     return path
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from .layouts import part
+from .ranges import wrapping
 from .rewriting import Rewriting, attributes_of, read_inside
 
 if TYPE_CHECKING:
@@ -54,12 +55,14 @@ class _Floats:
         graph: what is rewritten.
         whole: tensors that held whole numbers or truth values, and are floats now.
         stay: tensors that say which rows are taken.
+        wrapping: tensors of whole numbers that may wrap around.
     """
 
     def __init__(self, graph: Rewriting) -> None:
         self.graph = graph
         self.whole: set[str] = set()
         self.stay = _rows_taken(graph)
+        self.wrapping = wrapping(graph)
 
     def kind(self, name: str) -> int:
         """The element type of a tensor."""
@@ -131,6 +134,8 @@ class _Floats:
         index = _INDICES.get(node.op_type)
         if index is not None and node.input[index] in self.stay and not makes:
             return False
+        if self.wrapping.intersection(node.output):
+            raise _UnableError
         rule = _RULES.get(node.op_type)
         if rule is not None:
             rule(self, node)
