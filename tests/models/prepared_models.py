@@ -27,6 +27,7 @@ def saved(
     outputs: list[str],
     constants: dict[str, Array] | None = None,
     kinds: dict[str, int] | None = None,
+    version: int = 19,
 ) -> Path:
     """A model whose inputs have open sizes."""
     values = [
@@ -44,7 +45,8 @@ def saved(
     held = [numpy_helper.from_array(array, name) for name, array in (constants or {}).items()]
     graph = helper.make_graph(nodes, "m", values, results, held)
     onnx.save(
-        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9), path
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)], ir_version=9),
+        path,
     )
     return path
 

@@ -197,6 +197,56 @@ def test_transforms_along_any_axis(
     assert "DFT" not in compared(path, {"x": x}, {"DFT"}, folder / "new.onnx", expected)
 
 
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5, 1), (2, 3, 4, 1), (3, 4, 2), (4, 1)])
+@pytest.mark.parametrize("version", [17, 19, 20])
+def test_transforms_along_the_axis_that_the_op_set_means(
+    tmp_path: Path, version: int, shape: tuple[int, ...]
+) -> None:
+    x, axis = random(*shape), 1 if version < 20 else len(shape) - 2
+    node = helper.make_node("DFT", ["x"], ["y"])
+    path = saved(tmp_path / "m.onnx", [node], {"x": x}, ["y"], version=version)
+    if axis == len(shape) - 1:  # the parts of a number are no axis
+        with_shapes(path, tmp_path / "new.onnx", {"x": x.shape})
+        assert not rewritten(tmp_path / "new.onnx", frozenset({"DFT"}))
+    else:  # by onnx's reference
+        assert "DFT" not in compared(path, {"x": x}, {"DFT"}, tmp_path / "new.onnx")
+
+
+def test_external_numbers_come_inside(tmp_path: Path) -> None:
+    x, k = random(2, 3), random(3, 4)
+    node = helper.make_node("MatMul", ["x", "k"], ["y"])
+    path, goal = saved(tmp_path / "m.onnx", [node], {"x": x}, ["y"], {"k": k}), tmp_path / "n.onnx"
+    data = {"save_as_external_data": True, "location": "m.data", "size_threshold": 0}
+    onnx.save(onnx.load(path), path, **data)
+    with_shapes(path, goal, {"x": x.shape})
+    (tmp_path / "m.data").unlink()
+    (kept,) = onnx.load(goal).graph.initializer
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(kept), k)
+    with pytest.raises(zs.ModelError, match=r"m\.data"):
+        with_shapes(path, goal, {"x": x.shape})
+
+
+@pytest.mark.parametrize(
+    ("lacking", "passes"),
+    [({"STFT", "Where", "ReduceMax"}, 1), ({"STFT", "Where"}, 0), ({"IsNaN", "Where"}, 0)],
+)
+def test_shapes_are_inferred_for_ops_of_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lacking: set[str], passes: int
+) -> None:
+    x, infer, calls = random(2, 3), onnx.shape_inference.infer_shapes, []
+    node = helper.make_node("ReduceMax", ["x"], ["y"], keepdims=0)
+    path = saved(tmp_path / "m.onnx", [node], {"x": x}, ["y"])
+    with_shapes(path, tmp_path / "new.onnx", {"x": x.shape})
+
+    def counted(model: onnx.ModelProto, **options: bool) -> onnx.ModelProto:
+        calls.append(model)
+        return infer(model, **options)
+
+    monkeypatch.setattr(onnx.shape_inference, "infer_shapes", counted)
+    rewritten(tmp_path / "new.onnx", frozenset(lacking))
+    assert len(calls) == passes
+
+
 def test_old_op_sets_become_newer(tmp_path: Path) -> None:
     x = random(1, 4, 6)
     node = helper.make_node("ReduceMax", ["x"], ["y"], axes=[-1], keepdims=0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
@@ -112,6 +112,87 @@ def test_casts(tmp_path: Path, source: type, goal: int) -> None:
     assert not floated(path, {"x": x}, tmp_path / "new.onnx") & LACKING
 
 
+WHOLE = {f"{sign}int{bits}": getattr(np, f"{sign}int{bits}") for bits in (8, 16, 32, 64)
+         for sign in ("", "u")}  # fmt: skip
+#: Numbers around the ends of element types.
+ENDS = (-70000, -32768, -300, -129, -128, -1, 0, 1, 2, 127, 128, 255, 256, 300, 65535, 70000)
+
+
+@settings(deadline=None, max_examples=300)
+@given(data=st.data())
+def test_what_wraps_around_is_left(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder, kind = tmp_path_factory.mktemp("models"), data.draw(st.sampled_from([*WHOLE]))
+    bounds = np.iinfo(WHOLE[kind])
+    fitting = [n for n in ENDS if bounds.min <= n <= bounds.max]
+    inputs = {"a": np.array(fitting, kind)[:, None], "b": np.array(fitting, kind)}
+    inputs["t"] = np.array([[True], [False]])[:, :, None]
+    small = [n for n in fitting if abs(n) <= 2]
+    constants = {"k": np.array(data.draw(st.sampled_from(small)), kind)}
+    types = {"a": kind, "b": kind, "k": kind, "t": "bool"}
+    nodes: list[onnx.NodeProto] = []
+    for step in range(data.draw(st.integers(1, 4))):
+        op = data.draw(st.sampled_from(["Add", "Sub", "Mul", "Neg", "Abs", "Cast", "Max", "Min"]))
+        one = data.draw(st.sampled_from([*types]))
+        goal, attributes, result = types[one], {}, f"r{step}"
+        names = [one]
+        if op == "Cast":
+            goal = data.draw(st.sampled_from(sorted({*WHOLE, "bool"})))
+            attributes["to"] = helper.np_dtype_to_tensor_dtype(np.dtype(goal))
+        elif goal == "bool" or (op == "Neg" and goal.startswith("u")):
+            continue
+        elif op not in ("Neg", "Abs"):
+            names.append(data.draw(st.sampled_from([n for n in types if types[n] == goal])))
+        nodes.append(helper.make_node(op, names, [result], **attributes))
+        types[result] = goal
+    results = [name for name in types if name.startswith("r")]
+    kinds = {n: helper.np_dtype_to_tensor_dtype(np.dtype(types[n])) for n in results}
+    path = saved(folder / "m.onnx", nodes, inputs, results, constants, kinds)
+    goal_file = folder / "new.onnx"
+    with_shapes(path, goal_file, {name: array.shape for name, array in inputs.items()})
+    event("floats" if (changed := with_floats(goal_file)) is not None else "left")
+    if changed is None:
+        return
+    floats = {n: a.astype(np.float32) if n in changed else a for n, a in inputs.items()}
+    with np.errstate(all="ignore"):
+        expected = ReferenceEvaluator(str(path)).run(None, inputs)
+        got = ReferenceEvaluator(str(goal_file)).run(None, floats)
+    exact = np.array(True)  # floats of 32 bits hold all numbers so far
+    for want, have in zip(expected, got, strict=True):
+        exact = exact & (np.abs(have) < 2**23)
+        np.testing.assert_array_equal(*np.broadcast_arrays(np.where(exact, have, want), want))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "fits"),
+    [
+        ("c = Cast<to = 2>(t)  z = Sub(one, c)", True),  # a mask and its opposite
+        ("c = Cast<to = 2>(t)  z = Add(c, c)", True),
+        ("z = Sub(one, u)", False),
+        ("z = Add(one, u)", False),
+        ("z = Max(one, u)", True),
+        ("z = Clip(u, , one)", True),
+        ("c = Clip(u, , one)  z = Sub(one, c)", True),
+        ("f = Clip(x, low, high)  z = Cast<to = 2>(f)", True),
+        ("f = Sigmoid(x)  z = Cast<to = 2>(f)", True),
+        ("f = Relu(x)  z = Cast<to = 2>(f)", False),
+        ("z = Cast<to = 2>(x)", False),
+        ("c = Cast<to = 7>(x)  z = Cast<to = 2>(c)", False),
+        ("c = Cast<to = 7>(t)  n = Neg(c)  z = Cast<to = 2>(n)", False),
+        ("c = Cast<to = 7>(u)  n = Neg(c)  z = Cast<to = 3>(n)", False),
+        ("c = Cast<to = 7>(t)  n = Neg(c)  z = Cast<to = 3>(n)", True),
+    ],
+)
+def test_ranges_exclude_that_numbers_wrap_around(tmp_path: Path, nodes: str, fits: bool) -> None:
+    kind = "int8" if "<to = 3>(n)" in nodes else "uint8"
+    text = f"""<ir_version: 9, opset_import: ["": 17]>
+m (float[3] x, uint8[3] u, bool[3] t) => ({kind}[3] z)
+<uint8 one = {{1}}, float low = {{0}}, float high = {{255}}> {{ {nodes.replace("  ", " ")} }}"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    assert (with_floats(tmp_path / "m.onnx") is not None) == fits
+
+
 def test_rows_that_are_taken_stay_whole(tmp_path: Path) -> None:
     inputs = {"ids": np.array([[2, 0, 1]]), "mask": np.array([[1, 0, 1]])}
     nodes = [
@@ -150,8 +231,8 @@ def test_a_constant_result_reads_an_input(tmp_path: Path) -> None:
         tmp_path / "m.onnx", nodes, {"x": x}, ["y", "n"], {"n": np.array([7, 8])}, {"n": 7}
     )
     floated(path, {"x": x}, tmp_path / "new.onnx")
-    made = {name for node in onnx.load(tmp_path / "new.onnx").graph.node for name in node.output}
-    assert "n" in made
+    results = {name for node in onnx.load(tmp_path / "new.onnx").graph.node for name in node.output}
+    assert "n" in results
 
 
 def test_a_model_of_floats_is_left(tmp_path: Path) -> None:
@@ -191,6 +272,33 @@ def test_a_number_takes_a_branch(tmp_path: Path, rate: int) -> None:
     assert "If" not in {node.op_type for node in model.graph.node}
     other = inputs | {"rate": np.array(5)}
     np.testing.assert_array_equal(ReferenceEvaluator(model).run(None, other)[0], expected)
+
+
+IN_TURN = """<ir_version: 9, opset_import: ["": 17]>
+m (float[2] x, bool a, bool b, bool c) => (float[2] y) {
+  first = If (a) <
+    then_branch = t () => (bool r) { r = Not (b) }, else_branch = e () => (bool s) { s = Not (c) }
+  >
+  y = If (first) <
+    then_branch = u () => (float[2] p) { p = Neg (x) },
+    else_branch = v () => (float[2] q) { q = Exp (x) }
+  >
+}"""
+
+
+@pytest.mark.parametrize("fixed", [{"a": True}, {"b": True}, {"a": True, "b": False}])
+def test_a_branch_of_one_if_decides_another(tmp_path: Path, fixed: dict[str, bool]) -> None:
+    file = tmp_path / "m.onnx"
+    onnx.save(onnx.parser.parse_model(IN_TURN), file)
+    inputs = {"x": random(2), **dict.fromkeys("abc", np.array(True))}
+    inputs |= {name: np.array(number) for name, number in fixed.items()}
+    (expected,) = ReferenceEvaluator(str(file)).run(None, inputs)
+    assert with_decisions(file, fixed) == [*fixed]
+    model = onnx.load(file)
+    onnx.checker.check_model(model, full_check=True)
+    left = sum(node.op_type == "If" for node in model.graph.node)
+    assert left == {1: 1, 2: 0}[len(fixed)] + ("a" not in fixed)
+    np.testing.assert_array_equal(ReferenceEvaluator(model).run(None, inputs)[0], expected)
 
 
 def test_an_input_of_several_numbers_decides_nothing(tmp_path: Path) -> None:

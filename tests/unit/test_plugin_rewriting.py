@@ -86,6 +86,7 @@ def test_pytorch_compiles_rewritten_functions(pytester):
 def f(a, b): return torch.add(a * b.sin() - b, b) + (a.cos() * b.cos())
 def test_it(): assert f(torch.ones(3), torch.ones(3)).shape == (3,)
 """
+    pytester.makeini("[pytest]\n")  # else pytest takes one of a folder above
     pytester.makepyfile(test_a=text)
     options = ("-p", "zerostride.pytest_plugin", "--strict-broadcast", "-p", "no:cacheprovider")
     pytester.runpytest_subprocess(*options).assert_outcomes(passed=1)

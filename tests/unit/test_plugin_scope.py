@@ -23,6 +23,7 @@ def test_plugin_is_off_by_default(run_watched):
 
 def test_plugin_works_without_assertion_rewriting(pytester):
     """A process of its own, because this one's pytest would rewrite them."""
+    pytester.makeini("[pytest]\n")  # else pytest takes one of a folder above
     pytester.makepyfile(test_a=module_of("column - vector", "column - column"))
     options = ("-p", "zerostride.pytest_plugin", "--assert=plain", "--strict-broadcast")
     result = pytester.runpytest_subprocess(*options)

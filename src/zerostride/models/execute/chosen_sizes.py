@@ -50,7 +50,13 @@ Numbers = dict[str, int]
 
 
 class Look(IntEnum):
-    """What a run with some sizes shows: nothing, one number all over or none, or several."""
+    """How much a run with some sizes shows of the model; more is larger.
+
+    Attributes:
+        FAILS: the model does not run.
+        PLAIN: it runs, but each result has one number in all places, or one is not finite.
+        SHOWS: it runs, its results are finite, and one has different numbers.
+    """
 
     FAILS = 0
     PLAIN = 1

@@ -71,9 +71,9 @@ class Reduction:
         form = format_of(file).name
         self._converted = form != "onnx"
         row = ENGINE_CONVERTERS.get(engine)
-        made = row is not None and "onnx" in row.reads and form == engine
+        convertible = row is not None and "onnx" in row.reads and form == engine
         self._able = graph.format == "onnx" and (
-            made if self._converted else "onnx" in RUNNERS[engine].files
+            convertible if self._converted else "onnx" in RUNNERS[engine].files
         )
 
     def smallest(self, fault: Fault) -> Alone:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ....errors import ModelError
 from .messages import tensors_of
+from .reader import parse
 from .tensors import load, location_of
 
 if TYPE_CHECKING:
@@ -71,11 +72,12 @@ def save_inside(source: Path, path: Path, why: str) -> bool:
         Whether the model has external numbers; if not, nothing is written.
 
     Raises:
-        ModelError: numbers are missing, or the copy is larger than an ONNX file may be.
+        ModelError: the file cannot be read, numbers are missing, or the copy is larger than an
+            ONNX file may be.
     """
     import onnx
 
-    model = onnx.load(source, load_external_data=False)
+    model = parse(source)
     external = onnx.TensorProto.EXTERNAL
     tensors = [tensor for tensor in tensors_of(model) if tensor.data_location == external]
     size = model.ByteSize()

@@ -11,19 +11,29 @@ import numpy as np
 from ...ir.graph import Array
 from .call import NodeCall, Unfit, axes_of, effort, room
 
-#: The centre of a result in the data, from the result's index x, the scale and both sizes.
+#: Positions this near to a half are a half: so ONNX Runtime rounds, as of release 1.32.
+_HALF = 1e-6
+
+
+def _symmetric(x: Array, scale: float, n: int, out: int) -> Array:
+    """The centre of a result in the data; ONNX Runtime adds the shift in double precision."""
+    precise = x.dtype.type(scale)
+    shift = n / 2 * (1 - out / (precise * n))
+    return np.asarray(shift + (x.astype(float) + 0.5) / precise - 0.5, x.dtype)
+
+
+#: The centre of a result in the data, from the result's index x, the scale and both sizes. A number
+#: of Python takes the precision of x.
 _PLACES: Mapping[str, Callable[[Array, float, int, int], Array]] = MappingProxyType(
     {
         "half_pixel": lambda x, scale, n, out: (x + 0.5) / scale - 0.5,
-        "half_pixel_symmetric": lambda x, scale, n, out: (
-            n / 2 * (1 - out / (scale * n)) + (x + 0.5) / scale - 0.5
-        ),
+        "half_pixel_symmetric": _symmetric,
         "pytorch_half_pixel": lambda x, scale, n, out: (
             (x + 0.5) / scale - 0.5 if out > 1 else x * 0.0
         ),
         # The resized length is scale * n without rounding down; ONNX Runtime rounds it.
         "align_corners": lambda x, scale, n, out: (
-            x * ((n - 1) / (scale * n - 1)) if out > 1 else x * 0.0
+            x * (n - 1) / (scale * n - 1) if out > 1 else x * 0.0
         ),
         "asymmetric": lambda x, scale, n, out: x / scale,
     }
@@ -31,8 +41,8 @@ _PLACES: Mapping[str, Callable[[Array, float, int, int], Array]] = MappingProxyT
 #: The nearest element.
 _NEAREST: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
     {
-        "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-        "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+        "round_prefer_floor": lambda x: np.ceil(x - 0.5 - _HALF),
+        "round_prefer_ceil": lambda x: np.floor(x + 0.5 + _HALF),
         "floor": np.floor,
         "ceil": np.ceil,
     }
@@ -47,12 +57,12 @@ def _cubic(distance: Array, a: float) -> Array:
     return np.asarray(np.where(d <= 1, near, np.where(d < 2, far, 0)))
 
 
-def _taps(call: NodeCall, mode: str, at: Array) -> tuple[Array, Array]:
+def _taps(call: NodeCall, mode: str, at: Array, scale: float) -> tuple[Array, Array]:
     """The elements that each result reads, and their weights: (result, tap)."""
     if mode == "nearest":
         name = call.attribute("nearest_mode", "round_prefer_floor")
         if call.node.op == "Upsample" or call.node.version < 11:
-            name = "floor"
+            name = "floor" if scale >= 1 else "ceil"  # as ONNX Runtime does
         if name not in _NEAREST:
             raise Unfit(f"nearest_mode {name!r}")
         index = _NEAREST[name](at)[:, None]
@@ -79,8 +89,11 @@ def _along(call: NodeCall, x: Array, axis: int, out: int, scale: float) -> Array
     place = "asymmetric" if early else place
     if n == 0 or scale <= 0:
         raise Unfit(f"axis {axis} of {n} elements is resized by {scale}")
-    # Positions in double precision, as in the onnx package's reference and the runtimes.
-    index, weights = _taps(call, mode, _PLACES[place](np.arange(out, dtype=float), scale, n, out))
+    # Double precision, as in the onnx package's reference. The nearest element depends on the last
+    # bit where a position is an integer or a half, and ONNX Runtime computes it in 32 bits.
+    precision = np.float32 if mode == "nearest" else np.float64
+    at = _PLACES[place](np.arange(out, dtype=precision), scale, n, out).astype(float)
+    index, weights = _taps(call, mode, at, scale)
     if call.flag("exclude_outside"):
         weights = np.where((index < 0) | (index > n - 1), 0, weights)
         weights = weights / weights.sum(1, keepdims=True)

@@ -2,9 +2,9 @@
 
 `files` reads and writes, `rewriting` replaces nodes of a graph, `substitutes` has a rule for each
 op: `layouts` for parts and orders of axes, `reductions`, `waves` for Fourier transforms, `unrolled`
-for recurrent layers. `numbers` writes truth values and whole numbers as floats, and
-`decisions` takes the branch of an If that a number decides. In: a file, the ops
-that are lacking. Out: a file.
+for recurrent layers. `numbers` writes truth values and whole numbers as floats, where `ranges`
+shows that none wraps around, and `decisions` takes the branch of an If that a number decides. In: a
+file, the ops that are lacking. Out: a file.
 """
 
 from .decisions import with_decisions

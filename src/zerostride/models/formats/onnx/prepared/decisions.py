@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ....ir.names import take
+from ....onnx_ops.validation import nodes_of
+from .rewriting import read_inside
 
 if TYPE_CHECKING:
     import onnx
@@ -28,7 +30,7 @@ def with_decisions(path: Path, numbers: Mapping[str, float]) -> list[str]:
 
     model = onnx.load(path)
     graph = model.graph
-    nodes = [*_every_node(graph)]
+    nodes = [*nodes_of(graph.node)]
     names = {name for node in nodes for name in (*node.input, *node.output)}
     deciding = _ancestors(graph, [node.input[0] for node in nodes if node.op_type == "If"])
     inputs = [value for value in graph.input if value.name in deciding & numbers.keys()]
@@ -50,6 +52,8 @@ def with_decisions(path: Path, numbers: Mapping[str, float]) -> list[str]:
 
 def _decided(model: onnx.ModelProto) -> bool:
     """Puts a branch in the place of the first If of the graph that constants decide, if any."""
+    from onnx import helper
+
     graph = model.graph
     for place, node in enumerate(graph.node):
         holds = _number(model, node.input[0]) if node.op_type == "If" else None
@@ -59,11 +63,9 @@ def _decided(model: onnx.ModelProto) -> bool:
         branch = next(one.g for one in node.attribute if one.name == wanted)
         nodes = [*branch.node]
         for value, result in zip(branch.output, node.output, strict=True):
-            same = type(node)()
-            same.op_type, same.name = "Identity", f"{result}_taken"
-            same.input.append(value.name)
-            same.output.append(result)
-            nodes.append(same)
+            nodes.append(
+                helper.make_node("Identity", [value.name], [result], name=f"{result}_taken")
+            )
         every = [*graph.node[:place], *nodes, *graph.node[place + 1 :]]
         graph.initializer.extend(branch.initializer)
         del graph.node[:]
@@ -92,23 +94,15 @@ def _number(model: onnx.ModelProto, name: str) -> bool | None:
 
 def _ancestors(graph: onnx.GraphProto, names: list[str]) -> set[str]:
     """The tensors that some depend on, and these."""
-    makers = {name: node for node in _every_node(graph) for name in node.output}
+    makers = {name: node for node in nodes_of(graph.node) for name in node.output}
     every, waiting = set[str](), [*names]
     while waiting:
         name = waiting.pop()
         if name not in every:
             every.add(name)
-            waiting += makers[name].input if name in makers else ()
+            maker = makers.get(name)
+            waiting += [*maker.input, *read_inside(maker)] if maker is not None else []
     return every
-
-
-def _every_node(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """Yield the nodes of a graph and of all bodies inside."""
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            for inner in (attribute.g, *attribute.graphs):
-                yield from _every_node(inner)
 
 
 __all__ = ["with_decisions"]

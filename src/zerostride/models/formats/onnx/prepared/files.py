@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..external_files import save_inside
 from ..reader import parse
 from .numbers import as_floats
-from .rewriting import Rewriting, attributes_of
+from .rewriting import Rewriting, attributes_of, version_of
 from .substitutes import IN_ORDER, RULES
 
 if TYPE_CHECKING:
@@ -31,13 +32,12 @@ def with_shapes(source: Path, goal: Path, shapes: Mapping[str, Sequence[int]]) -
         shapes: by the names of inputs.
 
     Raises:
-        ModelError: the file cannot be read.
+        ModelError: the file cannot be read, or numbers are missing or make it too large.
     """
     import onnx
 
-    model = parse(source)
-    onnx.load_external_data_for_model(model, str(source.parent))
-    model = _upgraded(model)
+    inside = save_inside(source, goal, "a converter needs its external data inside")
+    model = _upgraded(parse(goal if inside else source))
     for value in model.graph.input:
         if value.name in shapes:
             value.type.tensor_type.ClearField("shape")
@@ -55,19 +55,12 @@ def _upgraded(model: onnx.ModelProto) -> onnx.ModelProto:
     """A model of an old op set in a newer one, if onnx can write it so."""
     from onnx import version_converter
 
-    if _version(model) >= _OLDEST:
+    if version_of(model) >= _OLDEST:
         return model
     try:
         return version_converter.convert_version(model, _NEWER)
     except (RuntimeError, ValueError):  # it refuses an op, or asserts
         return model
-
-
-def _version(model: onnx.ModelProto) -> int:
-    versions: dict[str, int] = {
-        entry.domain or "ai.onnx": entry.version for entry in model.opset_import
-    }
-    return versions.get("ai.onnx", 1)
 
 
 def with_functions(path: Path, lacking: frozenset[str]) -> tuple[str, ...]:
@@ -102,12 +95,11 @@ def rewritten(path: Path, lacking: frozenset[str]) -> tuple[str, ...]:
     """
     done: list[str] = []
     for ops in (lacking & _FIRST, lacking - _FIRST):
-        model = inferred(path)
-        if model is None:
-            return ()
-        done += Rewriting(model).run({op: rule for op, rule in RULES.items() if op in ops})
-        if done:
+        rules = {op: rule for op, rule in RULES.items() if op in ops}
+        model = inferred(path, rules.keys())
+        if model is not None and (changed := Rewriting(model).run(rules)):
             save(model, path)
+            done += changed
     return tuple(dict.fromkeys(done))
 
 
@@ -133,18 +125,21 @@ def in_order(path: Path) -> None:
     Args:
         path: a file that :func:`with_shapes` wrote.
     """
-    model = inferred(path)
+    model = inferred(path, IN_ORDER.keys())
     if model is not None and Rewriting(model).run(IN_ORDER):
         save(model, path)
 
 
-def inferred(path: Path) -> onnx.ModelProto | None:
-    """The model with the shapes of its tensors; None for an old op set."""
+def inferred(path: Path, ops: Set[str] | None = None) -> onnx.ModelProto | None:
+    """The model with the shapes of its tensors; None for an old op set, or if it has none of `ops`.
+
+    Inference of a large model takes long.
+    """
     import onnx
 
     model = onnx.load(path)
     del model.graph.value_info[:]
-    if _version(model) < _OLDEST:
+    if version_of(model) < _OLDEST or (ops is not None and ops.isdisjoint(_ops(model))):
         return None
     return onnx.shape_inference.infer_shapes(model, data_prop=True)
 

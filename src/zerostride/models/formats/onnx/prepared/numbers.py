@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from .layouts import part
+from .ranges import wrapping
 from .rewriting import Rewriting, attributes_of, read_inside
 
 if TYPE_CHECKING:
@@ -54,12 +55,14 @@ class _Floats:
         graph: what is rewritten.
         whole: tensors that held whole numbers or truth values, and are floats now.
         stay: tensors that say which rows are taken.
+        wrapping: tensors of whole numbers that may wrap around.
     """
 
     def __init__(self, graph: Rewriting) -> None:
         self.graph = graph
         self.whole: set[str] = set()
         self.stay = _rows_taken(graph)
+        self.wrapping = wrapping(graph)
 
     def kind(self, name: str) -> int:
         """The element type of a tensor."""
@@ -131,6 +134,8 @@ class _Floats:
         index = _INDICES.get(node.op_type)
         if index is not None and node.input[index] in self.stay and not makes:
             return False
+        if self.wrapping.intersection(node.output):
+            raise _UnableError
         rule = _RULES.get(node.op_type)
         if rule is not None:
             rule(self, node)
@@ -215,9 +220,10 @@ def _divided(floats: _Floats, node: onnx.NodeProto) -> None:
 
 
 def _chosen(floats: _Floats, node: onnx.NodeProto) -> None:
-    """The sum of both sides, of which the test bounds one to 0.
+    """The sum of two terms: each side where it is taken, and 0 elsewhere.
 
-    A product with 0 would not do: infinities and NaN of the side that is not taken would make NaN.
+    A constant side of finite numbers is multiplied by 0. Another side is bounded to 0, since 0
+    times infinity or NaN is NaN.
     """
     test, *sides = (floats.number(name) for name in node.input)
     add, to = floats.graph.add, node.output[0]

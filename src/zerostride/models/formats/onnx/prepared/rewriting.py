@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ....ir.names import take
+from ....onnx_ops.validation import graphs_of
 
 if TYPE_CHECKING:
     import onnx
@@ -22,6 +23,7 @@ class Rewriting:
 
     Attributes:
         graph: the main graph; bodies are left as they are.
+        version: of the op set.
         shapes: of tensors, where all sizes are known.
         types: the element types of tensors.
     """
@@ -29,7 +31,7 @@ class Rewriting:
     def __init__(self, model: onnx.ModelProto) -> None:
         from onnx import numpy_helper
 
-        self.graph = model.graph
+        self.graph, self.version = model.graph, version_of(model)
         values = [*self.graph.input, *self.graph.value_info, *self.graph.output]
         self.shapes = {v.name: shape for v in values if (shape := _shape_of(v)) is not None}
         self.types: dict[str, int] = {v.name: v.type.tensor_type.elem_type for v in values}
@@ -160,6 +162,14 @@ class Rewriting:
         return result
 
 
+def version_of(model: onnx.ModelProto) -> int:
+    """The version of the standard's op set."""
+    versions: dict[str, int] = {
+        entry.domain or "ai.onnx": entry.version for entry in model.opset_import
+    }
+    return versions.get("ai.onnx", 1)
+
+
 def _shape_of(value: onnx.ValueInfoProto) -> Shape | None:
     tensor = value.type.tensor_type
     if not tensor.HasField("shape"):
@@ -172,11 +182,10 @@ def _shape_of(value: onnx.ValueInfoProto) -> Shape | None:
 def read_inside(node: onnx.NodeProto) -> Iterator[str]:
     """Yield what the bodies of a node read."""
     for attribute in node.attribute:
-        for graph in (attribute.g, *attribute.graphs):
-            for inner in graph.node:
-                yield from inner.input
-                yield from read_inside(inner)
-            yield from (value.name for value in graph.output)
+        for body in (attribute.g, *attribute.graphs):
+            for graph in graphs_of(body):
+                yield from (name for inner in graph.node for name in inner.input)
+                yield from (value.name for value in graph.output)
 
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
@@ -186,4 +195,4 @@ def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:
     return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
-__all__ = ["Rewriting", "Rule", "Shape", "attributes_of", "read_inside"]
+__all__ = ["Rewriting", "Rule", "Shape", "attributes_of", "read_inside", "version_of"]

@@ -49,9 +49,10 @@ def transform(graph: Rewriting, node: onnx.NodeProto) -> bool:
     """A transform along an axis is a product of the real and imaginary parts with waves."""
     shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
     attributes = attributes_of(node)
+    _, length, given = [*node.input, "", ""][:3]
     # From op set 20 on the axis is an input, and -2 if none is there.
-    place = graph.array(node.input[2]) if len(node.input) > 2 else attributes.get("axis", 1)
-    length = len(node.input) > 1 and node.input[1]
+    otherwise = attributes.get("axis", 1 if graph.version < 20 else -2)
+    place = graph.array(given) if given else otherwise
     if shape is None or result is None or place is None or graph.types.get(node.input[0]) != 1:
         return False
     axis, parts = int(place) % len(shape), shape[-1]
