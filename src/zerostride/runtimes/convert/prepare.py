@@ -61,6 +61,9 @@ _LEFT_BY_PNNX = (
     | {"Celu", "Mish", "RMSNormalization", "Swish"}
     | {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"}
 )
+#: Ops that are written as others in a second try, whatever a converter says of them: some masks
+#: are none, and onnx2tf computes the norm of a line otherwise.
+_ALWAYS = frozenset({"InstanceNormalization", "Where"})
 #: A name of an op in a converter's message.
 _OP = re.compile(r"[A-Z]\w+")
 
@@ -118,7 +121,7 @@ def prepared(
         ModelError: the model cannot be written so.
     """
     by_pnnx, ordered = converter == "pnnx", again and converter == "onnx2tf"
-    ops = {*_OP.findall(named), *(_LEFT_BY_PNNX if by_pnnx else ("Where",) if again else ())}
+    ops = {*_OP.findall(named), *(_LEFT_BY_PNNX if by_pnnx else _ALWAYS if again else ())}
     lacking = sorted(ops - (_BY_PNNX if by_pnnx else frozenset()))
     floats = by_pnnx or ordered
     shapes = {name: array.shape for name, array in inputs.items()}

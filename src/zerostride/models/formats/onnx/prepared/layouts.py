@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 
@@ -287,11 +287,30 @@ def in_order(graph: Rewriting, node: onnx.NodeProto) -> bool:
     later op otherwise.
     """
     shape = graph.shape(node.output[0])
-    if shape is None or len(shape) < 3 or len(node.output) > 1 or not math.prod(shape):
+    if not _has_order(shape) or len(node.output) > 1:
         return False
-    line = graph.reshaped(graph.again(node), (shape[0], math.prod(shape[1:])))
-    graph.reshaped(line, shape, to=node.output[0])
+    _laid(graph, graph.again(node), shape, to=node.output[0])
     return True
+
+
+def operands_in_order(graph: Rewriting, node: onnx.NodeProto) -> bool:
+    """Operands of several shapes, each laid as :func:`in_order` does."""
+    shapes = [graph.shape(name) for name in node.input]
+    if len(set(shapes)) == 1 or not any(map(_has_order, shapes)):
+        return False
+    operands = zip(node.input, shapes, strict=True)
+    laid = [_laid(graph, name, shape) if _has_order(shape) else name for name, shape in operands]
+    graph.repeat(node, laid)
+    return True
+
+
+def _has_order(shape: Shape | None) -> TypeGuard[Shape]:
+    return shape is not None and len(shape) > 2 and math.prod(shape) > 0
+
+
+def _laid(graph: Rewriting, name: str, shape: Shape, to: str | None = None) -> str:
+    line = graph.reshaped(name, (shape[0], math.prod(shape[1:])))
+    return graph.reshaped(line, shape, to=to)
 
 
 def blocks(graph: Rewriting, node: onnx.NodeProto) -> bool:

@@ -18,6 +18,7 @@ from .layouts import (
     gather_nd,
     in_order,
     joined,
+    operands_in_order,
     padded,
     reshaped_again,
     sliced,
@@ -201,6 +202,7 @@ IN_ORDER: Mapping[str, Rule] = MappingProxyType(
         **dict.fromkeys(("AveragePool", "BatchNormalization", "Conv", "ConvTranspose"), in_order),
         **dict.fromkeys(("GlobalAveragePool", "InstanceNormalization", "MaxPool"), in_order),
         **dict.fromkeys(("Resize", "Transpose"), in_order),
+        **dict.fromkeys(("Max", "Min", "Where"), operands_in_order),
     }
 )
 
