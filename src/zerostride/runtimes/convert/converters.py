@@ -158,6 +158,18 @@ sys.exit(net.load_param(sys.argv[2]) != 0 or net.load_model(sys.argv[3]) != 0)
 """
 
 
+class Failure(NamedTuple):
+    """Why a model was not converted.
+
+    Attributes:
+        outcome: REFUSED or CRASHED.
+        reason: in a sentence, with the program's name first.
+    """
+
+    outcome: Outcome
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class EngineConverter:
     """A converter to the files of one engine.
@@ -349,13 +361,13 @@ def run_converter(
     inputs: Mapping[str, Array],
     seconds: float,
     python: str | None = None,
-) -> tuple[Outcome, str] | None:
-    """Converts a model; the outcome and the reason where that failed.
+) -> Failure | None:
+    """Converts a model; the failure if that failed.
 
     Args:
         row: the converter.
         model: an ONNX file, or an archive of torch.export.
-        goal: the file to write; further ones get its stem.
+        goal: the file to write, in a folder that nobody else reads; further ones get its stem.
         inputs: arrays of the model's inputs, for their shapes and types.
         seconds: the longest time.
         python: the interpreter that has the converter; None: this one.
@@ -379,7 +391,7 @@ def run_converter(
         failure = answer.failure
         if not written.is_file() or not written.stat().st_size:
             said = failure or answer.output.decode(errors="replace") or "nothing was written"
-            return _outcome(failure), f"{row.name}: {said}"
+            return _failed(failure, f"{row.name}: {said}")
         if row.name == "pnnx" and reads_rows(model):
             embed_rows(written)
         failed = load(row, written, seconds)
@@ -395,7 +407,7 @@ def files_of(row: EngineConverter, goal: Path) -> list[Path]:
     return [goal, *(goal.with_name(goal.stem + end) for end in row.beside)]
 
 
-def load(row: EngineConverter, goal: Path, seconds: float) -> tuple[Outcome, str] | None:
+def load(row: EngineConverter, goal: Path, seconds: float) -> Failure | None:
     """Loads what a converter wrote, if it does not say what the engine lacks; see above."""
     if not row.load:
         return None
@@ -403,12 +415,12 @@ def load(row: EngineConverter, goal: Path, seconds: float) -> tuple[Outcome, str
     failure = ask(_FOLDER + row.load, str(goal.parent), *words, seconds=seconds).failure
     if failure is None:
         return None
-    return _outcome(failure), f"{row.engine} does not load what {row.name} wrote: {failure}"
+    return _failed(failure, f"{row.engine} does not load what {row.name} wrote: {failure}")
 
 
-def _outcome(failure: str | None) -> Outcome:
+def _failed(failure: str | None, reason: str) -> Failure:
     crashed = failure is not None and failure.startswith("it was ended by")
-    return Outcome.CRASHED if crashed else Outcome.REFUSED
+    return Failure(Outcome.CRASHED if crashed else Outcome.REFUSED, reason)
 
 
 def _words_of(row: EngineConverter, stem: str, inputs: Mapping[str, Array]) -> Sequence[str]:
