@@ -27,6 +27,8 @@ ENGINES = {
     "openvino": (("openvino",), ("m.openvino.xml", "m.openvino.bin")),
     "mnn": (("MNN",), ("m.mnn",)),
 }
+#: The files that every conversion writes.
+RECORDS = {"report.html", "how.txt", "inputs.npz"}
 #: A Max of three operands is wrong on ncnn and MNN, until the port writes two.
 VECTOR = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -81,7 +83,7 @@ def test_a_model_is_ported_converted_and_proven(engine: str, tmp_path: Path) -> 
     assert report.command == "convert"
     assert [check.outcome for check in report.checks] == [Outcome.AGREES]
     files = {file.name for file in (tmp_path / "out").iterdir()}
-    assert files == {f"m.{engine}.onnx", *ENGINES[engine][1], conversion.STATE}
+    assert files == {f"m.{engine}.onnx", *ENGINES[engine][1], conversion.STATE, *RECORDS}
     assert report.output == str(tmp_path / "out" / ENGINES[engine][1][0])
     assert (engine != "openvino") == bool(report.changes)
     # pnnx drops the batch axis where an op such as a convolution shows it, and here none does.
@@ -131,7 +133,7 @@ def test_a_layer_that_the_engine_lacks_is_an_answer(tmp_path: Path) -> None:
     (check,) = report.checks
     assert (check.outcome, check.op) == (Outcome.REFUSED, "pnnx")
     assert re.search("ncnn does not load what pnnx wrote: .*layers? ArgMax", check.detail)
-    assert {file.name for file in (tmp_path / "out").iterdir()} == {"m.ncnn.onnx"}
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"m.ncnn.onnx", *RECORDS}
 
 
 def external(folder: Path) -> Path:

@@ -25,12 +25,12 @@ from ..report import (
     told,
     unread_text,
 )
+from ..report.next_command import after_audit, after_audits
 from ..report.plain import stale_lines
 from ..report.table import wrapped
 from ..report.terminal import MOST_DRAWN, brief, cause_table, causes_of, meaning, summary, worst_of
 from . import options, progress, reporting
 from .files import write_whole
-from .next_command import after_audit, after_audits
 from .tables import put_lines, width
 
 if TYPE_CHECKING:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ..report import headline, notes, told
+from ..report.next_command import after_convert
 from ..report.terminal import cause_table, causes_of
 from ..report.terminal_checks import change_table, check_lines
-from . import engine_runs, options, reporting
-from .next_command import after_convert
+from ..system.interrupts import INTERRUPTED
+from . import engine_runs, options
 from .tables import put_lines, width
 
 if TYPE_CHECKING:
     from ..models.findings import Report
-    from ..models.options import ModelOptions
 
 
 @click.command(short_help="Port a model, convert it for an engine, and prove the result there.")
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     required=True,
     type=click.Path(file_okay=False),
     metavar="FOLDER",
-    help="Where the ported model, the converted files and report.html go.",
+    help="A folder: for the ported model, converted files, report.html, inputs.npz and how.txt.",
 )
 @engine_runs.options(
     "Of inputs that are not given.",
@@ -65,16 +65,16 @@ def convert(
     """
     from ..runtimes.convert.run import convert as run
 
-    def saved(model: str, **keywords: Any) -> Report:
-        report = run(model, to, output, **keywords)
-        reporting.save((str(Path(output) / "report.html"),), report)
-        return report
+    show = None if as_json else partial(_show, folder=output)
+    try:
+        return asked.carry_out(partial(run, to=to, output=output), model, show)
+    except KeyboardInterrupt:
+        words = f"interrupted; every file in {output} is whole, and the same command goes on"
+        click.echo(f"zerostride: {words}", err=True)
+        return INTERRUPTED  # click would print an empty line
 
-    show = None if as_json else partial(_show, given=asked.model, folder=output)
-    return asked.carry_out(saved, model, show)
 
-
-def _show(report: Report, given: ModelOptions, folder: str) -> None:
+def _show(report: Report, folder: str) -> None:
     """Prints what changed, how the outputs compare, and what is left."""
     put_lines([headline(report), *notes(report), *change_table(report.changes, width())])
     put_lines(check_lines(report, width()))
@@ -82,6 +82,6 @@ def _show(report: Report, given: ModelOptions, folder: str) -> None:
     if causes:
         put_lines(["\nleft", *cause_table(causes, width(), why="not ported: ")])
     click.echo(f"\nreport: {Path(folder) / 'report.html'}")
-    command = after_convert(report, given)
+    command = after_convert(report)
     if command:
         click.echo(f"next: {command}")

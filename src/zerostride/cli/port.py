@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ..report import headline, json_text, notes, told
+from ..report.next_command import after_port
 from ..report.plain import change_text
 from ..report.terminal import MOST_DRAWN, cause_table, causes_of
 from ..report.terminal_checks import change_table
 from . import options, reporting
-from .next_command import after_port
 from .progress import of_nodes
 from .tables import put_lines, width
 

@@ -9,9 +9,9 @@ import click
 
 from ..models.findings import Report
 from ..report import headline, notes
+from ..report.next_command import after_verify
 from ..report.terminal_checks import check_lines
 from . import engine_runs, options
-from .next_command import after_verify
 from .tables import put_lines, width
 
 if TYPE_CHECKING:

@@ -7,8 +7,10 @@ A converter may crash, hang, print, and leave files beside the model. None insta
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import json
+import os
 import re
 import shutil
 import sys
@@ -32,6 +34,8 @@ from ..task import Array
 SECONDS = 600.0
 #: Seconds for an interpreter to say which release it has.
 _SECONDS_TO_ASK = 60.0
+#: With fewer bytes left after a conversion, its files may have been cut off.
+_LEAST_ROOM = 1 << 16
 #: The end of the script in which pnnx writes how its file is fed, and its word for no batch axis.
 _SCRIPT, _NO_BATCH = ".py", 233
 #: How pnnx writes element types.
@@ -373,7 +377,8 @@ def run_converter(
         python: the interpreter that has the converter; None: this one.
 
     Raises:
-        ModelError: pnnx does not read external data, and an ONNX file cannot have as much inside.
+        ModelError: pnnx does not read external data, and an ONNX file cannot have as much inside;
+            or the folder of temporary files is full.
     """
     with tempfile.TemporaryDirectory(prefix="zerostride-") as place:
         copy = Path(place, f"inside-{model.name}")
@@ -389,6 +394,8 @@ def run_converter(
         if not kept:
             litter.unlink(missing_ok=True)
         failure = answer.failure
+        if shutil.disk_usage(place).free < _LEAST_ROOM:  # not every converter reports it
+            raise ModelError(f"{place}: {os.strerror(errno.ENOSPC)}")
         if not written.is_file() or not written.stat().st_size:
             said = failure or answer.output.decode(errors="replace") or "nothing was written"
             return _failed(failure, f"{row.name}: {said}")

@@ -9,21 +9,30 @@ from __future__ import annotations
 import errno
 import filecmp
 import hashlib
+import io
 import json
 import os
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from ...errors import ModelError
 from ...system.whole_files import write_whole
+from ..task import Array
 
 #: The file that says which conversions in a folder are whole, for the next run.
 STATE = "convert.json"
+#: The report, and how the conversion was done. It is no README.md: a user may have one there.
+PAGE, RECORD = "report.html", "how.txt"
+#: The most bytes of inputs that are written: a colleague gets the folder by mail.
+_MOST_INPUTS = 64 << 20
 #: The errors of a full disk, a used-up quota and a limit on the size of files, as messages have
 #: them; a child that meets the limit is ended by a signal.
 _NO_ROOM = (*map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)), "SIGXFSZ")
@@ -54,7 +63,7 @@ def scratch_folder() -> Iterator[Path]:
         try:
             yield Path(place)
         except ModelError as error:
-            if place not in str(error) or not is_no_room(str(error)):
+            if tempfile.gettempdir() not in str(error) or not is_no_room(str(error)):
                 raise
             hint = "TMPDIR names the folder of temporary files"
             raise ModelError(f"{error} ({hint})") from None
@@ -83,6 +92,21 @@ def digest(file: Path) -> str:
         return ""
 
 
+def input_files(runs: Sequence[Mapping[str, Array]]) -> dict[str, bytes]:
+    """The inputs of each run: inputs.npz, inputs-2.npz; none if they are too large."""
+    if sum(array.nbytes for run in runs for array in run.values()) > _MOST_INPUTS:
+        return {}
+    files = {}
+    for number, run in enumerate(runs, 1):
+        content = io.BytesIO()
+        with zipfile.ZipFile(content, "w") as archive:  # as np.savez, which takes no input "file"
+            for name, array in run.items():
+                with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as part:
+                    np.lib.format.write_array(part, np.asarray(array), allow_pickle=False)
+        files[f"inputs-{number}.npz" if number > 1 else "inputs.npz"] = content.getvalue()
+    return files
+
+
 def put(staged: Path, folder: Path, own: Sequence[str], others: Mapping[str, bytes]) -> None:
     """Writes the files of a temporary folder into the folder, all together, the state last.
 
@@ -98,22 +122,30 @@ def put(staged: Path, folder: Path, own: Sequence[str], others: Mapping[str, byt
         ModelError: a file cannot be written. Then none has changed, unless it was the system that
             stopped in between.
     """
-    writes: list[tuple[Path, Callable[[BinaryIO], object]]] = []
+    contents: dict[str, Callable[[BinaryIO], object]] = {}
     for file in sorted(file for file in staged.rglob("*") if file.is_file()):
-        name = file.relative_to(staged)
-        if str(name) != STATE and not _is_there(folder / name, file, known=str(name) in own):
-            writes.append((_goal(folder / name), partial(_copy, file, folder / name)))
+        name = str(file.relative_to(staged))
+        if name != STATE and not _is_there(folder / name, file, known=name in own):
+            contents[name] = partial(_copy, file)
+    contents |= {name: partial(_write, data) for name, data in others.items()}
     state = {**state_of(folder), **state_of(staged)}
-    contents = {**others, **({STATE: json.dumps(state, indent=1).encode()} if state else {})}
-    writes += [
-        (_goal(folder / name), partial(_write, data, folder / name))
-        for name, data in contents.items()
-    ]
+    if state:
+        contents[STATE] = partial(_write, json.dumps(state, indent=1).encode())
+    done: list[str] = []
+
+    def written(name: str, goal: BinaryIO) -> None:
+        contents[name](goal)
+        goal.flush()
+        os.fsync(goal.fileno())  # here, not when it is closed, a full disk shows
+        done.append(name)
+
     try:
-        write_whole(*writes)
+        write_whole(*((_goal(folder / name), partial(written, name)) for name in contents))
     except OSError as error:
-        where = error.filename2 or folder
-        raise ModelError(f"{where}: {error.strerror or error}; nothing was written") from None
+        names = [name for name in contents if name not in done]
+        where, reason = folder / (names[0] if names else ""), error.strerror or str(error)
+        room = "; make room, then run the same command again" if is_no_room(reason) else ""
+        raise ModelError(f"{where}: {reason}; nothing was written{room}") from None
 
 
 def _is_there(goal: Path, file: Path, *, known: bool) -> bool:
@@ -143,30 +175,10 @@ def _goal(path: Path) -> Path:
     return goal
 
 
-def _copy(file: Path, place: Path, goal: BinaryIO) -> None:
-    with file.open("rb") as content, _named(place):
+def _copy(file: Path, goal: BinaryIO) -> None:
+    with file.open("rb") as content:
         shutil.copyfileobj(content, goal)
-        _finish(goal)
 
 
-def _write(data: bytes, place: Path, goal: BinaryIO) -> None:
-    with _named(place):
-        goal.write(data)
-        _finish(goal)
-
-
-def _finish(goal: BinaryIO) -> None:
-    """Writes all to the disk, which may be full."""
-    goal.flush()
-    os.fsync(goal.fileno())
-
-
-@contextmanager
-def _named(place: Path) -> Iterator[None]:
-    """Names the file in an error of writing."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        room = "; make room, then run the same command again" if is_no_room(reason) else ""
-        raise ModelError(f"{place}: {reason}; nothing was written{room}") from None
+def _write(data: bytes, goal: BinaryIO) -> None:
+    goal.write(data)

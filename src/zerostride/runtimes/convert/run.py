@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -12,15 +13,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from ...core.hooks import render_report
 from ...errors import ZerostrideError
 from ...models.arguments import checked
 from ...models.audit.run import audit_model
-from ...models.findings import Check, Outcome, Report, Verdict
+from ...models.findings import Check, Conversion, Outcome, Report, Verdict
 from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.formats import format_of
 from ...models.formats.torch_export import Example, is_torch_model, model_file
 from ...models.ir.files import write_scratch
-from ...models.options import ModelOptions
+from ...models.options import ModelOptions, command_words
 from ...models.port.run import port_model
 from ...models.reasons import Cause, code_of
 from ..feeds import fed, said_of_sizes
@@ -37,7 +39,18 @@ from .converters import (
     release_of,
     run_converter,
 )
-from .folder import STATE, digest, folder_at, is_no_room, put, scratch_folder, state_of
+from .folder import (
+    PAGE,
+    RECORD,
+    STATE,
+    digest,
+    folder_at,
+    input_files,
+    is_no_room,
+    put,
+    scratch_folder,
+    state_of,
+)
 from .prepare import prepared
 from .torch_program import archive_of
 
@@ -70,12 +83,16 @@ def convert(
     the converted files run on the engine on the same inputs as the model. For LiteRT the file that
     the converter writes is ported. A second call with equal inputs does not convert again.
 
+    All files of the folder are written together at the end: a call that is interrupted writes none,
+    and each file is whole whenever it ends. Beside the model are the report (report.html), the
+    inputs (inputs.npz, and up to two more), and what a colleague needs to do it again (how.txt).
+
     Args:
         model: an ONNX file, a .pt2 file, or a module or program of PyTorch; for LiteRT also a
             .tflite file, which is ported and not converted.
         to: the engine: "ncnn" (by pnnx), "openvino" (by OpenVINO's converter), "mnn" (by
             mnnconvert), "litert" or "litert-gpu" (by litert-torch, and ONNX files by onnx2tf).
-        output: the folder for the ported model and the converted files; it is made.
+        output: the folder for the ported model, the converted files and the report; it is made.
         args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`.
         inputs: arrays, lists or numbers by the names of the model's inputs; the others are chosen.
         seed: of the random inputs.
@@ -138,13 +155,23 @@ def convert(
                 before=(*said_of_sizes(given.sizes, fixed=row.fixes_sizes), *_held(best.report)),
                 after=(apart,) if row.runner != to else (),
             )
-            # 4. All files at once.
-            own = (
-                job.ported,
-                *(f.name for n in (job.goal, job.written) for f in files_of(row, Path(n))),
+            files = input_files(given.runs)
+            made = Conversion(
+                converter="" if form == row.own else f"{row.name} {job.release}",
+                digest=digest(Path(model)) if isinstance(model, str | os.PathLike) else "",
+                options=tuple(command_words(ModelOptions(None, *known))),
+                seed=seed,
+                given=bool(inputs),
+                inputs=tuple(files),
             )
-            put(best.folder, folder, own, {})
-        return source.named(report)
+            report = source.named(replace(report, conversion=made))
+            # 4. All files at once.
+            texts = {PAGE: report.to_html(), RECORD: render_report(report, "record")}
+            others = {
+                name: text.encode("utf-8", "backslashreplace") for name, text in texts.items()
+            }
+            put(best.folder, folder, job.names, {**files, **others})
+        return report
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +228,14 @@ class _Job:
     def ported(self) -> str:
         """The name of the ported ONNX model."""
         return f"{self.stem}.{self.row.engine}.onnx"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all these files."""
+        files = [
+            file for name in (self.goal, self.written) for file in files_of(self.row, Path(name))
+        ]
+        return self.ported, *(file.name for file in files)
 
 
 @dataclass(frozen=True, slots=True)
