@@ -49,7 +49,7 @@ _PRINTED = {
 
 @click.command(short_help="What a model's broadcasts would mean on another engine.")
 @click.argument("models", nargs=-1, required=True, type=click.Path())
-@click.option("--target", required=True, type=options.release_name, help="The engine to judge for.")
+@options.target(required=True, type=options.release_name, help="The engine to judge for.")
 @options.of_model("via", "batch_axis", "facts", "layout")
 @click.option(
     "--full", is_flag=True, help="List every node, those that are the same or known, too."

@@ -13,7 +13,7 @@ from ..report.next_command import after_convert
 from ..report.terminal import cause_table, causes_of
 from ..report.terminal_checks import change_table, check_lines
 from ..system.interrupts import INTERRUPTED
-from . import engine_runs, options
+from . import engine_runs, options, outputs
 from .tables import put_lines, width
 
 if TYPE_CHECKING:
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Port a model, convert it for an engine, and prove the result there.")
 @click.argument("model", type=click.Path())
-@click.option(
-    "--to",
-    "--target",
-    "to",
+@options.target(
     required=True,
     type=options.engine_name,
     help="The engine: ncnn, openvino, mnn, litert or litert-gpu.",
@@ -34,7 +31,7 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     required=True,
-    type=click.Path(file_okay=False),
+    type=outputs.folder,
     metavar="FOLDER",
     help="A folder: for the ported model, converted files, report.html, inputs.npz and how.txt.",
 )
@@ -46,12 +43,12 @@ if TYPE_CHECKING:
 @options.as_json
 def convert(
     model: str,
-    to: str,
+    target: str,
     output: str,
     asked: engine_runs.EngineRun,
     as_json: bool,
 ) -> int:
-    """Bring MODEL, an ONNX or .pt2 file, to the engine --to: audit, port, conversion, and proof.
+    """Bring MODEL, an ONNX or .pt2 file, to the engine --target, with proof.
 
     The model is ported, converted by the engine's own converter in a child process, and run on the
     engine beside itself, on the same inputs. A second call does not convert again. For LiteRT the
@@ -61,13 +58,13 @@ def convert(
     differs, or the conversion failed. 2: bad input, or a package is not installed.
 
     \b
-    zerostride convert model.onnx --to ncnn -o out/
+    zerostride convert model.onnx --target ncnn -o out/
     """
     from ..runtimes.convert.run import convert as run
 
     show = None if as_json else partial(_show, folder=output)
     try:
-        return asked.carry_out(partial(run, to=to, output=output), model, show)
+        return asked.carry_out(partial(run, to=target, output=output), model, show)
     except KeyboardInterrupt:
         words = f"interrupted; every file in {output} is whole, and the same command goes on"
         click.echo(f"zerostride: {words}", err=True)

@@ -104,7 +104,7 @@ def after_port(report: Report, options: ModelOptions, *, dry_run: bool) -> str:
     if dry_run:
         return _port(report, report.before, options)
     if report.target in RUNNERS and report.output is not None:
-        words = [report.output, "--engine", report.target]
+        words = [report.output, "--target", report.target]
         return command("verify", [*words, *command_words(options)])
     return ""
 
@@ -127,7 +127,7 @@ def conversion_words(report: Report) -> list[str]:
     made = report.conversion
     options = () if made is None else made.options
     model = PurePath(report.model).name
-    return [model, "--to", report.target, "-o", "FOLDER", *options, *_inputs(report)]
+    return [model, "--target", report.target, "-o", "FOLDER", *options, *_inputs(report)]
 
 
 def _inputs(report: Report) -> list[str]:
@@ -145,7 +145,7 @@ def _proof(report: Report, options: ModelOptions) -> str:
     converted = _conversion(report, options)
     if converted or report.target not in RUNNERS:
         return converted
-    return command("verify", [report.model, "--engine", report.target, *command_words(options)])
+    return command("verify", [report.model, "--target", report.target, *command_words(options)])
 
 
 def _conversion(report: Report, options: ModelOptions) -> str:
@@ -162,7 +162,7 @@ def _conversion(report: Report, options: ModelOptions) -> str:
         return ""
     if form not in (*row.reads, row.own):
         return ""
-    words = [report.model, "--to", report.target, "-o", PurePath(report.model).stem]
+    words = [report.model, "--target", report.target, "-o", PurePath(report.model).stem]
     return command("convert", [*words, *command_words(replace(options, via=None))])
 
 

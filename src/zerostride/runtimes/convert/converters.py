@@ -287,7 +287,7 @@ def converter_to(engine: str, form: str = "onnx", model: str = "the model") -> E
     if row is None:
         able = ", ".join(sorted(ENGINE_CONVERTERS))
         way = _ELSEWHERE.get(engine)
-        words = f"; {way}, then: zerostride verify MODEL --engine {engine} --against FILE"
+        words = f"; {way}, then: zerostride verify MODEL --target {engine} --against FILE"
         raise ZerostrideError(f"convert writes for {able}, not {engine}{words if way else ''}")
     if form == "onnx":
         row = _OF_ONNX.get(engine, row)
