@@ -196,7 +196,7 @@ def test_the_command_converts_an_archive(tmp_path: Path) -> None:
         [sys.executable, "-m", "zerostride", *command], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert f"written to {out / 'm.litert-gpu.tflite'}" in done.stdout
+    assert f"file: {out / 'm.litert-gpu.tflite'}\n" in done.stdout
     assert "1 agrees: 1 add (200 numbers" in done.stdout
     assert "Conversion" in (out / "report.html").read_text()
 

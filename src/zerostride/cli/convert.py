@@ -10,6 +10,7 @@ import click
 
 from ..report import headline, notes, told
 from ..report.next_command import after_convert
+from ..report.table import wrapped
 from ..report.terminal import cause_table, causes_of
 from ..report.terminal_checks import change_table, check_lines
 from ..system.interrupts import INTERRUPTED
@@ -72,13 +73,19 @@ def convert(
 
 
 def _show(report: Report, folder: str) -> None:
-    """Prints what changed, how the outputs compare, and what is left."""
-    put_lines([headline(report), *notes(report), *change_table(report.changes, width())])
-    put_lines(check_lines(report, width()))
-    causes = causes_of(told(report))
+    """Prints how it ended, what changed, how the outputs compare, what is left, and the files."""
+    columns = width()
+    put_lines(wrapped(headline(report), columns))
+    for note in notes(report):
+        put_lines(wrapped(note, columns))
+    put_lines([*change_table(report.changes, columns), *check_lines(report, columns)])
+    causes = causes_of([finding for finding in told(report) if not finding.holds])
     if causes:
-        put_lines(["\nleft", *cause_table(causes, width(), why="not ported: ")])
-    click.echo(f"\nreport: {Path(folder) / 'report.html'}")
+        put_lines(["\nleft", *cause_table(causes, columns, why="not ported: ")])
+    click.echo()
+    if report.output is not None:
+        click.echo(f"file: {report.output}")
+    click.echo(f"report: {Path(folder) / 'report.html'}")
     command = after_convert(report)
     if command:
         click.echo(f"next: {command}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -54,6 +55,8 @@ from .folder import (
 from .prepare import prepared
 from .torch_program import archive_of
 
+#: A note of an audit; the proof has shown that the converter folds them.
+_FOLDED = "from sizes: counted as the same"
 #: Outcomes after which a model is tried again as another one.
 _WRONG = frozenset({Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED})
 
@@ -247,6 +250,7 @@ class _Try:
         report: of the port, or the audit of a model that was not ported.
         how: it was written before the conversion, in words; "" as it is.
         failure: why it was not converted; None if it was.
+        second: another form, and why that was not converted; None if none was tried.
         proof: the outputs on the engine, if it was.
     """
 
@@ -254,6 +258,7 @@ class _Try:
     report: Report
     how: str = ""
     failure: Failure | None = None
+    second: tuple[str, Failure] | None = None
     proof: Report | None = None
 
     @property
@@ -311,8 +316,7 @@ def _best(job: _Job) -> _Try:
             break
         if other.rank <= best.rank:
             if best.failure and other.failure and best.failure != other.failure:
-                reasons = f"{best.failure.reason}; {other.how}: {other.failure.reason}"
-                best = replace(best, failure=other.failure._replace(reason=reasons))
+                best = replace(best, second=(other.how, other.failure))
             break
         note = f"{best.why(job.row.name)}: converted {other.how}"
         notes = (note, *other.report.notes)
@@ -408,19 +412,64 @@ def _report(job: _Job, best: _Try, before: tuple[str, ...], after: tuple[str, ..
     """
     report, proof = best.report, best.proof
     if best.failure is not None or proof is None:
-        reason = best.failure or Failure(Outcome.REFUSED, "")
-        check = Check("", job.row.name, (), *reason, release=job.release)
-        return replace(report, command="convert", checks=(check,), output=None)
+        return replace(
+            report,
+            command="convert",
+            checks=tuple(_failures(job, best)),
+            notes=(*_limits(job, best), *filter(_is_of_conversion, report.notes)),
+            output=None,
+        )
     notes = (*before, *report.notes, *after, *proof.notes)
     return replace(
         report,
         command="convert",
         checks=proof.checks,
         lacks={},
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys(filter(_is_of_conversion, notes))),
         release=proof.release if job.row.runner == job.row.engine else report.release,
         output=str(job.folder / job.goal),
     )
+
+
+def _failures(job: _Job, best: _Try) -> Iterator[Check]:
+    """Yield a check for each form that was not converted."""
+    failure = best.failure or Failure(Outcome.REFUSED, "")
+    yield Check("", job.row.name, (), *failure, release=job.release)
+    if best.second is not None:
+        how, (outcome, reason) = best.second
+        detail = f"{how}: {reason.removeprefix(f'{job.row.name}: ')}"
+        yield Check("", job.row.name, (), outcome, detail, release=job.release)
+
+
+def _limits(job: _Job, best: _Try) -> Iterator[str]:
+    """Yield a note that says whose limit it is, at which nodes, and what a user can do."""
+    if best.failure is None:
+        return
+    row = job.row
+    outcome, reason = best.second[1] if best.second is not None else best.failure
+    if outcome is Outcome.CRASHED:
+        yield f"{row.name} crashed, which is a fault of {row.name}: try another engine"
+        return
+    if "it took longer than" in reason:
+        yield f"{row.name} was stopped after {job.seconds:g} s: --timeout gives it more"
+        return
+    whose = row.engine if reason.startswith(f"{row.engine} does not load") else row.name
+    ops = set(re.findall(r"[A-Z]\w+", reason.rpartition(": ")[2]))
+    named: dict[str, list[str]] = {}
+    for node in job.options.read(job.model).nodes:
+        if node.op in ops:
+            named.setdefault(node.op, []).append(node.path)
+    nodes = ", ".join(
+        f"{op} ({paths[0]}{f' and {len(paths) - 1} more' if paths[1:] else ''})"
+        for op, paths in named.items()
+    )
+    where = f", at {nodes}" if nodes else ""
+    yield f"the limit is {whose}'s{where}: compute that part outside, or try another engine"
+
+
+def _is_of_conversion(note: str) -> bool:
+    """Whether an audit's note is of use here: convert has no --via, and has tried other ops."""
+    return "--via none" not in note and "zerostride convert" not in note and _FOLDED not in note
 
 
 def _held(report: Report) -> Iterator[str]:
