@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import re
+import shlex
+import shutil
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +21,7 @@ import zerostride as zs
 from zerostride.models.findings import Outcome
 from zerostride.models.formats.onnx.external_files import save_inside
 from zerostride.runtimes.convert import run as conversion
+from zerostride.runtimes.convert.folder import input_files
 
 onnx: Any = pytest.importorskip("onnx", reason="the models are made with the onnx package")
 
@@ -27,6 +33,10 @@ ENGINES = {
     "openvino": (("openvino",), ("m.openvino.xml", "m.openvino.bin")),
     "mnn": (("MNN",), ("m.mnn",)),
 }
+#: The files that every conversion writes.
+RECORDS = {"report.html", "how.txt", "inputs.npz"}
+#: The second run of `VECTOR` shows how numbers below 0 are read.
+SECOND = "inputs-2.npz"
 #: A Max of three operands is wrong on ncnn and MNN, until the port writes two.
 VECTOR = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -81,7 +91,7 @@ def test_a_model_is_ported_converted_and_proven(engine: str, tmp_path: Path) -> 
     assert report.command == "convert"
     assert [check.outcome for check in report.checks] == [Outcome.AGREES]
     files = {file.name for file in (tmp_path / "out").iterdir()}
-    assert files == {f"m.{engine}.onnx", *ENGINES[engine][1], conversion.STATE}
+    assert files == {f"m.{engine}.onnx", *ENGINES[engine][1], conversion.STATE, *RECORDS, SECOND}
     assert report.output == str(tmp_path / "out" / ENGINES[engine][1][0])
     assert (engine != "openvino") == bool(report.changes)
     # pnnx drops the batch axis where an op such as a convolution shows it, and here none does.
@@ -131,7 +141,7 @@ def test_a_layer_that_the_engine_lacks_is_an_answer(tmp_path: Path) -> None:
     (check,) = report.checks
     assert (check.outcome, check.op) == (Outcome.REFUSED, "pnnx")
     assert re.search("ncnn does not load what pnnx wrote: .*layers? ArgMax", check.detail)
-    assert {file.name for file in (tmp_path / "out").iterdir()} == {"m.ncnn.onnx"}
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"m.ncnn.onnx", *RECORDS}
 
 
 def external(folder: Path) -> Path:
@@ -209,6 +219,62 @@ def test_folders_relative_to_the_present_one(
     report = zs.convert("m.onnx", engine, "out", sizes={"C": 3})
     assert report.ok, report.checks
     assert report.output == str(Path("out", ENGINES[engine][1][0]))
+
+
+def test_how_txt_says_how_to_do_it_again(tmp_path: Path) -> None:
+    needed("mnn")
+    model, out = vector(tmp_path), tmp_path / "out"
+    status, text, _ = call(model, "--to", "mnn", "-o", out, "--set", "C=3", "--seed", "5")
+    assert status == 0, text
+    how = (out / "how.txt").read_text()
+    lines = {line.partition(" ")[0]: line.partition(" ")[2].strip() for line in how.splitlines()}
+    assert lines["again"] == "zerostride convert m.onnx --target mnn -o FOLDER --set C=3 --seed 5"
+    assert hashlib.sha256(model.read_bytes()).hexdigest() in lines["model"]
+    assert lines["by"] == f"zerostride {zs.__version__}, mnnconvert {version('MNN')}"
+    assert lines["engine"] == f"mnn {version('MNN')}"
+    assert "1 agrees: 1 y" in how
+    assert "1  Max" in how
+    assert str(tmp_path) not in how
+    proof = shlex.split(lines["proof"])
+    assert proof[:3] == ["zerostride", "verify", "m.onnx"]
+    shutil.copy(model, out / "m.onnx")
+    done = subprocess.run(
+        [sys.executable, "-m", *proof], cwd=out, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "1 agrees: 1 y" in done.stdout
+
+
+def test_inputs_beyond_a_mail_are_not_written(tmp_path: Path) -> None:
+    array = np.zeros(3, np.float32)
+    runs = [{"file": array, "a/b": array}, {"file": array, "a/b": array}]
+    files = input_files(runs)
+    assert [*files] == ["inputs.npz", "inputs-2.npz"]
+    assert files == input_files(runs)
+    with np.load(io.BytesIO(files["inputs.npz"])) as arrays:
+        assert sorted(arrays) == ["a/b", "file"]
+    large = np.zeros((64 << 20) + 1, np.uint8)
+    assert not input_files([{"x": large}])
+    assert input_files([{"x": large[1:]}])
+
+
+@pytest.mark.parametrize("engine", ["mnn", "ncnn"])
+def test_a_conversion_that_fails_says_whose_limit_it_is(engine: str, tmp_path: Path) -> None:
+    needed(engine)
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (uint8[1,1,3,3] x) => (int32[1,1,2,2] y) <uint8[1,1,2,2] w = {1, 2, 3, 4}> {
+        y = ConvInteger(x, w)
+    }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    status, output, _ = call(tmp_path / "m.onnx", "--to", engine, "-o", tmp_path / "out")
+    words = " ".join(output.split())
+    assert status == 1
+    assert "not converted" in words
+    assert "nothing" not in words
+    assert "the limit is " in words
+    assert "next: zerostride audit" in words
+    assert output.count("\n") <= 24
+    assert (tmp_path / "out" / "how.txt").is_file()
 
 
 #: The nodes are in another order than the outputs, and nothing reads the input `a`.

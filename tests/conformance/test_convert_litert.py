@@ -35,7 +35,7 @@ class Turned(torch.nn.Module):  # type: ignore[misc]
 
 
 TURNED = {"args": (torch.ones(2, 3, 5, 5),), "kwargs": {"z": torch.ones(5, 4)}}
-FILES = {"Turned.litert-torch.tflite", conversion.STATE}
+FILES = {"Turned.litert-torch.tflite", conversion.STATE, "report.html", "how.txt", "inputs.npz"}
 
 
 class Mixed(torch.nn.Module):  # type: ignore[misc]
@@ -83,7 +83,8 @@ def test_a_file_of_litert_is_ported_and_not_converted(tmp_path: Path) -> None:
     assert len(report.changes) == 1
     assert set(outcomes(report)) == {Outcome.AGREES}
     files = {file.name for file in (tmp_path / "out").iterdir()}
-    assert files == {"Turned.litert-torch.litert-gpu.tflite"}
+    model = "Turned.litert-torch.litert-gpu.tflite"
+    assert files == {model, "report.html", "how.txt", "inputs.npz"}
 
 
 def test_inputs_and_outputs_keep_their_order(tmp_path: Path) -> None:
@@ -195,7 +196,7 @@ def test_the_command_converts_an_archive(tmp_path: Path) -> None:
         [sys.executable, "-m", "zerostride", *command], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert f"written to {out / 'm.litert-gpu.tflite'}" in done.stdout
+    assert f"file: {out / 'm.litert-gpu.tflite'}\n" in done.stdout
     assert "1 agrees: 1 add (200 numbers" in done.stdout
     assert "Conversion" in (out / "report.html").read_text()
 

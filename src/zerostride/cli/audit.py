@@ -25,12 +25,12 @@ from ..report import (
     told,
     unread_text,
 )
+from ..report.next_command import after_audit, after_audits
 from ..report.plain import stale_lines
 from ..report.table import wrapped
 from ..report.terminal import MOST_DRAWN, brief, cause_table, causes_of, meaning, summary, worst_of
 from . import options, progress, reporting
 from .files import write_whole
-from .next_command import after_audit, after_audits
 from .tables import put_lines, width
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _PRINTED = {
 
 @click.command(short_help="What a model's broadcasts would mean on another engine.")
 @click.argument("models", nargs=-1, required=True, type=click.Path())
-@click.option("--target", required=True, type=options.release_name, help="The engine to judge for.")
+@options.target(required=True, type=options.release_name, help="The engine to judge for.")
 @options.of_model("via", "batch_axis", "facts", "layout")
 @click.option(
     "--full", is_flag=True, help="List every node, those that are the same or known, too."

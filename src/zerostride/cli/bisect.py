@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..report import text
+from ..report.next_command import after_bisect
 from . import engine_runs, options
-from .next_command import after_bisect
 
 if TYPE_CHECKING:
     from ..models.findings import Report

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ..report import headline, notes, told
+from ..report.next_command import after_convert
+from ..report.table import wrapped
 from ..report.terminal import cause_table, causes_of
 from ..report.terminal_checks import change_table, check_lines
-from . import engine_runs, options, reporting
-from .next_command import after_convert
+from ..system.interrupts import INTERRUPTED
+from . import engine_runs, options, outputs
 from .tables import put_lines, width
 
 if TYPE_CHECKING:
     from ..models.findings import Report
-    from ..models.options import ModelOptions
 
 
 @click.command(short_help="Port a model, convert it for an engine, and prove the result there.")
 @click.argument("model", type=click.Path())
-@click.option(
-    "--to",
-    "--target",
-    "to",
+@options.target(
     required=True,
     type=options.engine_name,
     help="The engine: ncnn, openvino, mnn, litert or litert-gpu.",
@@ -34,9 +32,9 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     required=True,
-    type=click.Path(file_okay=False),
+    type=outputs.folder,
     metavar="FOLDER",
-    help="Where the ported model, the converted files and report.html go.",
+    help="A folder: for the ported model, converted files, report.html, inputs.npz and how.txt.",
 )
 @engine_runs.options(
     "Of inputs that are not given.",
@@ -46,12 +44,12 @@ if TYPE_CHECKING:
 @options.as_json
 def convert(
     model: str,
-    to: str,
+    target: str,
     output: str,
     asked: engine_runs.EngineRun,
     as_json: bool,
 ) -> int:
-    """Bring MODEL, an ONNX or .pt2 file, to the engine --to: audit, port, conversion, and proof.
+    """Bring MODEL, an ONNX or .pt2 file, to the engine --target, with proof.
 
     The model is ported, converted by the engine's own converter in a child process, and run on the
     engine beside itself, on the same inputs. A second call does not convert again. For LiteRT the
@@ -61,27 +59,33 @@ def convert(
     differs, or the conversion failed. 2: bad input, or a package is not installed.
 
     \b
-    zerostride convert model.onnx --to ncnn -o out/
+    zerostride convert model.onnx --target ncnn -o out/
     """
     from ..runtimes.convert.run import convert as run
 
-    def saved(model: str, **keywords: Any) -> Report:
-        report = run(model, to, output, **keywords)
-        reporting.save((str(Path(output) / "report.html"),), report)
-        return report
+    show = None if as_json else partial(_show, folder=output)
+    try:
+        return asked.carry_out(partial(run, to=target, output=output), model, show)
+    except KeyboardInterrupt:
+        words = f"interrupted; every file in {output} is whole, and the same command goes on"
+        click.echo(f"zerostride: {words}", err=True)
+        return INTERRUPTED  # click would print an empty line
 
-    show = None if as_json else partial(_show, given=asked.model, folder=output)
-    return asked.carry_out(saved, model, show)
 
-
-def _show(report: Report, given: ModelOptions, folder: str) -> None:
-    """Prints what changed, how the outputs compare, and what is left."""
-    put_lines([headline(report), *notes(report), *change_table(report.changes, width())])
-    put_lines(check_lines(report, width()))
-    causes = causes_of(told(report))
+def _show(report: Report, folder: str) -> None:
+    """Prints how it ended, what changed, how the outputs compare, what is left, and the files."""
+    columns = width()
+    put_lines(wrapped(headline(report), columns))
+    for note in notes(report):
+        put_lines(wrapped(note, columns))
+    put_lines([*change_table(report.changes, columns), *check_lines(report, columns)])
+    causes = causes_of([finding for finding in told(report) if not finding.holds])
     if causes:
-        put_lines(["\nleft", *cause_table(causes, width(), why="not ported: ")])
-    click.echo(f"\nreport: {Path(folder) / 'report.html'}")
-    command = after_convert(report, given)
+        put_lines(["\nleft", *cause_table(causes, columns, why="not ported: ")])
+    click.echo()
+    if report.output is not None:
+        click.echo(f"file: {report.output}")
+    click.echo(f"report: {Path(folder) / 'report.html'}")
+    command = after_convert(report)
     if command:
         click.echo(f"next: {command}")

@@ -48,9 +48,16 @@ class NameOf(click.ParamType):  # type: ignore[type-arg] # generic in click's ne
 
     name = "choice"
 
-    def __init__(self, table: Table[Any], wanted: Callable[[Any], bool] = lambda row: True) -> None:
+    def __init__(
+        self,
+        table: Table[Any],
+        wanted: Callable[[Any], bool] = lambda row: True,
+        aliases: Mapping[str, str] | None = None,
+    ) -> None:
+        """Takes the table, a test of its rows, and other names of some."""
         self._table = table
         self._wanted = wanted
+        self._aliases = aliases or {}
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -58,7 +65,8 @@ class NameOf(click.ParamType):  # type: ignore[type-arg] # generic in click's ne
         return tuple(name for name, row in self._table.items() if self._wanted(row))
 
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        """The name itself, if there is a row of it."""
+        """The name of the row, if there is one."""
+        value = self._aliases.get(value, value)
         if value not in self._table or not self._wanted(self._table[value]):
             names = ", ".join(map(repr, self.choices))
             close = difflib.get_close_matches(str(value)[:80], self.choices, 1)
@@ -123,7 +131,9 @@ def word_of(words: Callable[[], Iterable[str]]) -> Parsed:
     return Parsed("text", str, lambda begun: (w for w in words() if w.startswith(begun)))
 
 
-engine_name = NameOf(ENGINES)
+#: The names of engines that are files' names: LiteRT was TensorFlow Lite.
+_ALIASES = {"tflite": "litert"}
+engine_name = NameOf(ENGINES, aliases=_ALIASES)
 
 
 class ReleaseName(NameOf):
@@ -133,12 +143,13 @@ class ReleaseName(NameOf):
         """The name itself, if its release was measured."""
         if "@" not in str(value):
             return super().convert(value, param, ctx)
-        super().convert(str(value).partition("@")[0], param, ctx)
-        find_engine(str(value))  # raises the error that lists the measured releases
-        return str(value)
+        name, _, release = str(value).partition("@")
+        known = f"{super().convert(name, param, ctx)}@{release}"
+        find_engine(known)  # raises the error that lists the measured releases
+        return known
 
 
-release_name = ReleaseName(ENGINES)
+release_name = ReleaseName(ENGINES, aliases=_ALIASES)
 
 
 class PinnedName(NameOf):
@@ -150,9 +161,37 @@ class PinnedName(NameOf):
         return super().convert(name, param, ctx) + pinned + release
 
 
-engine_pinned = PinnedName(ENGINES)
+engine_pinned = PinnedName(ENGINES, aliases=_ALIASES)
+
+
+class TargetOption(click.Option):
+    """The option of the engine. Other spellings mean the same; help and errors show the first."""
+
+    def __init__(self, *words: Any, spellings: Sequence[str], **keywords: Any) -> None:
+        """Takes the other spellings, and the arguments of an option."""
+        super().__init__(*words, **keywords)
+        self._spellings = spellings
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Adds the option under all of its spellings."""
+        shown, self.opts = self.opts, [*self.opts, *self._spellings]
+        try:
+            super().add_to_parser(parser, ctx)
+        finally:
+            self.opts = shown
+
+
+#: The engine for which a model is judged, ported, converted or run: --target, --to or --engine.
+target = functools.partial(
+    click.option, "--target", cls=TargetOption, spellings=("--to", "--engine")
+)
+#: The engine whose rule is asked; there --to may be a shape.
 engine = click.option(
-    "--engine", type=release_name, help="Ask what this engine does; ncnn@20230517: a release."
+    "--engine",
+    cls=TargetOption,
+    spellings=("--target",),
+    type=release_name,
+    help="Ask what this engine does; ncnn@20230517: a release.",
 )
 rule = click.option(
     "--rule",

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from ..report import headline, json_text, notes, told
+from ..report.next_command import after_port
 from ..report.plain import change_text
 from ..report.terminal import MOST_DRAWN, cause_table, causes_of
 from ..report.terminal_checks import change_table
-from . import options, reporting
-from .next_command import after_port
+from . import options, outputs, reporting
 from .progress import of_nodes
 from .tables import put_lines, width
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Rewrite a model so that another engine means the same by it.")
 @click.argument("model", type=click.Path())
-@click.option("--target", required=True, type=options.release_name, help="The engine to port to.")
+@options.target(required=True, type=options.release_name, help="The engine to port to.")
 @click.option(
     "-o",
     "--output",
-    type=click.Path(),
+    type=outputs.model_file,
     metavar="FILE",
-    help="Where the model goes, of the same format; it may be MODEL itself.",
+    help="The file of the ported model, of the same format; it may be MODEL itself.",
 )
 @options.of_model("via", "batch_axis", "facts")
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done.")

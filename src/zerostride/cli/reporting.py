@@ -41,6 +41,8 @@ def _last_verdict(begun: str) -> list[str]:
 
 def _report_file(path: str) -> str:
     """The path, if its form is known and it can be written: an audit may take minutes."""
+    if os.path.isdir(path) and not path.endswith(tuple(FORMS)):
+        raise ZerostrideError(f"{path} is a folder; name the report's file, such as report.html")
     form_of(path)
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):

@@ -9,9 +9,9 @@ import click
 
 from ..models.findings import Report
 from ..report import headline, notes
+from ..report.next_command import after_verify
 from ..report.terminal_checks import check_lines
 from . import engine_runs, options
-from .next_command import after_verify
 from .tables import put_lines, width
 
 if TYPE_CHECKING:
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Run a model's broadcasts on a real engine and compare.")
 @click.argument("model", type=click.Path())
-@click.option(
-    "--engine",
-    "--target",
-    "engine",
+@options.target(
     type=options.engine_name,
     help="What runs them. Not given: the engine that reads the file of --against.",
 )
@@ -46,7 +43,7 @@ if TYPE_CHECKING:
 @options.as_json
 def verify(
     model: str,
-    engine: str | None,
+    target: str | None,
     whole: bool,
     against: str | None,
     node: str | None,
@@ -56,23 +53,24 @@ def verify(
     asked: engine_runs.EngineRun,
     as_json: bool,
 ) -> int:
-    """Run every broadcast of MODEL on --engine beside zerostride's own answer.
+    """Run every broadcast of MODEL on --target beside zerostride's own answer.
 
     Each becomes one op in the engine's own terms and runs in a child process on random data; a
     crash is an outcome. Exit status 0: all that ran agree. 1: something differs, was refused or
     crashed, or nothing could be run. 2: bad input, or the engine is not installed.
 
     \b
-    zerostride verify model.onnx --engine ncnn
+    zerostride verify model.onnx --target ncnn
     """
     from ..models.formats import format_of
     from ..runtimes.runners import RUNNERS
     from ..runtimes.verify.checks import verify as run
 
+    engine = target
     if engine is None:
         engine = "" if against is None else format_of(against).engine or ""
         if not engine:
-            raise click.UsageError(f"Missing option '--engine'. Choose from: {', '.join(RUNNERS)}")
+            raise click.UsageError(f"Missing option '--target'. Choose from: {', '.join(RUNNERS)}")
     how: dict[str, Any] = {"whole": whole, "against": against, "node": node, "cases": cases}
     return asked.carry_out(
         partial(run, engine=engine, cache=not no_cache, **how),

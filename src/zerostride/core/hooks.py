@@ -9,7 +9,7 @@ from ..system.hooks import Hook
 if TYPE_CHECKING:
     from .plan import Plan
 
-#: Renders a model's report as "html", "markdown" or "text".
+#: Renders a model's report as "html", "markdown", "text", or a conversion's as "record".
 render_report: Hook[[Any, str], str] = Hook()
 #: The plan of xarray's arrays, which are combined by dimension names.
 plan_of_labelled: Hook[[tuple[Any, ...]], Plan] = Hook()

@@ -218,6 +218,27 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Conversion:
+    """How a model was converted, so that it can be done again.
+
+    Attributes:
+        converter: the program and its release; "" for a file that was ported alone.
+        digest: the SHA-256 of the model's file; "" for a module.
+        options: what a user said of the model, as words of the command line.
+        seed: of the random inputs.
+        given: whether a user gave inputs.
+        inputs: the names of the files with the inputs of each run; none if they are too large.
+    """
+
+    converter: str
+    digest: str
+    options: tuple[str, ...]
+    seed: int
+    given: bool
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
     """A report's findings compared with a baseline.
 
@@ -272,6 +293,7 @@ class Report:
         bisection: of a bisection, its stages and culprits.
         arrival: how the model arrives on the engine, in words: "as pnnx writes it", or "".
         lacks: the ops for which the converter refuses the whole model, each with its nodes.
+        conversion: of a conversion, how it was done.
     """
 
     model: str
@@ -290,6 +312,7 @@ class Report:
     bisection: Bisection | None = None
     arrival: str = ""
     lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    conversion: Conversion | None = None
 
     @property
     def culprit(self) -> Culprit | None:
@@ -380,6 +403,8 @@ class Report:
         }
         if self.lacks:
             data["lacks"] = self.lacks
+        if self.conversion is not None:
+            data["conversion"] = asdict(self.conversion)
         if self.baseline is not None:
             data["baseline"] = self.baseline.as_dict()
         if self.bisection is not None:

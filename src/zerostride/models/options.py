@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -64,3 +65,19 @@ def _check_batch_axis(axis: object) -> None:
     if whole_numbers((axis,)) is None:
         words = f"batch_axis is {brief(axis)}; it is a number: 0, 1, ... or -1 for no batch axis"
         raise ModelError(words)
+
+
+def command_words(options: ModelOptions) -> Iterator[str]:
+    """The options of the command line that say the same of the model."""
+    if options.via is not None:
+        yield from ("--via", options.via)
+    if options.batch_axis is not None:
+        yield from ("--batch-axis", "none" if options.batch_axis < 0 else str(options.batch_axis))
+    for fact in options.facts or ():
+        yield from ("--given", str(fact))
+    for name, size in (options.sizes or {}).items():
+        yield from ("--set", f"{name}={size}")
+    shapes = options.input_shapes or {}
+    for key, shape in shapes.items() if isinstance(shapes, Mapping) else enumerate(shapes):
+        sizes = ",".join("?" if size is None else str(size) for size in shape) or "scalar"
+        yield from ("--input-shape", f"{key}={sizes}" if isinstance(key, str) else sizes)

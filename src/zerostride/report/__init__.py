@@ -1,6 +1,7 @@
 """A report as plain text, as a page, as Markdown, as SARIF, and for other programs.
 
-`plain`, `page`, `comment`, `sarif`, `github_log` and `node_data` are the forms; `sheet` has a
+`plain`, `page`, `comment`, `sarif`, `github_log`, `record` and `node_data` are the
+forms; `sheet` has a
 finding's labelled parts; `words`, `groups`, `drawing` and `markup` are shared. They use findings
 and plans only; `node_data` also reads the model. `Report.to_json` is for machines.
 In: Report. Out: text, HTML, Markdown, SARIF, GitHub's log lines, Model Explorer's node data.
@@ -12,6 +13,7 @@ from .github_log import github_log
 from .node_data import node_data
 from .page import html
 from .plain import finding_text, overview, text, unread_text
+from .record import record
 from .words import (
     LONGEST_NAME,
     MARKS,
@@ -36,6 +38,7 @@ __all__ = [
     "node_data",
     "notes",
     "overview",
+    "record",
     "rendered",
     "shapes_text",
     "shown",

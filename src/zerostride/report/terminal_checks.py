@@ -85,7 +85,8 @@ def _row(check: Check, finding: Finding | None) -> list[str]:
         shapes_text(check),
         f"{check.elements:,}" if ran else "",
         f"{check.error:.2g}" if ran else "",
-        shown(check.detail, _LONGEST_REASON) + " (cached)" * check.cached,
+        shown(check.detail.removeprefix(f"{check.op}: "), _LONGEST_REASON)
+        + " (cached)" * check.cached,
     ]
 
 

@@ -91,7 +91,9 @@ def headline(report: Report) -> str:
         count = len(report.bisection.culprits)
         culprits = counted_noun(count, "culprit") if count else "no culprits"
         return f"{where}: {counted_noun(report.bisection.compared, 'tensor')} compared, {culprits}"
-    if report.command not in ("port", "convert"):
+    if report.command == "convert":
+        return _converted(report)
+    if report.command != "port":
         return f"{where}: {_broadcasts(report.findings)}{_accepted(report)}"
     count = len(report.changes)
     if not count:
@@ -99,9 +101,19 @@ def headline(report: Report) -> str:
     else:
         done = counted_noun(count, "change")
     written = f", written to {shown(report.output)}" if report.output else ", nothing written"
-    if report.command == "convert":
-        return f"{where}: {done}; {_computed(report)}{written}; {_broadcasts(report.findings)}"
     return f"{where}: {done}{written if count else ''}; {_broadcasts(report.findings)}"
+
+
+def _converted(report: Report) -> str:
+    """The headline of a conversion: how it ended, then what is behind that."""
+    release, _, build = report.release.partition("-")  # OpenVINO's has the names of its branches
+    place = report.place.replace(f"{release}-{build}", release) if build else report.place
+    where = f"{shown(report.model)} on {place}"
+    if report.output is None:
+        return f"{where}: not converted; {_broadcasts(report.findings)}"
+    end = "converted and proven" if report.ok else "converted, not proven"
+    changes = f"; {counted_noun(len(report.changes), 'change')}" if report.changes else ""
+    return f"{where}: {end}; {_computed(report)}; {_broadcasts(report.findings)}{changes}"
 
 
 def _broadcasts(findings: Sequence[Finding]) -> str:

@@ -7,8 +7,10 @@ A converter may crash, hang, print, and leave files beside the model. None insta
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import json
+import os
 import re
 import shutil
 import sys
@@ -32,6 +34,8 @@ from ..task import Array
 SECONDS = 600.0
 #: Seconds for an interpreter to say which release it has.
 _SECONDS_TO_ASK = 60.0
+#: With fewer bytes left after a conversion, its files may have been cut off.
+_LEAST_ROOM = 1 << 16
 #: The end of the script in which pnnx writes how its file is fed, and its word for no batch axis.
 _SCRIPT, _NO_BATCH = ".py", 233
 #: How pnnx writes element types.
@@ -163,6 +167,18 @@ sys.exit(net.load_param(sys.argv[2]) != 0 or net.load_model(sys.argv[3]) != 0)
 """
 
 
+class Failure(NamedTuple):
+    """Why a model was not converted.
+
+    Attributes:
+        outcome: REFUSED or CRASHED.
+        reason: in a sentence, with the program's name first.
+    """
+
+    outcome: Outcome
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class EngineConverter:
     """A converter to the files of one engine.
@@ -276,7 +292,7 @@ def converter_to(engine: str, form: str = "onnx", model: str = "the model") -> E
     if row is None:
         able = ", ".join(sorted(ENGINE_CONVERTERS))
         way = _ELSEWHERE.get(engine)
-        words = f"; {way}, then: zerostride verify MODEL --engine {engine} --against FILE"
+        words = f"; {way}, then: zerostride verify MODEL --target {engine} --against FILE"
         raise ZerostrideError(f"convert writes for {able}, not {engine}{words if way else ''}")
     if form == "onnx":
         row = _OF_ONNX.get(engine, row)
@@ -354,19 +370,20 @@ def run_converter(
     inputs: Mapping[str, Array],
     seconds: float,
     python: str | None = None,
-) -> tuple[Outcome, str] | None:
-    """Converts a model; the outcome and the reason where that failed.
+) -> Failure | None:
+    """Converts a model; the failure if that failed.
 
     Args:
         row: the converter.
         model: an ONNX file, or an archive of torch.export.
-        goal: the file to write; further ones get its stem.
+        goal: the file to write, in a folder that nobody else reads; further ones get its stem.
         inputs: arrays of the model's inputs, for their shapes and types.
         seconds: the longest time.
         python: the interpreter that has the converter; None: this one.
 
     Raises:
-        ModelError: pnnx does not read external data, and an ONNX file cannot have as much inside.
+        ModelError: pnnx does not read external data, and an ONNX file cannot have as much inside;
+            or the folder of temporary files is full.
     """
     with tempfile.TemporaryDirectory(prefix="zerostride-") as place:
         copy = Path(place, f"inside-{model.name}")
@@ -382,9 +399,11 @@ def run_converter(
         if not kept:
             litter.unlink(missing_ok=True)
         failure = answer.failure
+        if shutil.disk_usage(place).free < _LEAST_ROOM:  # not every converter reports it
+            raise ModelError(f"{place}: {os.strerror(errno.ENOSPC)}")
         if not written.is_file() or not written.stat().st_size:
             said = failure or answer.output.decode(errors="replace") or "nothing was written"
-            return _outcome(failure), f"{row.name}: {said}"
+            return _failed(failure, f"{row.name}: {said}")
         if row.name == "pnnx" and reads_rows(model):
             embed_rows(written)
         failed = load(row, written, seconds)
@@ -400,7 +419,7 @@ def files_of(row: EngineConverter, goal: Path) -> list[Path]:
     return [goal, *(goal.with_name(goal.stem + end) for end in row.beside)]
 
 
-def load(row: EngineConverter, goal: Path, seconds: float) -> tuple[Outcome, str] | None:
+def load(row: EngineConverter, goal: Path, seconds: float) -> Failure | None:
     """Loads what a converter wrote, if it does not say what the engine lacks; see above."""
     if not row.load:
         return None
@@ -408,12 +427,12 @@ def load(row: EngineConverter, goal: Path, seconds: float) -> tuple[Outcome, str
     failure = ask(_FOLDER + row.load, str(goal.parent), *words, seconds=seconds).failure
     if failure is None:
         return None
-    return _outcome(failure), f"{row.engine} does not load what {row.name} wrote: {failure}"
+    return _failed(failure, f"{row.engine} does not load what {row.name} wrote: {failure}")
 
 
-def _outcome(failure: str | None) -> Outcome:
+def _failed(failure: str | None, reason: str) -> Failure:
     crashed = failure is not None and failure.startswith("it was ended by")
-    return Outcome.CRASHED if crashed else Outcome.REFUSED
+    return Failure(Outcome.CRASHED if crashed else Outcome.REFUSED, reason)
 
 
 def _words_of(row: EngineConverter, stem: str, inputs: Mapping[str, Array]) -> Sequence[str]:

@@ -4,48 +4,61 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
+import os
+import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ...errors import ModelError, ZerostrideError
+from ...core.hooks import render_report
+from ...errors import ZerostrideError
 from ...models.arguments import checked
 from ...models.audit.run import audit_model
-from ...models.findings import Check, Outcome, Report, Verdict
+from ...models.findings import Check, Conversion, Outcome, Report, Verdict
 from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.formats import format_of
 from ...models.formats.torch_export import Example, is_torch_model, model_file
 from ...models.ir.files import write_scratch
-from ...models.options import ModelOptions
+from ...models.options import ModelOptions, command_words
 from ...models.port.run import port_model
 from ...models.reasons import Cause, code_of
-from ...system.whole_files import write_whole
 from ..feeds import fed, said_of_sizes
 from ..task import Array
 from ..verify.checks import verify
 from ..verify.site_checks import Progress
 from .converters import (
-    ENGINE_CONVERTERS,
     SECONDS,
     EngineConverter,
+    Failure,
     converter_to,
     files_of,
     interpreter_of,
     release_of,
     run_converter,
 )
-from .prepare import Prepared, prepared
+from .folder import (
+    PAGE,
+    RECORD,
+    STATE,
+    digest,
+    folder_at,
+    input_files,
+    is_no_room,
+    put,
+    scratch_folder,
+    state_of,
+)
+from .prepare import prepared
 from .torch_program import archive_of
 
+#: A note of an audit; the proof has shown that the converter folds them.
+_FOLDED = "from sizes: counted as the same"
 #: Outcomes after which a model is tried again as another one.
 _WRONG = frozenset({Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED})
-#: The file that says which conversions in a folder are whole, for the next run.
-STATE = "convert.json"
 
 
 @checked
@@ -73,12 +86,16 @@ def convert(
     the converted files run on the engine on the same inputs as the model. For LiteRT the file that
     the converter writes is ported. A second call with equal inputs does not convert again.
 
+    All files of the folder are written together at the end: a call that is interrupted writes none,
+    and each file is whole whenever it ends. Beside the model are the report (report.html), the
+    inputs (inputs.npz, and up to two more), and what a colleague needs to do it again (how.txt).
+
     Args:
         model: an ONNX file, a .pt2 file, or a module or program of PyTorch; for LiteRT also a
             .tflite file, which is ported and not converted.
         to: the engine: "ncnn" (by pnnx), "openvino" (by OpenVINO's converter), "mnn" (by
             mnnconvert), "litert" or "litert-gpu" (by litert-torch, and ONNX files by onnx2tf).
-        output: the folder for the ported model and the converted files; it is made.
+        output: the folder for the ported model, the converted files and the report; it is made.
         args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`.
         inputs: arrays, lists or numbers by the names of the model's inputs; the others are chosen.
         seed: of the random inputs.
@@ -109,27 +126,14 @@ def convert(
         arrays, every = given.runs[0], {**(sizes or {}), **given.sizes}
         if row.fixes_sizes:
             options = replace(options, sizes=every)
-        folder = _folder(Path(output))
-        # 3. The port and the conversion.
-        how_long = timeout or SECONDS
+        folder = folder_at(Path(output))
         python = interpreter_of(row, pythons) if form != row.own else None
-        job = _Job(row, path, folder, stem, arrays, options, how_long, progress, python)
-        if form == row.own:
-            report = port_model(path, to, job.goal, options, progress=progress)
-        elif not row.own:
-            report = _port_and_convert(job)
-        elif form == "onnx":
-            report = _convert_onnx_and_port(job)
-        else:
-            report = _convert_and_port(job, archive_of(model, source.program))
-        if report.output is None:
-            return source.named(report)
-        # 4. The outputs of both on the engine.
+        is_program = bool(row.own) and form not in ("onnx", row.own)
+        archive = archive_of(model, source.program) if is_program else None
         proof = partial(
             verify,
             path,
             row.runner,
-            against=job.goal,
             inputs=inputs,
             seed=seed,
             timeout=timeout,
@@ -139,26 +143,38 @@ def convert(
             input_shapes=input_shapes,
             pythons=pythons,
         )
-        report, checked = _proven(job, report, proof)
-        apart = f"{to} does not run here: the outputs are {row.runner}'s"
-        notes = (
-            *said_of_sizes(given.sizes, fixed=row.fixes_sizes),
-            *_held(report),
-            *report.notes,
-            *([apart] if row.runner != to else ()),
-            *checked.notes,
-        )
-        return source.named(
-            replace(
-                report,
-                command="convert",
-                checks=checked.checks,
-                lacks={},
-                notes=tuple(dict.fromkeys(notes)),
-                release=checked.release if row.runner == to else report.release,
-                output=str(job.goal),
+        with scratch_folder() as scratch:
+            how_long = timeout or SECONDS
+            job = _Job(
+                *(row, form, path, folder, scratch, stem, arrays),
+                *(options, how_long, progress, python, archive, proof),
             )
-        )
+            # 3. The port, the conversion, and the outputs of both on the engine.
+            best = _best(job)
+            apart = f"{to} does not run here: the outputs are {row.runner}'s"
+            report = _report(
+                job,
+                best,
+                before=(*said_of_sizes(given.sizes, fixed=row.fixes_sizes), *_held(best.report)),
+                after=(apart,) if row.runner != to else (),
+            )
+            files = input_files(given.runs)
+            made = Conversion(
+                converter="" if form == row.own else f"{row.name} {job.release}",
+                digest=digest(Path(model)) if isinstance(model, str | os.PathLike) else "",
+                options=tuple(command_words(ModelOptions(None, *known))),
+                seed=seed,
+                given=bool(inputs),
+                inputs=tuple(files),
+            )
+            report = source.named(replace(report, conversion=made))
+            # 4. All files at once.
+            texts = {PAGE: report.to_html(), RECORD: render_report(report, "record")}
+            others = {
+                name: text.encode("utf-8", "backslashreplace") for name, text in texts.items()
+            }
+            put(best.folder, folder, job.names, {**files, **others})
+        return report
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,25 +183,33 @@ class _Job:
 
     Attributes:
         row: the converter.
+        form: the model's format; "torch" is a module, too.
         model: the model's file, or the ONNX file of a module.
         folder: for the files.
+        scratch: a temporary folder; each try has a folder in it.
         stem: of the files' names.
         inputs: arrays of the model's inputs.
         options: what is known of the model.
         seconds: the longest time.
         progress: of the port.
         python: the converter's interpreter, if it has one of its own.
+        archive: the program of a module, if the converter reads that.
+        proof: compares the outputs of the file `against` with the model's.
     """
 
     row: EngineConverter
+    form: str
     model: Path
     folder: Path
+    scratch: Path
     stem: str
     inputs: Mapping[str, Array]
     options: ModelOptions
     seconds: float
     progress: Progress | None
     python: str | None
+    archive: bytes | None
+    proof: Callable[..., Report]
 
     @property
     def release(self) -> str:
@@ -193,132 +217,259 @@ class _Job:
         return release_of(self.row, self.python)
 
     @property
-    def goal(self) -> Path:
-        """The file for the engine."""
-        return self.folder / _name(self.stem, self.row)
+    def goal(self) -> str:
+        """The name of the file for the engine; two engines have files that end in .bin."""
+        own = self.row.suffix == f".{self.row.engine}"
+        return f"{self.stem}{'' if own else f'.{self.row.engine}'}{self.row.suffix}"
 
     @property
-    def written(self) -> Path:
-        """The file of a converter whose files are ported."""
-        return self.folder / f"{self.stem}.{self.row.name}{self.row.suffix}"
+    def written(self) -> str:
+        """The name of the file of a converter whose files are ported."""
+        return f"{self.stem}.{self.row.name}{self.row.suffix}"
 
     @property
-    def ported(self) -> Path:
-        """The ported ONNX model."""
-        return self.folder / f"{self.stem}.{self.row.engine}.onnx"
+    def ported(self) -> str:
+        """The name of the ported ONNX model."""
+        return f"{self.stem}.{self.row.engine}.onnx"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all these files."""
+        files = [
+            file for name in (self.goal, self.written) for file in files_of(self.row, Path(name))
+        ]
+        return self.ported, *(file.name for file in files)
 
 
-def _port_and_convert(job: _Job) -> Report:
-    """The port of an ONNX model, and its conversion; without an output where that failed.
+@dataclass(frozen=True, slots=True)
+class _Try:
+    """One form of the model: converted, or why not.
 
-    A model that the converter refuses is tried again as another one (`prepare`).
+    Attributes:
+        folder: of its files, which have their final names.
+        report: of the port, or the audit of a model that was not ported.
+        how: it was written before the conversion, in words; "" as it is.
+        failure: why it was not converted; None if it was.
+        second: another form, and why that was not converted; None if none was tried.
+        proof: the outputs on the engine, if it was.
     """
-    report = port_model(job.model, job.row.engine, job.ported, job.options, progress=job.progress)
-    failed = _converted(job, job.ported, job.goal, job.inputs)
-    return report if failed is None else _again_or_failure(job, report, failed)
+
+    folder: Path
+    report: Report
+    how: str = ""
+    failure: Failure | None = None
+    second: tuple[str, Failure] | None = None
+    proof: Report | None = None
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The checks of its outputs."""
+        return () if self.proof is None else self.proof.checks
+
+    @property
+    def left(self) -> bool:
+        """Whether broadcasts are left that differ."""
+        return not all(finding.holds for finding in self.report.findings)
+
+    @property
+    def wrong(self) -> list[Check]:
+        """The checks whose results differ or are none."""
+        return [check for check in self.checks if check.outcome in _WRONG]
+
+    @property
+    def rank(self) -> int:
+        """0: not converted. 1: converted. 2: all outputs agree, and every broadcast holds."""
+        if self.failure is not None:
+            return 0
+        agrees = all(check.outcome is Outcome.AGREES for check in self.checks)
+        return 2 if agrees and not self.left else 1
+
+    @property
+    def named(self) -> str:
+        """A text with the names of the ops that another form does not have."""
+        if self.failure is not None:
+            return self.failure.reason
+        return " ".join(dict.fromkeys(check.op for check in self.wrong if check.node))
+
+    def why(self, converter: str) -> str:
+        """Why another form was tried, in words."""
+        if self.failure is not None:
+            return f"{converter} does not convert the file as it is"
+        ops = ", ".join(self.named.split())
+        what = f"the results of {ops} differ" if ops else "outputs differ"
+        return f"{what if self.wrong else 'broadcasts differ'} in the file as it is"
 
 
-def _convert_onnx_and_port(job: _Job) -> Report:
-    """The port of the file that an ONNX model with fixed sizes is converted to.
+def _best(job: _Job) -> _Try:
+    """The model in the form that is converted and proven, or in the best one that was tried.
 
-    A model that the converter refuses is tried again as another one, whose report has no output
-    where that failed, too.
+    A form that the converter refuses, or whose results differ, is tried again as another one
+    (:func:`prepared`). That takes its place if it is better.
     """
+    best = _proven(job, _first(job))
+    while "onnx" in job.row.reads and (best.failure or best.wrong or best.left):
+        try:
+            other = _proven(job, _as_another(job, best.named))
+        except ZerostrideError as error:  # it cannot be written otherwise
+            if is_no_room(str(error)):
+                raise
+            break
+        if other.rank <= best.rank:
+            if best.failure and other.failure and best.failure != other.failure:
+                best = replace(best, second=(other.how, other.failure))
+            break
+        note = f"{best.why(job.row.name)}: converted {other.how}"
+        notes = (note, *other.report.notes)
+        best = replace(other, report=replace(other.report, model=best.report.model, notes=notes))
+    return best
+
+
+def _first(job: _Job) -> _Try:
+    """The model as it is, or for a converter that needs that, with fixed sizes."""
+    row, folder = job.row, _new_folder(job)
+    if job.form == row.own:
+        report = port_model(
+            job.model, row.engine, folder / job.goal, job.options, progress=job.progress
+        )
+        return _Try(folder, report)
+    if not row.own:
+        ported = folder / job.ported
+        report = port_model(job.model, row.engine, ported, job.options, progress=job.progress)
+        return _Try(folder, report, "", _converted(job, ported, folder / job.goal, job.inputs))
+    if job.archive is not None:
+        program = folder.with_suffix(".pt2")
+        write_scratch(program, lambda file: file.write_bytes(job.archive or b""))
+        return _of_written(job, folder, job.model, job.inputs, program=program)
     try:
-        report, how, failed = _as_another(job, "", again=False)
+        first = _as_another(job, "", again=False)
     except ZerostrideError as error:
-        report, how, failed = None, None, (Outcome.REFUSED, str(error))
-    if report is not None:
-        note = f"{job.row.name} converted the file {how}"
-        return replace(report, notes=(note, *report.notes))
-    audit = audit_model(job.model, job.row.engine, job.options)
-    return _again_or_failure(job, audit, failed or (Outcome.REFUSED, ""))
+        failure = Failure(Outcome.REFUSED, str(error))
+        return _Try(folder, audit_model(job.model, row.engine, job.options), "", failure)
+    if first.failure is not None:
+        return first
+    note = f"{row.name} converted the file {first.how}"
+    return replace(first, report=replace(first.report, notes=(note, *first.report.notes)))
 
 
-def _again_or_failure(job: _Job, report: Report, failed: tuple[Outcome, str]) -> Report:
-    """The report of a second try, or that of a failure with the reasons of both."""
-    try:
-        again, how, failed_again = _as_another(job, failed[1])
-    except ZerostrideError:
-        return _failure(job, report, failed)
-    if again is None or failed_again is not None:
-        second = failed_again or failed
-        reason = failed[1] if second == failed else f"{failed[1]}; {how}: {second[1]}"
-        return _failure(job, report, (second[0], reason))
-    note = f"{job.row.name} does not convert the file as it is: converted {how}"
-    return replace(again, model=report.model, notes=(note, *again.notes))
-
-
-def _proven(job: _Job, report: Report, proof: Callable[[], Report]) -> tuple[Report, Report]:
-    """The report and the proof of a conversion, or of another one whose outputs agree.
-
-    Another one (:func:`prepared`) is tried once where results differ or are none, or broadcasts
-    are left.
-    """
-    checked = proof()
-    wrong = [check for check in checked.checks if check.outcome in _WRONG]
-    ops = dict.fromkeys(check.op for check in wrong if check.node)
-    left = any(not finding.holds for finding in report.findings)
-    if "onnx" not in job.row.reads or not (wrong or left):
-        return report, checked
-    with suppress(ZerostrideError):
-        again, how, failed = _as_another(job, " ".join(ops))
-        if again is not None and failed is None:
-            better = proof()
-            agree = all(check.outcome is Outcome.AGREES for check in better.checks)
-            if agree and all(finding.holds for finding in again.findings):
-                if ops:
-                    what = f"the results of {', '.join(ops)} differ"
-                else:
-                    what = "outputs differ" if wrong else "broadcasts differ"
-                    what += " in the file as it is"
-                note = f"{what}: converted {how}"
-                return replace(again, model=report.model, notes=(note, *again.notes)), better
-    first = _convert_onnx_and_port if job.row.own else _port_and_convert
-    return first(job), checked
-
-
-def _as_another(
-    job: _Job, named: str, *, again: bool = True
-) -> tuple[Report | None, Prepared, tuple[Outcome, str] | None]:
-    """Converts the model as :func:`prepared` writes it: the port's report, how, and the failure.
+def _as_another(job: _Job, named: str, *, again: bool = True) -> _Try:
+    """The model as :func:`prepared` writes it.
 
     Args:
         job: the conversion.
         named: a text with the names of the ops that are written as others.
         again: whether this is a second try.
     """
-    row, fixed = job.row, replace(job.options, sizes=None, input_shapes=None)
-    with tempfile.TemporaryDirectory(prefix="zerostride-") as place:
-        model = Path(place, job.model.name)
-        how = prepared(row.name, named, job.model, model, job.inputs, job.seconds, again)
-        inputs = how.inputs(job.inputs)
-        if not row.own:
-            report = port_model(model, row.engine, job.ported, fixed, progress=job.progress)
-            return report, how, _converted(job, job.ported, job.goal, inputs)
-        failed = _converted(job, model, job.written, inputs)
-    return (None if failed else _port_of_written(job)), how, failed
+    row, folder = job.row, _new_folder(job)
+    before = folder.with_suffix(".before")
+    before.mkdir()
+    model = before / job.model.name
+    how = prepared(row.name, named, job.model, model, job.inputs, job.seconds, again)
+    inputs = how.inputs(job.inputs)
+    if row.own:
+        return _of_written(job, folder, model, inputs, str(how))
+    fixed = replace(job.options, sizes=None, input_shapes=None)
+    report = port_model(model, row.engine, folder / job.ported, fixed, progress=job.progress)
+    failure = _converted(job, folder / job.ported, folder / job.goal, inputs)
+    return _Try(folder, report, str(how), failure)
 
 
-def _port_of_written(job: _Job) -> Report:
-    """The port of the file that the converter wrote; its inputs' names and sizes are its own."""
-    return port_model(job.written, job.row.engine, job.goal, ModelOptions(), progress=job.progress)
+def _of_written(
+    job: _Job,
+    folder: Path,
+    model: Path,
+    inputs: Mapping[str, Array],
+    how: str = "",
+    program: Path | None = None,
+) -> _Try:
+    """The port of the file that the converter writes; its inputs' names and sizes are its own.
 
-
-def _convert_and_port(job: _Job, archive: bytes) -> Report:
-    """The port of the file that a program is converted to.
-
-    Where the conversion failed, the report has no output, and the audit of the program's ONNX model
-    in place of a port: it may name the node that the engine lacks.
+    Where the conversion failed, the report is the audit of the model: it may name the node that the
+    engine lacks.
     """
-    with tempfile.TemporaryDirectory(prefix="zerostride-") as place:
-        program = Path(place, "program.pt2")
-        write_scratch(program, lambda file: file.write_bytes(archive))
-        failed = _converted(job, job.model, job.written, job.inputs, program)
-    if failed is not None:
-        report = audit_model(job.model, job.row.engine, job.options)
-        return _failure(job, report, failed)
-    return _port_of_written(job)
+    engine, written = job.row.engine, folder / job.written
+    failure = _converted(job, model, written, inputs, program)
+    if failure is not None:
+        return _Try(folder, audit_model(job.model, engine, job.options), how, failure)
+    options = ModelOptions()
+    report = port_model(written, engine, folder / job.goal, options, progress=job.progress)
+    return _Try(folder, report, how)
+
+
+def _proven(job: _Job, done: _Try) -> _Try:
+    """The try with the outputs of its file, if it has one."""
+    if done.failure is not None:
+        return done
+    return replace(done, proof=job.proof(against=done.folder / job.goal))
+
+
+def _report(job: _Job, best: _Try, before: tuple[str, ...], after: tuple[str, ...]) -> Report:
+    """The report of the best try.
+
+    Args:
+        job: the conversion.
+        best: the try.
+        before, after: notes before and after those of the port.
+    """
+    report, proof = best.report, best.proof
+    if best.failure is not None or proof is None:
+        return replace(
+            report,
+            command="convert",
+            checks=tuple(_failures(job, best)),
+            notes=(*_limits(job, best), *filter(_is_of_conversion, report.notes)),
+            output=None,
+        )
+    notes = (*before, *report.notes, *after, *proof.notes)
+    return replace(
+        report,
+        command="convert",
+        checks=proof.checks,
+        lacks={},
+        notes=tuple(dict.fromkeys(filter(_is_of_conversion, notes))),
+        release=proof.release if job.row.runner == job.row.engine else report.release,
+        output=str(job.folder / job.goal),
+    )
+
+
+def _failures(job: _Job, best: _Try) -> Iterator[Check]:
+    """Yield a check for each form that was not converted."""
+    failure = best.failure or Failure(Outcome.REFUSED, "")
+    yield Check("", job.row.name, (), *failure, release=job.release)
+    if best.second is not None:
+        how, (outcome, reason) = best.second
+        detail = f"{how}: {reason.removeprefix(f'{job.row.name}: ')}"
+        yield Check("", job.row.name, (), outcome, detail, release=job.release)
+
+
+def _limits(job: _Job, best: _Try) -> Iterator[str]:
+    """Yield a note that says whose limit it is, at which nodes, and what a user can do."""
+    if best.failure is None:
+        return
+    row = job.row
+    outcome, reason = best.second[1] if best.second is not None else best.failure
+    if outcome is Outcome.CRASHED:
+        yield f"{row.name} crashed, which is a fault of {row.name}: try another engine"
+        return
+    if "it took longer than" in reason:
+        yield f"{row.name} was stopped after {job.seconds:g} s: --timeout gives it more"
+        return
+    whose = row.engine if reason.startswith(f"{row.engine} does not load") else row.name
+    ops = set(re.findall(r"[A-Z]\w+", reason.rpartition(": ")[2]))
+    named: dict[str, list[str]] = {}
+    for node in job.options.read(job.model).nodes:
+        if node.op in ops:
+            named.setdefault(node.op, []).append(node.path)
+    nodes = ", ".join(
+        f"{op} ({paths[0]}{f' and {len(paths) - 1} more' if paths[1:] else ''})"
+        for op, paths in named.items()
+    )
+    where = f", at {nodes}" if nodes else ""
+    yield f"the limit is {whose}'s{where}: compute that part outside, or try another engine"
+
+
+def _is_of_conversion(note: str) -> bool:
+    """Whether an audit's note is of use here: convert has no --via, and has tried other ops."""
+    return "--via none" not in note and "zerostride convert" not in note and _FOLDED not in note
 
 
 def _held(report: Report) -> Iterator[str]:
@@ -333,30 +484,17 @@ def _held(report: Report) -> Iterator[str]:
             yield f"the same {words}: {count} of {len(report.findings)} broadcasts"
 
 
-def _failure(job: _Job, report: Report, failed: tuple[Outcome, str]) -> Report:
-    check = Check("", job.row.name, (), *failed, release=job.release)
-    return replace(report, command="convert", checks=(check,), output=None)
-
-
-def _name(stem: str, row: EngineConverter) -> str:
-    """The converted file's name; two engines have files that end in .bin."""
-    own = row.suffix == f".{row.engine}"
-    return f"{stem}{row.suffix}" if own else f"{stem}.{row.engine}{row.suffix}"
-
-
-def _folder(path: Path) -> Path:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ModelError(f"{path}: no folder can be made there: {reason}") from None
-    return path
+def _new_folder(job: _Job) -> Path:
+    """A new folder for the files of one try."""
+    folder = job.scratch / f"try{len(list(job.scratch.glob('try*')))}"
+    folder.mkdir()
+    return folder
 
 
 def _converted(
     job: _Job, model: Path, goal: Path, inputs: Mapping[str, Array], program: Path | None = None
-) -> tuple[Outcome, str] | None:
-    """Converts, unless an earlier run did; the outcome and the reason where that failed.
+) -> Failure | None:
+    """Converts, or takes the files of an earlier run; the failure if that failed.
 
     Args:
         job: the conversion.
@@ -367,49 +505,25 @@ def _converted(
             run to run.
     """
     row, key = job.row, _key(job, model, inputs)
-    state = _read(goal.with_name(STATE))
-    if state.get(goal.name) == [key, *map(_digest, files_of(row, goal))]:
-        return None
-    failed = run_converter(row, program or model, goal, inputs, job.seconds, job.python)
-    if failed is None:
-        state[goal.name] = [key, *map(_digest, files_of(row, goal))]
-        text = json.dumps(state, indent=1).encode()
-        try:
-            write_whole((goal.with_name(STATE), lambda file: file.write(text)))
-        except OSError as error:
-            raise ModelError(f"{goal.parent}: {error.strerror or error}") from None
-    return failed
+    old, new = (files_of(row, place / goal.name) for place in (job.folder, goal.parent))
+    entry = [key, *map(digest, old)]
+    if state_of(job.folder).get(goal.name) == entry:
+        for file, copy in zip(old, new, strict=True):
+            write_scratch(copy, partial(shutil.copyfile, file))
+    else:
+        failure = run_converter(row, program or model, goal, inputs, job.seconds, job.python)
+        if failure is not None:
+            return failure
+        entry = [key, *map(digest, new)]
+    text = json.dumps({goal.name: entry})
+    write_scratch(goal.with_name(STATE), lambda file: file.write_text(text))
+    return None
 
 
 def _key(job: _Job, model: Path, inputs: Mapping[str, Array]) -> str:
-    """Everything that a conversion depends on."""
+    """Everything that a conversion depends on; the numbers of a model may lie beside it."""
     shapes = [(name, array.shape, str(array.dtype)) for name, array in inputs.items()]
     others = [metadata.version(name) for name in job.row.modules[1:]]
-    files = filter(Path.is_file, sorted(model.parent.rglob("*")))
-    data = [file for file in files if not _is_ours(file, model)]  # numbers beside the model
-    words = [job.row.name, job.release, others, shapes, *map(_digest, (model, *data))]
+    data = filter(Path.is_file, sorted(model.parent.rglob("*")))
+    words = [job.row.name, job.release, others, shapes, *map(digest, (model, *data))]
     return hashlib.sha256(repr(words).encode()).hexdigest()
-
-
-def _is_ours(file: Path, model: Path) -> bool:
-    """Whether a file in the folder is a model, a converted file or a report."""
-    stem = model.stem.removesuffix(model.with_suffix("").suffix)
-    prefixes = tuple(f"{stem}.{engine}" for engine in ENGINE_CONVERTERS)
-    return file.name.startswith((*prefixes, "report.", STATE))
-
-
-def _digest(file: Path) -> str:
-    """The file's hash; "" if it cannot be read."""
-    try:
-        with file.open("rb") as content:
-            return hashlib.file_digest(content, "sha256").hexdigest()
-    except OSError:
-        return ""
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        state = json.loads(file.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return state if isinstance(state, dict) else {}

@@ -5,16 +5,17 @@ from __future__ import annotations
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from ..errors import ModelError, printable
 from ..models.findings import Finding, Outcome, Report, Verdict
+from ..models.options import command_words
 from ..models.reasons import Cause
-from ..report.words import WORST
 from ..runtimes.runners import RUNNERS
+from .words import WORST
 
 if TYPE_CHECKING:
     from ..models.options import ModelOptions
@@ -37,8 +38,8 @@ def after_audit(report: Report, findings: Sequence[Finding], options: ModelOptio
         return port
     unknown = [finding for finding in findings if finding.verdict is Verdict.UNKNOWN]
     if any(finding.reason == Cause.UNKNOWN_SHAPE for finding in unknown):
-        return _command("shapes", [report.model])
-    return _command("explain", [findings[0].code])
+        return command("shapes", [report.model])
+    return command("explain", [findings[0].code])
 
 
 def after_audits(
@@ -56,8 +57,8 @@ def after_audits(
         return ""
     layout = [] if options.layout is None else ["--layout", options.layout]
     known = [] if baseline is None else ["--baseline", baseline]
-    words = [worst.model, "--target", worst.target, *_words_of(options), *layout, *known]
-    return _command("audit", words)
+    words = [worst.model, "--target", worst.target, *command_words(options), *layout, *known]
+    return command("audit", words)
 
 
 def _severity(report: Report) -> tuple[int, ...]:
@@ -77,8 +78,8 @@ def after_verify(report: Report, options: ModelOptions, against: str | None = No
     if report.ok:
         return "" if against is not None or _is_whole(report) else _conversion(report, options)
     if against is not None:
-        words = [report.model, against, *_words_of(replace(options, via=None))]
-        return _command("bisect", words)
+        words = [report.model, against, *command_words(replace(options, via=None))]
+        return command("bisect", words)
     wrong = {check.node for check in report.checks if check.outcome is Outcome.DIFFERS}
     return _port(report, [finding for finding in report.findings if finding.node in wrong], options)
 
@@ -103,22 +104,40 @@ def after_port(report: Report, options: ModelOptions, *, dry_run: bool) -> str:
     if dry_run:
         return _port(report, report.before, options)
     if report.target in RUNNERS and report.output is not None:
-        words = [report.output, "--engine", report.target]
-        return _command("verify", [*words, *_words_of(options)])
+        words = [report.output, "--target", report.target]
+        return command("verify", [*words, *command_words(options)])
     return ""
 
 
-def after_convert(report: Report, options: ModelOptions) -> str:
+def after_convert(report: Report) -> str:
     """The command that finds a difference or explains what is left; empty where all is well."""
-    outcomes = {check.outcome for check in report.checks}
+    made = report.conversion
+    options = () if made is None else made.options
     if report.output is None:
-        words = [report.model, "--target", report.target, *_words_of(options)]
-        return _command("audit", [*words, "--details"])
-    if Outcome.DIFFERS in outcomes:
-        words = [report.model, report.output, *_words_of(replace(options, via=None))]
-        return _command("bisect", words)
+        words = [report.model, "--target", report.target, *options]
+        return command("audit", [*words, "--details"])
+    if any(check.outcome is Outcome.DIFFERS for check in report.checks):
+        return command("bisect", [report.model, report.output, *options, *_inputs(report)])
     left = report.fresh
-    return _command("explain", [left[0].code]) if left else ""
+    return command("explain", [left[0].code]) if left else ""
+
+
+def conversion_words(report: Report) -> list[str]:
+    """The words of the command that converts again, in the folder of the model."""
+    made = report.conversion
+    options = () if made is None else made.options
+    model = PurePath(report.model).name
+    return [model, "--target", report.target, "-o", "FOLDER", *options, *_inputs(report)]
+
+
+def _inputs(report: Report) -> list[str]:
+    """The options that give the inputs of a conversion's proof."""
+    made = report.conversion
+    if made is None:
+        return []
+    if made.given and made.inputs:
+        return ["--input", made.inputs[0]]
+    return ["--seed", str(made.seed)] if made.seed else []
 
 
 def _proof(report: Report, options: ModelOptions) -> str:
@@ -126,7 +145,7 @@ def _proof(report: Report, options: ModelOptions) -> str:
     converted = _conversion(report, options)
     if converted or report.target not in RUNNERS:
         return converted
-    return _command("verify", [report.model, "--engine", report.target, *_words_of(options)])
+    return command("verify", [report.model, "--target", report.target, *command_words(options)])
 
 
 def _conversion(report: Report, options: ModelOptions) -> str:
@@ -143,8 +162,8 @@ def _conversion(report: Report, options: ModelOptions) -> str:
         return ""
     if form not in (*row.reads, row.own):
         return ""
-    words = [report.model, "--to", report.target, "-o", PurePath(report.model).stem]
-    return _command("convert", [*words, *_words_of(replace(options, via=None))])
+    words = [report.model, "--target", report.target, "-o", PurePath(report.model).stem]
+    return command("convert", [*words, *command_words(replace(options, via=None))])
 
 
 def _port(report: Report, findings: Sequence[Finding], options: ModelOptions) -> str:
@@ -152,8 +171,8 @@ def _port(report: Report, findings: Sequence[Finding], options: ModelOptions) ->
     if not fixable or options.layout is not None or not _is_writable(report.model):
         return ""
     output = ported_name(report.model, report.target)
-    words = [report.model, "--target", report.target, "-o", output, *_words_of(options)]
-    return _command("port", words)
+    words = [report.model, "--target", report.target, "-o", output, *command_words(options)]
+    return command("port", words)
 
 
 def ported_name(model: str, target: str) -> str:
@@ -175,7 +194,8 @@ def _is_writable(model: str) -> bool:
         return False
 
 
-def _command(name: str, words: Sequence[str]) -> str:
+def command(name: str, words: Sequence[str]) -> str:
+    """A command of this program, ready to paste into a shell."""
     return printable(shlex.join([*_program(), name, *words]))
 
 
@@ -187,19 +207,3 @@ def _program() -> list[str]:
     if {"pipx", ".cache"} <= folders:
         return ["pipx", "run", "zerostride"]
     return ["zerostride"]
-
-
-def _words_of(options: ModelOptions) -> Iterator[str]:
-    """The options of a port that say the same of the model."""
-    if options.via is not None:
-        yield from ("--via", options.via)
-    if options.batch_axis is not None:
-        yield from ("--batch-axis", "none" if options.batch_axis < 0 else str(options.batch_axis))
-    for fact in options.facts or ():
-        yield from ("--given", str(fact))
-    for name, size in (options.sizes or {}).items():
-        yield from ("--set", f"{name}={size}")
-    shapes = options.input_shapes or {}
-    for key, shape in shapes.items() if isinstance(shapes, Mapping) else enumerate(shapes):
-        sizes = ",".join("?" if size is None else str(size) for size in shape) or "scalar"
-        yield from ("--input-shape", f"{key}={sizes}" if isinstance(key, str) else sizes)

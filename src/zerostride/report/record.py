@@ -1,0 +1,64 @@
+"""How a conversion was done, as the text file beside it: a colleague can do it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from ..models.findings import Conversion, Report
+from ..system.version import __version__
+from .next_command import after_convert, command, conversion_words
+from .terminal import cause_table, causes_of
+from .terminal_checks import change_table, check_lines
+from .words import shown, told
+
+#: The columns of the file, and of its labels.
+_WIDTH, _LABEL = 100, 9
+
+
+def record(report: Report) -> str:
+    """The text: the command, the releases, the sizes, the changes, and how the outputs agree.
+
+    It depends on the report alone, and names files without their folders.
+
+    Args:
+        report: of a conversion.
+    """
+    made = report.conversion
+    assert made is not None, "a report of another command has no conversion"
+    lines = [f"{PurePath(report.model).name}, converted for {report.target} by zerostride", ""]
+    for label, words in _facts(report, made):
+        lines += [f"{label:{_LABEL}} {shown(words)}".rstrip()]
+    for title, part in (
+        ("changed", change_table(report.changes, _WIDTH)),
+        ("outputs", check_lines(report, _WIDTH)),
+        ("left", cause_table(causes_of(told(report)), _WIDTH) if told(report) else []),
+    ):
+        lines += ["", title, *(f"  {line.text}" for line in part)] if part else []
+    return "\n".join([*lines, ""])
+
+
+def _facts(report: Report, made: Conversion) -> Iterator[tuple[str, str]]:
+    """Labels with their words."""
+    model = PurePath(report.model).name
+    if made.digest:
+        yield "again", command("convert", conversion_words(report))
+        yield "model", f"{model}, SHA-256 {made.digest}"
+    else:
+        yield "again", f"zerostride.convert({model}, {report.target!r}, FOLDER)"
+    yield "by", ", ".join(filter(None, [f"zerostride {__version__}", made.converter]))
+    yield "engine", f"{report.target} {report.release}".rstrip()
+    for note in report.notes:
+        yield "note", note
+    if report.output is None:
+        yield "file", "not converted"
+    else:
+        yield "file", PurePath(report.output).name
+        if made.digest and made.inputs:
+            file = PurePath(report.output).name
+            words = [model, "--target", report.target, "--against", file]
+            yield "proof", command("verify", [*words, "--input", made.inputs[0]])
+    yield "inputs", ", ".join(made.inputs) or "not written: they have more than 64 MB"
+    following = after_convert(report)
+    if following:
+        yield "next", following
