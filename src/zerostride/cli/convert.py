@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     metavar="FOLDER",
     help="A folder: for the ported model, converted files, report.html, inputs.npz and how.txt.",
 )
+@click.option(
+    "--dequantize",
+    is_flag=True,
+    help="Convert a copy of a quantised ONNX model in floats, without its rounding.",
+)
 @engine_runs.options(
     "Of inputs that are not given.",
     "Seconds for the conversion, and for the run; 600 and 300 if not given.",
@@ -46,6 +51,7 @@ def convert(
     model: str,
     target: str,
     output: str,
+    dequantize: bool,
     asked: engine_runs.EngineRun,
     as_json: bool,
 ) -> int:
@@ -65,7 +71,9 @@ def convert(
 
     show = None if as_json else partial(_show, folder=output)
     try:
-        return asked.carry_out(partial(run, to=target, output=output), model, show)
+        return asked.carry_out(
+            partial(run, to=target, output=output, dequantize=dequantize), model, show
+        )
     except KeyboardInterrupt:
         words = f"interrupted; every file in {output} is whole, and the same command goes on"
         click.echo(f"zerostride: {words}", err=True)
@@ -86,6 +94,6 @@ def _show(report: Report, folder: str) -> None:
     if report.output is not None:
         click.echo(f"file: {report.output}")
     click.echo(f"report: {Path(folder) / 'report.html'}")
-    command = after_convert(report)
+    command = after_convert(report, folder)
     if command:
         click.echo(f"next: {command}")

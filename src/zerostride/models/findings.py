@@ -228,6 +228,8 @@ class Conversion:
         seed: of the random inputs.
         given: whether a user gave inputs.
         inputs: the names of the files with the inputs of each run; none if they are too large.
+        floats: the name of the copy in floats that was converted, of a quantised model; or "".
+        quantised: the quantised ops of a model that was converted as it is.
     """
 
     converter: str
@@ -236,6 +238,8 @@ class Conversion:
     seed: int
     given: bool
     inputs: tuple[str, ...]
+    floats: str = ""
+    quantised: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,15 +109,24 @@ def after_port(report: Report, options: ModelOptions, *, dry_run: bool) -> str:
     return ""
 
 
-def after_convert(report: Report) -> str:
-    """The command that finds a difference or explains what is left; empty where all is well."""
+def after_convert(report: Report, folder: str = "FOLDER") -> str:
+    """The command that finds a difference or explains what is left; empty where all is well.
+
+    Args:
+        report: of a conversion.
+        folder: where its files are.
+    """
     made = report.conversion
     options = () if made is None else made.options
+    if made is not None and made.quantised and not report.ok:
+        words = [report.model, "--target", report.target, "-o", folder, *options, *_inputs(report)]
+        return command("convert", [*words, "--dequantize"])
     if report.output is None:
         words = [report.model, "--target", report.target, *options]
         return command("audit", [*words, "--details"])
     if any(check.outcome is Outcome.DIFFERS for check in report.checks):
-        return command("bisect", [report.model, report.output, *options, *_inputs(report)])
+        model = report.model if made is None or not made.floats else f"{folder}/{made.floats}"
+        return command("bisect", [model, report.output, *options, *_inputs(report)])
     left = report.fresh
     return command("explain", [left[0].code]) if left else ""
 
@@ -127,7 +136,9 @@ def conversion_words(report: Report) -> list[str]:
     made = report.conversion
     options = () if made is None else made.options
     model = PurePath(report.model).name
-    return [model, "--target", report.target, "-o", "FOLDER", *options, *_inputs(report)]
+    floats = ["--dequantize"] if made is not None and made.floats else []
+    words = [model, "--target", report.target, "-o", "FOLDER", *options]
+    return [*words, *_inputs(report), *floats]
 
 
 def _inputs(report: Report) -> list[str]:

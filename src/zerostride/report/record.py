@@ -56,7 +56,7 @@ def _facts(report: Report, made: Conversion) -> Iterator[tuple[str, str]]:
         yield "file", PurePath(report.output).name
         if made.digest and made.inputs:
             file = PurePath(report.output).name
-            words = [model, "--target", report.target, "--against", file]
+            words = [made.floats or model, "--target", report.target, "--against", file]
             yield "proof", command("verify", [*words, "--input", made.inputs[0]])
     yield "inputs", ", ".join(made.inputs) or "not written: they have more than 64 MB"
     following = after_convert(report)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
 from ...errors import ModelError
 from ...models.formats.child import ask
+from ...models.formats.onnx.prepared.dequantised import is_quantised
 from ...models.ir.graph import Graph
 from ...models.options import ModelOptions
-from ..task import Array
+from ..feeds import Fed
 from ..verify.whole_model import meant_outputs
 
 #: Writes the model, and answers with the ops that were written as others.
@@ -29,42 +29,55 @@ answer.write(json.dumps(ops).encode())
 """
 
 
-def dequantise(model: Path, goal: Path, seconds: float) -> tuple[str, ...]:
-    """Writes a copy of a model without quantised ops, in a child process; the ops.
+def dequantise(
+    model: Path, goal: Path, seconds: float, given: Fed, options: ModelOptions
+) -> tuple[str, ...]:
+    """Writes a copy of a model without quantised ops, in a child process; notes on it.
 
     Args:
         model: an ONNX file.
         goal: the file to write.
         seconds: the longest time.
+        given: the model with its inputs, with which both are compared.
+        options: what is known of both.
 
     Raises:
-        ModelError: the file cannot be read, or there are no floats for one of its ops.
+        ModelError: the file cannot be read or is no ONNX file, or there are no floats for an op.
     """
+    if given.graph.format != "onnx":
+        raise ModelError(f"{model}: ops of ONNX files alone are written in floats")
     output, failure = ask(_DEQUANTISE, str(model.absolute()), str(goal), seconds=seconds)
     if failure is not None:
         raise ModelError(failure if str(model) in failure else f"{model}: {failure}")
-    return tuple(json.loads(output))
+    ops = json.loads(output)
+    if not ops:
+        return ("the model has no quantised ops: there is nothing to dequantize",)
+    moved = _distance(given, options.read(goal))
+    return (f"dequantized: {', '.join(ops)} in floats; {moved}",)
 
 
-def effect(graph: Graph, floats: Path, options: ModelOptions, inputs: Mapping[str, Array]) -> str:
-    """How far the outputs of a copy in floats are from the model's, in words.
-
-    Args:
-        graph: the quantised model.
-        floats: the copy.
-        options: what is known of both.
-        inputs: arrays by the names of the inputs.
-    """
-    ours, _ = meant_outputs(graph, inputs, "")
-    others, _ = meant_outputs(options.read(floats), inputs, "")
-    names = [value.name for value in graph.outputs]
-    pairs = [(ours[n].astype(np.float64), others[n].astype(np.float64)) for n in names]
-    most = max((np.abs(a - b).max(initial=0) for a, b in pairs), default=0)
-    mean = max((np.abs(a - b).mean() for a, b in pairs if a.size), default=0)
-    size = max((np.abs(a).max(initial=0) for a, _ in pairs), default=0)
-    return (
-        f"outputs move by at most {most:.2g}, {mean:.2g} in the mean, of numbers up to {size:.2g}"
-    )
+def _distance(given: Fed, copy: Graph) -> str:
+    """How far the outputs of a copy in floats are from the model's, in words."""
+    names = [value.name for value in given.graph.outputs]
+    most = mean = size = 0.0
+    for inputs in given.runs:
+        meant, _ = meant_outputs(given.graph, inputs, "")
+        floats, _ = meant_outputs(copy, inputs, "")
+        for name in (name for name in names if meant[name].size):
+            array = meant[name].astype(np.float64)
+            apart = np.abs(array - floats[name])
+            most, mean = max(most, apart.max()), max(mean, apart.mean())
+            size = max(size, np.abs(array).max())
+    return f"outputs move by at most {most:.2g}, {mean:.2g} in the mean, of numbers to {size:.2g}"
 
 
-__all__ = ["dequantise", "effect"]
+def quantised_ops(graph: Graph) -> tuple[str, ...]:
+    """The quantised ops of an ONNX model, but those that stand for constants."""
+    if graph.format != "onnx":
+        return ()
+    nodes = [node for node in graph.nodes if is_quantised(node.op)]
+    ops = dict.fromkeys(node.op for node in nodes)
+    return () if ops.keys() == {"DequantizeLinear"} else tuple(ops)
+
+
+__all__ = ["dequantise", "quantised_ops"]

@@ -40,6 +40,7 @@ from .converters import (
     release_of,
     run_converter,
 )
+from .dequantise import dequantise, quantised_ops
 from .folder import (
     PAGE,
     RECORD,
@@ -77,6 +78,7 @@ def convert(
     facts: Any = None,
     sizes: Sizes | None = None,
     input_shapes: InputShapes | None = None,
+    dequantize: bool = False,
     pythons: dict[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -101,6 +103,8 @@ def convert(
         seed: of the random inputs.
         timeout: seconds for the conversion, and for the run on the engine; by default 600 and 300.
         batch_axis, facts, sizes, input_shapes: as for :func:`~zerostride.audit`.
+        dequantize: convert a copy of a quantised ONNX model in which its ops are those of floats,
+            without the rounding. The report says how far its outputs are from the model's.
         pythons: interpreters by name, for engines and converters that need an environment of their
             own ("onnx2tf").
         progress: called with the number of nodes done and of all, while the model is ported.
@@ -130,21 +134,26 @@ def convert(
         python = interpreter_of(row, pythons) if form != row.own else None
         is_program = bool(row.own) and form not in ("onnx", row.own)
         archive = archive_of(model, source.program) if is_program else None
-        proof = partial(
-            verify,
-            path,
-            row.runner,
-            inputs=inputs,
-            seed=seed,
-            timeout=timeout,
-            batch_axis=batch_axis,
-            facts=facts,
-            sizes=every,
-            input_shapes=input_shapes,
-            pythons=pythons,
-        )
         with scratch_folder() as scratch:
             how_long = timeout or SECONDS
+            copy = scratch / f"{stem}.float.onnx"
+            moved: tuple[str, ...] = ()
+            if dequantize:
+                moved = dequantise(path, copy, how_long, given, options)
+                path = copy
+            proof = partial(
+                verify,
+                path,
+                row.runner,
+                inputs=inputs,
+                seed=seed,
+                timeout=timeout,
+                batch_axis=batch_axis,
+                facts=facts,
+                sizes=every,
+                input_shapes=input_shapes,
+                pythons=pythons,
+            )
             job = _Job(
                 *(row, form, path, folder, scratch, stem, arrays),
                 *(options, how_long, progress, python, archive, proof),
@@ -155,7 +164,11 @@ def convert(
             report = _report(
                 job,
                 best,
-                before=(*said_of_sizes(given.sizes, fixed=row.fixes_sizes), *_held(best.report)),
+                before=(
+                    *said_of_sizes(given.sizes, fixed=row.fixes_sizes),
+                    *moved,
+                    *_held(best.report),
+                ),
                 after=(apart,) if row.runner != to else (),
             )
             files = input_files(given.runs)
@@ -166,14 +179,19 @@ def convert(
                 seed=seed,
                 given=bool(inputs),
                 inputs=tuple(files),
+                floats=copy.name if dequantize else "",
+                quantised=() if dequantize else quantised_ops(given.graph),
             )
+            if dequantize:
+                shutil.move(copy, best.folder / copy.name)
+                report = replace(report, model=str(source.path))
             report = source.named(replace(report, conversion=made))
             # 4. All files at once.
             texts = {PAGE: report.to_html(), RECORD: render_report(report, "record")}
             others = {
                 name: text.encode("utf-8", "backslashreplace") for name, text in texts.items()
             }
-            put(best.folder, folder, job.names, {**files, **others})
+            put(best.folder, folder, (*job.names, copy.name), {**files, **others})
         return report
 
 
