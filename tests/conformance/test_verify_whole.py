@@ -171,7 +171,7 @@ def test_conversion_to_ncnn_agrees(tmp_path: Path) -> None:
     assert call(model, "--against", tmp_path / "m.param")[0] == 1
     status, _, error = call(model)
     assert status == 2
-    assert "Missing option '--engine'. Choose from: numpy, " in error
+    assert "Missing option '--target'. Choose from: numpy, " in error
 
 
 # Conversions that store their weights in half precision.

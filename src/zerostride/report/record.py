@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from ..models.findings import Conversion, Report
+from ..runtimes.runners import RUNNERS
 from ..system.version import __version__
 from .next_command import after_convert, command, conversion_words
 from .terminal import cause_table, causes_of
@@ -56,7 +57,9 @@ def _facts(report: Report, made: Conversion) -> Iterator[tuple[str, str]]:
         yield "file", PurePath(report.output).name
         if made.digest and made.inputs:
             file = PurePath(report.output).name
-            words = [made.floats or model, "--target", report.target, "--against", file]
+            runs = report.target in RUNNERS
+            engine = report.target if runs else report.target.removesuffix("-gpu")
+            words = [made.floats or model, "--target", engine, "--against", file]
             yield "proof", command("verify", [*words, "--input", made.inputs[0]])
     yield "inputs", ", ".join(made.inputs) or "not written: they have more than 64 MB"
     following = after_convert(report)
