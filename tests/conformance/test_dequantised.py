@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import zerostride as zs
 from zerostride.errors import ModelError
+from zerostride.report.next_command import after_convert
 
 onnx: Any = pytest.importorskip("onnx", reason="the models are made with the onnx package")
 ort: Any = pytest.importorskip("onnxruntime", reason="it computes the quantised models")
@@ -132,3 +135,26 @@ def test_an_op_without_floats_is_named(tmp_path: Path) -> None:
     nodes = "q = com.microsoft.QLinearReduceMean(x, s, z, u, v) b = DequantizeLinear(q, u, v)"
     with pytest.raises(ModelError, match="no floats are written for QLinearReduceMean"):
         dequantised(built(nodes, tmp_path, 0), tmp_path / "floats.onnx")
+
+
+def test_a_quantised_model_is_converted_in_floats(tmp_path: Path) -> None:
+    pytest.importorskip("pnnx", reason="it converts to ncnn")
+    pytest.importorskip("ncnn", reason="it runs what pnnx writes")
+    file = built(RESULTS["QLinearConv"], tmp_path, 0)
+    refused = zs.convert(file, "ncnn", tmp_path / "as-it-is")
+    assert not refused.ok
+    assert after_convert(refused).endswith(" --dequantize")
+    report = zs.convert(file, "ncnn", tmp_path / "floats", dequantize=True)
+    assert report.ok, report.checks
+    assert report.model == str(file)
+    assert any("dequantized: QLinearConv" in note for note in report.notes)
+    (distance,) = re.findall(r"at most (\S+),", " ".join(report.notes))
+    assert 0 < float(distance) <= STEP
+    assert after_convert(report) == ""
+    again = zs.verify(
+        tmp_path / "floats" / "quantised.float.onnx",
+        "ncnn",
+        against=tmp_path / "floats" / "quantised.ncnn.param",
+        seed=1,
+    )
+    assert again.ok, again.checks

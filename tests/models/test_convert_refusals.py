@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tflite_files import of_one
 
 import warm
 import zerostride as zs
@@ -35,6 +36,13 @@ def test_a_refusal_is_one_sentence(model: Path, engine: str, words: str, tmp_pat
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"zerostride: {raised.value}\n"
     assert not out.exists()
+
+
+def test_only_ops_of_onnx_files_are_dequantized(tmp_path: Path) -> None:
+    pytest.importorskip("ai_edge_litert", reason="its converter's port runs on LiteRT")
+    file = of_one("ADD", (2, 3), (2, 3)).write(tmp_path / "m.tflite")
+    with pytest.raises(zs.ModelError, match="ops of ONNX files alone are written in floats"):
+        zs.convert(file, "litert", tmp_path / "out", dequantize=True)
 
 
 @pytest.mark.parametrize(
