@@ -33,7 +33,7 @@ class Conversion:
         status: the exit status; 0: converted and proven.
         end: "proven", "differs", "refused" or "left".
         reason: why it is not proven, in a line.
-        others: how the outputs differ on other inputs, if they do.
+        others: how the outputs differ on other inputs, if they do; None: not tried.
         how: what was done to the model, if anything.
         seconds, mebibytes: time, and memory at most of the largest process.
     """
@@ -46,7 +46,7 @@ class Conversion:
     how: str
     seconds: float
     mebibytes: int
-    others: str = ""
+    others: str | None = None
 
 
 def conversion(model: Path, engine: str, seed: int = 0) -> Conversion:
@@ -66,7 +66,7 @@ def conversion(model: Path, engine: str, seed: int = 0) -> Conversion:
         except subprocess.TimeoutExpired:
             return Conversion(model.name, engine, 124, "refused", "too long", "", _SECONDS, 0)
         seconds = time.monotonic() - began
-        others = _others(model, engine, done.stdout) if done.returncode == 0 else ""
+        others = _others(model, engine, done.stdout) if done.returncode == 0 else None
     errors = done.stderr.strip().splitlines()
     memory = int(errors[-1]) // 1024 if errors and errors[-1].isdigit() else 0
     end, reason, how = _end(done.stdout, done.returncode)

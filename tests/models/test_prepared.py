@@ -277,6 +277,12 @@ def test_what_is_not_a_number(tmp_path: Path) -> None:
     assert not compared(path, {"x": x}, {"IsNaN", "IsInf"}, tmp_path / "new.onnx") & {"IsNaN"}
 
 
+def test_error_function(tmp_path: Path) -> None:
+    x = np.concatenate([np.linspace(-6, 6, 4001), [0, 1e-30, 30, -30]]).astype(np.float32)
+    path = saved(tmp_path / "m.onnx", [helper.make_node("Erf", ["x"], ["y"])], {"x": x}, ["y"])
+    assert "Erf" not in compared(path, {"x": x}, {"Erf"}, tmp_path / "new.onnx")
+
+
 def softmax(mask: Array | None) -> list[onnx.NodeProto]:
     """What PyTorch's exporter writes for a softmax that takes no masked rows."""
     add = [helper.make_node("Add", ["p", "mask"], ["s"])]

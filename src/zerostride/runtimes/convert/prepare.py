@@ -53,7 +53,7 @@ if ordered:
 answer.write(json.dumps([list(dict.fromkeys(ops)), inputs, held]).encode())
 """
 #: Ops that pnnx writes as they are where their sizes are numbers, whatever it says of open ones.
-_BY_PNNX = frozenset({"Pad"})
+_BY_PNNX = frozenset({"Erf", "Pad"})
 #: Ops that pnnx writes so that ncnn does not load them or takes them for others, in some forms or
 #: in all.
 _LEFT_BY_PNNX = (
@@ -64,8 +64,8 @@ _LEFT_BY_PNNX = (
 #: Ops that are written as others in a second try, whatever a converter says of them: some masks
 #: are none, and onnx2tf computes the norm of a line otherwise.
 _ALWAYS = frozenset({"InstanceNormalization", "Where"})
-#: A name of an op in a converter's message.
-_OP = re.compile(r"[A-Z]\w+")
+#: A name of an op in a message; onnx2tf leaves those that LiteRT lacks to TensorFlow, as FlexErf.
+_OP = re.compile(r"(?:Flex)?([A-Z]\w+)")
 
 
 class Prepared(NamedTuple):

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _MOST_BACK = 4
 #: From here on the logarithm of 1 + e^x is x, in 32 bits.
 _LONG = 17
+#: The numbers of an approximation of the error function, the highest power first.
+_OF_ERF, _RATE = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592), 0.3275911
 
 
 def _is_nan(graph: Rewriting, node: onnx.NodeProto) -> bool:
@@ -52,6 +54,27 @@ def _is_infinite(graph: Rewriting, node: onnx.NodeProto) -> bool:
         return False
     size = graph.add("Abs", node.input[0])
     graph.add("Greater", size, graph.constant(np.finfo(np.float32).max), to=node.output[0])
+    return True
+
+
+def _error_function(graph: Rewriting, node: onnx.NodeProto) -> bool:
+    """The error function by an exponential, as far as 32 bits tell: up to 1.5e-7.
+
+    Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26.
+    """
+    if graph.types.get(node.input[0], 1) != 1:
+        return False
+    one, rate = graph.constant(np.float32(1)), graph.constant(np.float32(_RATE))
+    size = graph.add("Abs", node.input[0])
+    part = graph.add("Div", one, graph.add("Add", one, graph.add("Mul", rate, size)))
+    total = graph.constant(np.float32(_OF_ERF[0]))
+    for factor in _OF_ERF[1:]:
+        product = graph.add("Mul", total, part)
+        total = graph.add("Add", product, graph.constant(np.float32(factor)))
+    fall = graph.add("Exp", graph.add("Neg", graph.add("Mul", size, size)))
+    rest = graph.add("Mul", graph.add("Mul", total, part), fall)
+    sign = graph.add("Sign", node.input[0])
+    graph.add("Mul", sign, graph.add("Sub", one, rest), to=node.output[0])
     return True
 
 
@@ -168,6 +191,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "DFT": transform,
         "DepthToSpace": blocks,
         "DequantizeLinear": _dequantised,
+        "Erf": _error_function,
         "Expand": expanded,
         "GRU": _recurrent,
         "Gather": gather,
