@@ -184,8 +184,7 @@ def convert(
             )
             if dequantize:
                 shutil.move(copy, best.folder / copy.name)
-                report = replace(report, model=str(source.path))
-            report = source.named(replace(report, conversion=made))
+            report = source.named(replace(report, model=str(source.path), conversion=made))
             # 4. All files at once.
             texts = {PAGE: report.to_html(), RECORD: render_report(report, "record")}
             others = {
@@ -307,13 +306,15 @@ class _Try:
         """A text with the names of the ops that another form does not have."""
         if self.failure is not None:
             return self.failure.reason
-        return " ".join(dict.fromkeys(check.op for check in self.wrong if check.node))
+        ops = [check.op for check in self.wrong if check.node]
+        refused = (check.detail for check in self.wrong if check.outcome is not Outcome.DIFFERS)
+        return " ".join(dict.fromkeys([*ops, *refused]))
 
     def why(self, converter: str) -> str:
         """Why another form was tried, in words."""
         if self.failure is not None:
             return f"{converter} does not convert the file as it is"
-        ops = ", ".join(self.named.split())
+        ops = ", ".join(dict.fromkeys(check.op for check in self.wrong if check.node))
         what = f"the results of {ops} differ" if ops else "outputs differ"
         return f"{what if self.wrong else 'broadcasts differ'} in the file as it is"
 
