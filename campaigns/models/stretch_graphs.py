@@ -49,7 +49,8 @@ def stretched(
     weights = draw.uniform(0.5, 2, lean).astype(np.float32)
     if misread:
         weights = np.roll(weights.reshape(-1), 1).reshape(lean) + np.float32(0.25)
-    node("Mul", "m", constant("w", weights), to="s")
+    node("Mul", "m", constant("w", weights), to="p")
+    node("Clip", "p", constant("low", np.float32(-8)), to="s")
     # 2. It is stretched.
     stretch = STRETCHES[seed % len(STRETCHES)]
     if stretch == "Expand":
@@ -66,7 +67,7 @@ def stretched(
         readers = ELEMENTWISE
     for k, reader in enumerate(rng.sample(readers, rng.choice((1, 2, 3)))):
         if reader in ELEMENTWISE:
-            result = node(reader, "e", "x", to=f"r{k}")
+            result = node(reader, *rng.sample(("e", "x"), 2), to=f"r{k}")
         elif reader == "Concat":
             result = node("Concat", "e", "x", to=f"r{k}", axis=rng.choice((1, 2, 3)))
         elif reader == "MatMul":
