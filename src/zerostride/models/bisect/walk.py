@@ -20,6 +20,7 @@ from ..execute.program import readable
 from ..ir.graph import Array, Graph, Value
 from ..judging import (
     NEAR_1,
+    OF_LARGEST,
     STEPS_OF_1,
     Difference,
     Judged,
@@ -245,11 +246,11 @@ class Walk:
             return None, match
         if expected is None:
             return None, match
-        late = ""
+        late, array = "", match.array
         if match.layout is not None and match.layout.stretched:
-            actual = match.layout.read(match.array)
+            actual = match.layout.read(array)
             verdict = self._verdict(part, expected, actual)
-            late = self._reader_unstretched(part.result, expected, match.array)
+            late = self._reader_unstretched(part.result, expected, array)
             ends = {id(output) for output in self.graph.outputs}
             if verdict.agrees and not late and id(part.result) not in ends:
                 return verdict, match
@@ -257,15 +258,14 @@ class Walk:
         if match.layout is None and self._no_fault(part.result, expected, match):
             return None, None
         if match.layout is None:
-            detail = f"its shape is {match.array.shape}, expected {expected.shape}{late}"
+            detail = f"its shape is {array.shape}, expected {expected.shape}{late}"
             failed = Judged(Difference.SHAPE, float("inf"), detail=detail)
             if not after:
-                self._blame(part, match, failed, expected, match.array)
+                self._blame(part, match, failed, expected, array)
             self.lost.add(id(part.result))
             return failed, match
-        actual = match.layout.read(match.array)
+        actual = match.layout.read(array)
         verdict = self._verdict(part, expected, actual)
-        array = match.array
         # Axes that seem permuted may be a misread operand, too.
         unsure = not verdict.agrees or match.layout.order is not None
         if unsure and (layout := self._misread(part, expected, array)):
@@ -332,11 +332,13 @@ class Walk:
             # Winograd's transforms mix the numbers of a tile, so that rounding of the largest ones
             # is seen in the smallest.
             finite = np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
-            moved = np.full_like(moved, max(moved.max(initial=0.0), self.most * float(finite)))
+            mixed = max(self.most, self.other.approximated.get("Conv", 0.0)) * float(finite)
+            moved = np.full_like(moved, max(moved.max(initial=0.0), mixed))
         ops = {op for node in part.nodes for op in ops_of(part.graph, node)}
         if ops & NEAR_1:
             moved = moved + STEPS_OF_1
-        moved = moved + max((self.other.approximated.get(op, 0.0) for op in ops), default=0.0)
+        rows = (self.other.approximated.get(op, 0.0) for op in ops - OF_LARGEST)
+        moved = moved + max(rows, default=0.0)
         size = np.abs(expected.astype(np.float64))
         floor = min(1.0, float(size[np.isfinite(size)].max(initial=0.0))) or 1.0
         with np.errstate(all="ignore"):
