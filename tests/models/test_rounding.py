@@ -11,7 +11,7 @@ from zerostride.models.bisection import Bisection, Stage
 from zerostride.models.findings import Check, Outcome
 from zerostride.models.judging import Difference, Judged
 from zerostride.runtimes.verify.inside import _explained, _right
-from zerostride.runtimes.verify.rounding import compared, small_compared
+from zerostride.runtimes.verify.rounding import compared, effect_explains, small_compared
 
 #: Boxes of hundreds, and scores of a hundred-thousandth.
 MEANT = np.array([[320.0, 17.5], [1e-5, 4e-5]], np.float32)
@@ -70,3 +70,12 @@ def test_an_output_that_was_not_judged_is_not_explained() -> None:
     assert _right(Bisection((right,), (), ())) == {"y"}
     assert _right(Bisection((replace(right, judged=None),), (), ())) == set()
     assert _right(Bisection((right, wrong), (), ())) == set()
+
+
+def test_an_approximation_explains_no_more_than_it_makes() -> None:
+    moved = [MEANT + np.array([[0, 0], [1e-3, 1e-3]], np.float32)]
+    for error, explained in ((1.5e-3, True), (4e-3, False)):
+        actual = MEANT + np.array([[0, 0], [error, 0]], np.float32)
+        assert effect_explains(MEANT, actual, moved) is explained
+    large = _explained(replace(OUTPUT, error=0.2), "mnn approximates Gelu by up to 0.00048")
+    assert (large.outcome, large.detail[:16]) == (Outcome.AGREES, "mnn approximates")

@@ -21,6 +21,7 @@ from ..reasons import Cause
 from ..transport.batch import BatchAxes, batch_axes
 from ..transport.converters import Converter, chosen
 from ..transport.lacking import lacking_ops
+from ..transport.misread_ops import misread_notes
 from ..transport.mnn_packing import Packing
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
 from .delegate_checks import DelegateChecks
@@ -124,6 +125,7 @@ class Audited:
         path, release = self.graph.path, engine.release
         lacks = lacking_ops(lowered(self.graph), way.name)
         notes += _lacking_notes(way.name, lacks)
+        notes += misread_notes(self.graph, way.name)
         return Report(
             path,
             engine.title,

@@ -23,11 +23,14 @@ class Layout:
         order: the axes of the array, without those of extent 1, in the order of the shape; None:
             the order stays.
         shape: the shape of the result.
+        stretched: whether axes of extent 1 are stretched: a converter leaves an operand as it is
+            where the node that reads it stretches it.
     """
 
     words: str
     order: tuple[int, ...] | None
     shape: tuple[int, ...]
+    stretched: bool = False
 
     def read(self, array: Array) -> Array:
         """The array in the shape.
@@ -35,6 +38,8 @@ class Layout:
         >>> Layout("", (1, 0), (3, 1, 2)).read(np.zeros((1, 2, 3))).shape
         (3, 1, 2)
         """
+        if self.stretched:
+            return np.broadcast_to(array, self.shape)
         if self.order is not None:
             array = array.squeeze().transpose(self.order)
         return array.reshape(self.shape)
@@ -47,10 +52,14 @@ def layouts(held: tuple[int, ...], shape: tuple[int, ...]) -> Iterator[Layout]:
     ['without axes of extent 1']
     >>> [layout.words for layout in layouts((3, 2), (1, 2, 3))]
     ['axes permuted (1, 0)', 'axes merged']
+    >>> [layout.words for layout in layouts((2, 1), (1, 2, 3))]
+    ['not yet stretched']
     """
     if held == shape:
         yield Layout("", None, shape)
     elif int(np.prod(held)) != int(np.prod(shape)):
+        if _stretches_to(held, shape):
+            yield Layout("not yet stretched", None, shape, stretched=True)
         return
     lean, wanted = (tuple(size for size in sizes if size != 1) for sizes in (held, shape))
     if lean == wanted and held != shape:
@@ -61,3 +70,17 @@ def layouts(held: tuple[int, ...], shape: tuple[int, ...]) -> Iterator[Layout]:
                 yield Layout(f"axes permuted {order}", order, shape)
     if lean != wanted:
         yield Layout("axes merged", None, shape)
+
+
+def _stretches_to(held: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether NumPy's rule stretches a tensor that has numbers to another shape.
+
+    >>> [_stretches_to(held, (2, 3)) for held in ((2, 1), (3,), (2,), ())]
+    [True, True, False, True]
+    >>> _stretches_to((1,), (0,))
+    False
+    """
+    if 0 in shape or len(held) > len(shape):
+        return False
+    pairs = zip(reversed(held), reversed(shape), strict=False)
+    return all(size in (1, wanted) for size, wanted in pairs)

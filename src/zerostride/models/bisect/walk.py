@@ -20,6 +20,7 @@ from ..execute.program import readable
 from ..ir.graph import Array, Graph, Value
 from ..judging import (
     NEAR_1,
+    OF_LARGEST,
     STEPS_OF_1,
     Difference,
     Judged,
@@ -245,27 +246,31 @@ class Walk:
             return None, match
         if expected is None:
             return None, match
+        late, array = "", match.array
+        if match.layout is not None and match.layout.stretched:
+            actual = match.layout.read(array)
+            verdict = self._verdict(part, expected, actual)
+            late = self._reader_unstretched(part.result, expected, array)
+            ends = {id(output) for output in self.graph.outputs}
+            if verdict.agrees and not late and id(part.result) not in ends:
+                return verdict, match
+            match = replace(match, layout=None)
         if match.layout is None and self._no_fault(part.result, expected, match):
             return None, None
         if match.layout is None:
-            detail = f"its shape is {match.array.shape}, expected {expected.shape}"
+            detail = f"its shape is {array.shape}, expected {expected.shape}{late}"
             failed = Judged(Difference.SHAPE, float("inf"), detail=detail)
             if not after:
-                self._blame(part, match, failed, expected, match.array)
+                self._blame(part, match, failed, expected, array)
             self.lost.add(id(part.result))
             return failed, match
-        actual = match.layout.read(match.array)
-        most = max(self.most, tolerance_of(expected.dtype), tolerance_of(part.result.dtype))
-        verdict = judged(expected, actual, most)
-        if not verdict.agrees:
-            excused = self._excused(part, expected) + one_step(part.nodes[-1], expected)
-            verdict = judged(expected, actual, most, excused)
-        array = match.array
+        actual = match.layout.read(array)
+        verdict = self._verdict(part, expected, actual)
         # Axes that seem permuted may be a misread operand, too.
         unsure = not verdict.agrees or match.layout.order is not None
         if unsure and (layout := self._misread(part, expected, array)):
             match, actual = replace(match, layout=layout), layout.read(array)
-            verdict = judged(expected, actual, most)
+            verdict = judged(expected, actual, self._most(part, expected))
         elif not verdict.agrees and self._no_fault(part.result, expected, match):
             return None, None
         if not verdict.agrees and after:
@@ -273,6 +278,32 @@ class Walk:
         if not verdict.agrees:
             self._blame(part, match, verdict, expected, actual)
         return verdict, match
+
+    def _verdict(self, part: Part, expected: Array, actual: Array) -> Judged:
+        """The comparison; what rounding and allowed changes of the model explain is no fault."""
+        most = self._most(part, expected)
+        verdict = judged(expected, actual, most)
+        if verdict.agrees:
+            return verdict
+        excused = self._excused(part, expected) + one_step(part.nodes[-1], expected)
+        return judged(expected, actual, most, excused)
+
+    def _most(self, part: Part, expected: Array) -> float:
+        return max(self.most, tolerance_of(expected.dtype), tolerance_of(part.result.dtype))
+
+    def _reader_unstretched(self, value: Value, expected: Array, held: Array) -> str:
+        """The node, in words, that took a tensor before it was stretched and so is wrong; or ""."""
+        lean = held.reshape((1,) * (expected.ndim - held.ndim) + held.shape)
+        for end in self._held_readers(value)[0]:
+            right, late = (
+                self._later(end, value, array) for array in (expected, lean.astype(expected.dtype))
+            )
+            name = self.same_names[end.name]
+            if late is None or not self._held_as(name, late):
+                continue
+            if right is None or not self._held_as(name, right):
+                return f", and {end.name} is made of it unstretched"
+        return ""
 
     def _misread(self, part: Part, expected: Array, array: Array) -> Layout | None:
         """The layout, of several, in which a broadcast read another way explains the numbers.
@@ -301,11 +332,13 @@ class Walk:
             # Winograd's transforms mix the numbers of a tile, so that rounding of the largest ones
             # is seen in the smallest.
             finite = np.abs(expected[np.isfinite(expected)]).max(initial=0.0)
-            moved = np.full_like(moved, max(moved.max(initial=0.0), self.most * float(finite)))
+            mixed = max(self.most, self.other.approximated.get("Conv", 0.0)) * float(finite)
+            moved = np.full_like(moved, max(moved.max(initial=0.0), mixed))
         ops = {op for node in part.nodes for op in ops_of(part.graph, node)}
         if ops & NEAR_1:
             moved = moved + STEPS_OF_1
-        moved = moved + max((self.other.approximated.get(op, 0.0) for op in ops), default=0.0)
+        rows = (self.other.approximated.get(op, 0.0) for op in ops - OF_LARGEST)
+        moved = moved + max(rows, default=0.0)
         size = np.abs(expected.astype(np.float64))
         floor = min(1.0, float(size[np.isfinite(size)].max(initial=0.0))) or 1.0
         with np.errstate(all="ignore"):
@@ -351,12 +384,7 @@ class Walk:
         if match.layout is None or match.array is None:
             return False
         held = match.layout.read(match.array).astype(expected.dtype)
-        ends, left, depth = [], [value], 0
-        while left and depth < _MOST_FUSED:
-            depth += 1
-            later = [v for read in left for v in self._results_of(read)]
-            ends += [v for v in later if v.name in self.same_names]
-            left = [v for v in later if v.name not in self.same_names]
+        ends, left = self._held_readers(value)
         if left or not ends:
             return False
         for end in ends:
@@ -366,6 +394,20 @@ class Walk:
             if wrong is not None and self._held_as(self.same_names[end.name], wrong):
                 return False
         return True
+
+    def _held_readers(self, value: Value) -> tuple[list[Value], list[Value]]:
+        """The first tensors after one that the other side has by name; where it has none, others.
+
+        The others are the last that were looked at.
+        """
+        ends: list[Value] = []
+        left, depth = [value], 0
+        while left and depth < _MOST_FUSED:
+            depth += 1
+            later = [v for read in left for v in self._results_of(read)]
+            ends += [v for v in later if v.name in self.same_names]
+            left = [v for v in later if v.name not in self.same_names]
+        return ends, left
 
     def _later(self, later: Value, value: Value, array: Array) -> Array | None:
         """A tensor by its meaning, with an array for a tensor before it."""

@@ -28,8 +28,8 @@ from .inputs import check_inputs
 from .program import Execution, NodeStep, not_executed, prepare, prepare_part, readable, reads
 from .work import UNIT, nanoseconds
 
-#: A change of an array.
-Nudge = Callable[[Array], Array]
+#: A change of an array that an op makes.
+Nudge = Callable[[str, Array], Array]
 #: Arrays by the identity of their values.
 _Environment = MutableMapping[int, Array]
 
@@ -56,7 +56,8 @@ def execute(
         limit: the most work, in units of about 100 microseconds: one pass of a loop, one node run
             in it, 2**20 multiplications, or the elements that an op makes and reads in that time
             (`work`); `MAX_WORK` if None.
-        nudge: changes each result of floats that is no size, to measure what rounding does.
+        nudge: changes each result of floats that is no size, by its op, to measure what rounding
+            or an engine's approximation of the op does.
 
     Returns:
         Arrays by name, in the order of `outputs`.
@@ -167,7 +168,9 @@ class _Walk:
                 raise self._error(step, "it hands out fewer tensors than the file takes", ())
             for value, array in zip(step.node.outputs, results, strict=False):
                 if self.nudge is not None and array.dtype.kind == "f":
-                    array = array if id(step.node) in self.sizes else self.nudge(array)
+                    array = (
+                        array if id(step.node) in self.sizes else self.nudge(step.node.op, array)
+                    )
                 self._keep(step, value, array, environment)
                 own.add(id(value))
             for key in reads(step) | {id(value) for value in step.node.outputs}:

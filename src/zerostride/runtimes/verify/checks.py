@@ -124,8 +124,9 @@ def verify(
             if whole:
                 file = Path(against or source.path)
                 runs = [check_whole(graph, file, process, r, batch_axis) for r in given.runs]
-                checks = worst_of([checks for checks, _ in runs])
-                noted = [note for _, notes in runs for note in notes]
+                checks = worst_of([checks for checks, _, _ in runs])
+                approximated = _explained_in_all(runs)
+                noted = [note for _, notes, _ in runs for note in notes]
                 notes = tuple(dict.fromkeys([*noted, *given.notes]))
             else:
                 way = chosen(options.via, engine, options.form or graph.format)
@@ -141,7 +142,9 @@ def verify(
         if against is not None:
             model_path, other = Path(source.path), Path(against)
             how = options, seconds, pythons
-            checks = check_inside(checks, model_path, other, engine, given, *how)
+            checks = check_inside(checks, model_path, other, engine, given, *how, approximated)
+            excused = [c for c in checks if c.detail == approximated.get(c.op)]
+            notes += tuple(f"{check.op}: {check.detail}" for check in excused)
         # 4. Where the two differ.
         loud = () if whole else surprises(findings, checks)
         return source.named(
@@ -155,6 +158,24 @@ def verify(
                 arrival="" if against is not None else report.arrival,  # whoever wrote that file
             )
         )
+
+
+def _explained_in_all(
+    runs: Sequence[tuple[Sequence[Check], tuple[str, ...], Mapping[str, str]]],
+) -> dict[str, str]:
+    """Why an output may differ without a fault, of those for which every run that differs says it.
+
+    >>> check = Check("", "y", (), Outcome.DIFFERS)
+    >>> _explained_in_all([([check], (), {"y": "why"}), ([check], (), {})])
+    {}
+    """
+    left = {
+        check.op
+        for checks, _, why in runs
+        for check in checks
+        if check.outcome is not Outcome.AGREES and check.op not in why
+    }
+    return {op: words for _, _, why in runs for op, words in why.items() if op not in left}
 
 
 def _as_joined(finding: Finding, check: Check, joined: bool) -> Check:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from ...errors import ZerostrideError
 from ...models.bisect.sides import has_numbers_for_names
@@ -27,6 +28,7 @@ def check_inside(
     options: ModelOptions,
     seconds: float,
     pythons: dict[str, str] | None,
+    approximated: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Check]:
     """The checks of the outputs, and one more for each node inside that differs.
 
@@ -46,6 +48,7 @@ def check_inside(
         given: the inputs.
         options, pythons: as for :func:`~zerostride.bisect`.
         seconds: for one answer of an engine.
+        approximated: by output, the approximations of the engine that explain a larger difference.
     """
     if any(check.outcome in (Outcome.REFUSED, Outcome.CRASHED) for check in checks):
         return list(checks)
@@ -71,7 +74,10 @@ def check_inside(
     if len(compared) < len(runs):
         return list(checks)
     right = set.intersection(*map(_right, compared))
-    return [_explained(check) if check.op in right else check for check in checks]
+    return [
+        _explained(check, approximated.get(check.op, "")) if check.op in right else check
+        for check in checks
+    ]
 
 
 def _counts(culprit: Culprit, sure: set[str]) -> bool:
@@ -110,8 +116,12 @@ def _right(run: Bisection) -> set[str]:
     return {stage.tensor for stage in judged} if all(stage.agrees for stage in judged) else set()
 
 
-def _explained(check: Check) -> Check:
-    if check.outcome is not Outcome.DIFFERS or not check.elements or check.error > WIDEST:
+def _explained(check: Check, approximated: str = "") -> Check:
+    if check.outcome is not Outcome.DIFFERS or not check.elements:
+        return check
+    if approximated:
+        return replace(check, outcome=Outcome.AGREES, detail=approximated)
+    if check.error > WIDEST:
         return check
     detail = f"no node inside differs; small differences of all add up to {check.error:.2g}"
     return replace(check, outcome=Outcome.AGREES, detail=detail)

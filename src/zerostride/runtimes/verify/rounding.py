@@ -21,6 +21,9 @@ Answers: TypeAlias = Mapping[str, Agreement]
 #: tie of quantisation does not explain a step in all numbers. Networks of 1 to 10 quantised layers
 #: on ONNX Runtime have up to 1.7 times as many numbers.
 ROUNDING, STORAGE, _COUNTS = 8, 2, 16
+#: The same for an engine's approximations. Their errors have one sign over a range of operands, and
+#: the measured ones random signs.
+APPROXIMATION = 2
 #: Small results of functions that engines approximate have a larger error, relative to themselves.
 _APPROXIMATED = 2.0**-7
 #: An engine's error is at most so many times what one rounding of each tensor makes.
@@ -81,6 +84,27 @@ def moved_array(rng: np.random.Generator, array: Array) -> Array:
     return nudged
 
 
+def approximated_array(
+    rng: np.random.Generator, rows: Mapping[str, float], op: str, array: Array
+) -> Array:
+    """The array, moved up or down by as much as an engine's results of its op are off.
+
+    1 and -1 stay: an error function is exact where it is flat.
+
+    >>> rng = np.random.default_rng(0)
+    >>> approximated_array(rng, {"Erf": 0.25}, "Erf", np.array([0.5, 1], np.float32)).tolist()
+    [0.75, 1.0]
+    >>> approximated_array(rng, {"Erf": 0.25}, "Add", np.ones(1)).tolist()
+    [1.0]
+    """
+    if op not in rows or array.dtype.kind != "f":
+        return array
+    with np.errstate(all="ignore"):
+        signs = rng.choice([-1, 1], array.shape) * (abs(array) != 1)
+        moved: Array = (array + rows[op] * signs).astype(array.dtype)
+    return moved
+
+
 def excused(
     answers: Answers,
     expected: Mapping[str, Array],
@@ -130,6 +154,20 @@ def is_doubted(expected: Array, actual: Array) -> bool:
         return bool((error > _APPROXIMATED * np.abs(expected) + STEPS_OF_1).any())
 
 
+def effect_explains(expected: Array, actual: Array, moved: Sequence[Array]) -> bool:
+    """Whether each difference of an output is no larger than a measured effect makes.
+
+    Args:
+        expected, actual: the output.
+        moved: the output with the effect.
+    """
+    if expected.dtype.kind != "f" or expected.shape != actual.shape:
+        return False
+    apart = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
+    most = _tolerated(expected) * np.maximum(1, np.abs(expected))
+    return bool((apart <= most + APPROXIMATION * _effect(expected, moved)).all())
+
+
 def small_compared(
     answer: Agreement, expected: Array, actual: Array, moved: Sequence[Array]
 ) -> Agreement:
@@ -144,15 +182,8 @@ def small_compared(
         return answer
     with np.errstate(all="ignore"):
         a, b = expected.astype(np.float64), actual.astype(np.float64)
-        effect = np.max(
-            [np.abs(like(one, a.shape).astype(np.float64) - a) for one in moved], axis=0
-        )
         size = np.maximum(np.abs(a), STEPS_OF_1)
-        group = np.where(np.isfinite(size), np.frexp(size)[1], 0)
-        group -= group.min()
-        largest = np.zeros(int(group.max()) + 1)
-        np.maximum.at(largest, group.reshape(-1), np.nan_to_num(effect).reshape(-1))
-        most = _APPROXIMATED * size + STEPS_OF_1 + _ROUNDINGS * largest[group]
+        most = _APPROXIMATED * size + STEPS_OF_1 + _ROUNDINGS * _effect(expected, moved)
         wrong = np.abs(a - b) > most
     count = int(wrong.sum())
     if not count:
@@ -165,3 +196,19 @@ def small_compared(
     )
     error = float((np.abs(a - b) / size)[wrong].max())
     return replace(answer, outcome=Outcome.DIFFERS, detail=detail, error=error, wrong=count)
+
+
+def _effect(expected: Array, moved: Sequence[Array]) -> Array:
+    """The largest effect on numbers of like size, for each number of an output."""
+    with np.errstate(all="ignore"):
+        a = expected.astype(np.float64)
+        effect = np.max(
+            [np.abs(like(one, a.shape).astype(np.float64) - a) for one in moved], axis=0
+        )
+        size = np.maximum(np.abs(a), STEPS_OF_1)
+        group = np.where(np.isfinite(size), np.frexp(size)[1], 0)
+        group -= group.min()
+        largest = np.zeros(int(group.max(initial=0)) + 1)
+        np.maximum.at(largest, group.reshape(-1), np.nan_to_num(effect).reshape(-1))
+    effects: Array = largest[group]
+    return effects
