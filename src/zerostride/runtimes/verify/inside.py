@@ -33,8 +33,7 @@ def check_inside(
     """The checks of the outputs, and one more for each node inside that differs.
 
     Where all outputs agree, a node counts only if the conversion has a tensor of its name: which
-    tensor stands for another one is a guess otherwise. Nor does an Expand count that has
-    another shape there: an engine may leave it to the op that reads it.
+    tensor stands for another one is a guess otherwise.
 
     If no node does, and the output itself was judged, small differences of all nodes explain one of
     an output, up to `WIDEST`: some engines approximate an exponential or an error function. An
@@ -67,7 +66,7 @@ def check_inside(
         culprit
         for run in compared
         for culprit in run.culprits
-        if culprit.side == "other" and (not agree or _counts(culprit, sure))
+        if culprit.side == "other" and (culprit.tensor in sure or not agree)
     ]
     if culprits:
         return [*checks, *_differing(culprits, {check.op for check in checks}, checks[0].release)]
@@ -78,12 +77,6 @@ def check_inside(
         _explained(check, approximated.get(check.op, "")) if check.op in right else check
         for check in checks
     ]
-
-
-def _counts(culprit: Culprit, sure: set[str]) -> bool:
-    """Whether a difference inside counts where all outputs agree."""
-    is_left = culprit.op == "Expand" and not culprit.judged.elements
-    return culprit.tensor in sure and not is_left
 
 
 def _share_names(graph: Graph, other: Path) -> bool:
