@@ -20,7 +20,7 @@ import pytest
 import zerostride as zs
 from zerostride.models.findings import Outcome
 from zerostride.models.formats.onnx.external_files import save_inside
-from zerostride.runtimes.convert import run as conversion
+from zerostride.runtimes.convert import tries as conversion
 from zerostride.runtimes.convert.folder import input_files
 
 onnx: Any = pytest.importorskip("onnx", reason="the models are made with the onnx package")

@@ -13,7 +13,7 @@ import pytest
 
 import zerostride as zs
 from zerostride.models.findings import Outcome, Verdict
-from zerostride.runtimes.convert import run as conversion
+from zerostride.runtimes.convert import tries as conversion
 
 torch: Any = pytest.importorskip("torch", reason="the models are modules of PyTorch")
 pytest.importorskip("litert_torch", reason="the converter is the extra litert-torch")
