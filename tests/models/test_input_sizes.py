@@ -9,6 +9,7 @@ import random
 import re
 import shlex
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,9 +24,11 @@ from mnn_files import Model as Mnn
 import zerostride as zs
 from sampled import few
 from zerostride.cli import main as command
+from zerostride.models.execute.inputs import check_inputs
 from zerostride.models.flow.advice import advice
 from zerostride.models.flow.input_sizes import UnknownSize, sized
 from zerostride.models.flow.resolved import resolved
+from zerostride.models.formats import read_model
 
 #: How a file may write a size.
 WRITTEN = (3, 1, None, "N", "M", "batch size", "it's", "x[0]", "N + 1", "2*M", "unk__7", "?", "-1")
@@ -348,3 +351,17 @@ def test_many_models_share_options(tmp_path: Path, run: Any) -> None:
 def test_error_can_be_pickled() -> None:
     error = pickle.loads(pickle.dumps(UnknownSize("N", "no N")))
     assert (error.name, str(error)) == ("N", "no N")
+
+
+@pytest.mark.parametrize(("name", "free"), [("?", True), ("N", False)])
+def test_a_mark_for_an_unknown_size_is_no_name(name: str, free: bool, tmp_path: Path) -> None:
+    """Arrays may have two sizes that a file writes as "?", and not two of one name."""
+    value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [name, name])
+    result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    nodes = [onnx.helper.make_node("Relu", ["x"], ["y"])]
+    graph = onnx.helper.make_graph(nodes, "g", [value], [result])
+    onnx.save(onnx.helper.make_model(graph), tmp_path / "m.onnx")
+    arrays = {"x": np.zeros((2, 3), np.float32)}
+    graph = read_model(tmp_path / "m.onnx")
+    with nullcontext() if free else pytest.raises(zs.ZerostrideError, match="the model calls N"):
+        assert check_inputs(graph, graph.inputs, arrays)["x"].shape == (2, 3)

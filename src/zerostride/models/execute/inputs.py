@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import ZerostrideError
 from ...sizes.dim import Dim
+from ..flow.input_sizes import size_of_text
 from ..ir.element_types import numpy_type
 from ..ir.graph import Array, Graph, Value
 
@@ -80,7 +81,7 @@ def _checked(graph: Graph, value: Value, data: Any, bound: dict[str, tuple[int, 
                 f"{where} has the shape {array.shape}; axis {axis} is {wanted} in the model, "
                 f"{shown(value)}"
             )
-        if isinstance(wanted, str | Dim):
+        if isinstance(wanted, str | Dim) and size_of_text(str(wanted)) is not None:
             first, by = bound.setdefault(str(wanted), (size, value.name))
             if first != size:
                 raise ZerostrideError(
