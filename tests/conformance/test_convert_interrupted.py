@@ -131,8 +131,8 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def moments() -> Iterator[tuple[str, int, float]]:
-    """At a random time of a child, at the last file's rename, and among those that are left."""
-    yield "child", 2, random.Random(0).uniform(0, 0.3)
+    """At a random time of the first of three children, at the last file's rename, and before."""
+    yield "child", 1, random.Random(0).uniform(0, 0.1)
     yield "file", len(FILES), 0.0
     yield "file", 3, 0.0
 
