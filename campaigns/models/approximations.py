@@ -112,7 +112,7 @@ def model_of(function: Function) -> onnx.ModelProto:
 
 
 def measured(function: Function, engine: str, folder: Path) -> tuple[float, float] | str:
-    """The largest error and the operand at which it is, or why there is none."""
+    """The largest error, and its operand; or why nothing was measured."""
     file = folder / "function.onnx"
     onnx.save(model_of(function), file)
     converter = next(name for name, row in CONVERTERS.items() if row[0] == engine)

@@ -137,6 +137,19 @@ def test_an_op_without_floats_is_named(tmp_path: Path) -> None:
         dequantised(built(nodes, tmp_path, 0), tmp_path / "floats.onnx")
 
 
+def test_a_quantised_op_in_a_body_is_named(tmp_path: Path) -> None:
+    text = f"""{HEAD} g (bool c) => (float y)
+    <float s = {{0.5}}, uint8 z = {{3}}, uint8 q = {{9}}> {{
+        y = If(c) <
+            then_branch = t () => (float a) {{ a = DequantizeLinear(q, s, z) }},
+            else_branch = e () => (float b) {{ b = Identity(s) }}
+        >
+    }}"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    with pytest.raises(ModelError, match="no floats are written for DequantizeLinear 'a'"):
+        dequantised(tmp_path / "m.onnx", tmp_path / "floats.onnx")
+
+
 def test_a_quantised_model_is_converted_in_floats(tmp_path: Path) -> None:
     pytest.importorskip("pnnx", reason="it converts to ncnn")
     pytest.importorskip("ncnn", reason="it runs what pnnx writes")

@@ -33,8 +33,8 @@ class Sides:
         shape = self.graph.inputs[0].shape
         rng = np.random.default_rng(seed)
         self.inputs = {"x": rng.uniform(-1, 1, tuple(map(int, shape))).astype(np.float32)}
-        made = [value.name for node in self.graph.nodes for value in node.outputs]
-        self.meant: Mapping[str, Array] = execute(self.graph, self.inputs, outputs=made)
+        results = [value.name for node in self.graph.nodes for value in node.outputs]
+        self.meant: Mapping[str, Array] = execute(self.graph, self.inputs, outputs=results)
 
     def late(self, **held: Array) -> dict[str, Array]:
         """The tensors of a side that holds the small tensor under the name of the stretched one."""
@@ -43,9 +43,9 @@ class Sides:
     def after(self, array: Array) -> dict[str, Array]:
         """The tensors of a side that has other numbers for the stretched one."""
         parts = Parts(self.graph)
-        made = {value.name: value for node in self.graph.nodes for value in node.outputs}
-        values = {id(made["e"]): array, id(self.graph.inputs[0]): self.inputs["x"]}
-        later = [value for name, value in made.items() if name[0] in "ry"]
+        results = {value.name: value for node in self.graph.nodes for value in node.outputs}
+        values = {id(results["e"]): array, id(self.graph.inputs[0]): self.inputs["x"]}
+        later = [value for name, value in results.items() if name[0] in "ry"]
         wrong = {value.name: parts.before(value, values).run(values) for value in later}
         return {**self.meant, "e": array, **wrong}
 

@@ -116,16 +116,20 @@ def after_convert(report: Report, folder: str = "FOLDER") -> str:
         report: of a conversion.
         folder: where its files are.
     """
-    made = report.conversion
-    options = () if made is None else made.options
-    if made is not None and made.quantised and not report.ok:
+    conversion = report.conversion
+    options = () if conversion is None else conversion.options
+    if conversion is not None and conversion.quantised and not report.ok:
         words = [report.model, "--target", report.target, "-o", folder, *options, *_inputs(report)]
         return command("convert", [*words, "--dequantize"])
     if report.output is None:
         words = [report.model, "--target", report.target, *options]
         return command("audit", [*words, "--details"])
     if any(check.outcome is Outcome.DIFFERS for check in report.checks):
-        model = report.model if made is None or not made.floats else f"{folder}/{made.floats}"
+        model = (
+            report.model
+            if conversion is None or not conversion.floats
+            else f"{folder}/{conversion.floats}"
+        )
         return command("bisect", [model, report.output, *options, *_inputs(report)])
     left = report.fresh
     return command("explain", [left[0].code]) if left else ""
@@ -133,22 +137,22 @@ def after_convert(report: Report, folder: str = "FOLDER") -> str:
 
 def conversion_words(report: Report) -> list[str]:
     """The words of the command that converts again, in the folder of the model."""
-    made = report.conversion
-    options = () if made is None else made.options
+    conversion = report.conversion
+    options = () if conversion is None else conversion.options
     model = PurePath(report.model).name
-    floats = ["--dequantize"] if made is not None and made.floats else []
+    floats = ["--dequantize"] if conversion is not None and conversion.floats else []
     words = [model, "--target", report.target, "-o", "FOLDER", *options]
     return [*words, *_inputs(report), *floats]
 
 
 def _inputs(report: Report) -> list[str]:
     """The options that give the inputs of a conversion's proof."""
-    made = report.conversion
-    if made is None:
+    conversion = report.conversion
+    if conversion is None:
         return []
-    if made.given and made.inputs:
-        return ["--input", made.inputs[0]]
-    return ["--seed", str(made.seed)] if made.seed else []
+    if conversion.given and conversion.inputs:
+        return ["--input", conversion.inputs[0]]
+    return ["--seed", str(conversion.seed)] if conversion.seed else []
 
 
 def _proof(report: Report, options: ModelOptions) -> str:

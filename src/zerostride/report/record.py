@@ -25,10 +25,10 @@ def record(report: Report) -> str:
     Args:
         report: of a conversion.
     """
-    made = report.conversion
-    assert made is not None, "a report of another command has no conversion"
+    conversion = report.conversion
+    assert conversion is not None, "a report of another command has no conversion"
     lines = [f"{PurePath(report.model).name}, converted for {report.target} by zerostride", ""]
-    for label, words in _facts(report, made):
+    for label, words in _facts(report, conversion):
         lines += [f"{label:{_LABEL}} {shown(words)}".rstrip()]
     for title, part in (
         ("changed", change_table(report.changes, _WIDTH)),
@@ -39,15 +39,15 @@ def record(report: Report) -> str:
     return "\n".join([*lines, ""])
 
 
-def _facts(report: Report, made: Conversion) -> Iterator[tuple[str, str]]:
+def _facts(report: Report, conversion: Conversion) -> Iterator[tuple[str, str]]:
     """Labels with their words."""
     model = PurePath(report.model).name
-    if made.digest:
+    if conversion.digest:
         yield "again", command("convert", conversion_words(report))
-        yield "model", f"{model}, SHA-256 {made.digest}"
+        yield "model", f"{model}, SHA-256 {conversion.digest}"
     else:
         yield "again", f"zerostride.convert({model}, {report.target!r}, FOLDER)"
-    yield "by", ", ".join(filter(None, [f"zerostride {__version__}", made.converter]))
+    yield "by", ", ".join(filter(None, [f"zerostride {__version__}", conversion.converter]))
     yield "engine", f"{report.target} {report.release}".rstrip()
     for note in report.notes:
         yield "note", note
@@ -55,13 +55,13 @@ def _facts(report: Report, made: Conversion) -> Iterator[tuple[str, str]]:
         yield "file", "not converted"
     else:
         yield "file", PurePath(report.output).name
-        if made.digest and made.inputs:
+        if conversion.digest and conversion.inputs:
             file = PurePath(report.output).name
             runs = report.target in RUNNERS
             engine = report.target if runs else report.target.removesuffix("-gpu")
-            words = [made.floats or model, "--target", engine, "--against", file]
-            yield "proof", command("verify", [*words, "--input", made.inputs[0]])
-    yield "inputs", ", ".join(made.inputs) or "not written: they have more than 64 MB"
+            words = [conversion.floats or model, "--target", engine, "--against", file]
+            yield "proof", command("verify", [*words, "--input", conversion.inputs[0]])
+    yield "inputs", ", ".join(conversion.inputs) or "not written: they have more than 64 MB"
     following = after_convert(report)
     if following:
         yield "next", following

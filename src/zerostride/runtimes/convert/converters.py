@@ -108,15 +108,15 @@ with tempfile.TemporaryFile() as said:
     names = [value.name for value in model.graph.input]
     failure = ""
     try:
-        made = onnx2tf.convert(
+        keras = onnx2tf.convert(
             input_onnx_file_path="model.onnx", output_folder_path="written",
             keep_shape_absolutely_input_names=names, non_verbose=True,
             not_use_onnxsim=True, disable_model_save=True)
         import tensorflow
-        shapes = [tensorflow.TensorSpec(x.shape, x.dtype, x.name) for x in made.inputs]
-        call = tensorflow.function(lambda *arrays: made(arrays), input_signature=shapes)
+        shapes = [tensorflow.TensorSpec(x.shape, x.dtype, x.name) for x in keras.inputs]
+        call = tensorflow.function(lambda *arrays: keras(arrays), input_signature=shapes)
         lite = tensorflow.lite
-        writer = lite.TFLiteConverter.from_concrete_functions([call.get_concrete_function()], made)
+        writer = lite.TFLiteConverter.from_concrete_functions([call.get_concrete_function()], keras)
         writer.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS, lite.OpsSet.SELECT_TF_OPS]
         content = writer.convert()
     except (Exception, SystemExit) as error:

@@ -149,7 +149,7 @@ def convert(
                 after=(apart,) if row.runner != to else (),
             )
             files = input_files(given.runs)
-            made = Conversion(
+            conversion = Conversion(
                 converter="" if form == row.own else f"{row.name} {job.release}",
                 digest=digest(Path(model)) if isinstance(model, str | os.PathLike) else "",
                 options=tuple(command_words(ModelOptions(None, *known))),
@@ -161,7 +161,7 @@ def convert(
             )
             if dequantize:
                 shutil.move(copy, best.folder / copy.name)
-            report = source.named(replace(report, model=str(source.path), conversion=made))
+            report = source.named(replace(report, model=str(source.path), conversion=conversion))
             # 4. All files at once.
             texts = {PAGE: report.to_html(), RECORD: render_report(report, "record")}
             others = {

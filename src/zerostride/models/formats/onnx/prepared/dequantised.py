@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from .....errors import ModelError
+from ....onnx_ops.validation import nodes_of
 from .files import inferred, save, with_shapes
 from .rewriting import Rewriting, attributes_of
 
@@ -61,6 +62,9 @@ def dequantised(source: Path, goal: Path) -> tuple[str, ...]:
         raise ModelError(f"{source}: its op set is too old to write its quantised ops as others")
     graph = _Dequantised(Rewriting(model), model.graph)
     done = graph.graph.each(graph.node)
+    for node in nodes_of(model.graph.node):  # those in bodies stay
+        if is_quantised(node.op_type):
+            graph.left = graph.left or f"{node.op_type} '{node.name or node.output[0]}'"
     if graph.left:
         raise ModelError(f"{source}: no floats are written for {graph.left}")
     save(model, goal)
@@ -277,7 +281,7 @@ def _linear(op: str, *operands: int, scale: int, bias: int = 0, axis: int = 0) -
         op: of floats.
         operands: the places of quantised operands, each before its scale and its zero point.
         scale: the place of the result's scale.
-        bias: the place of a bias in the scale of the product; 0: there is none.
+        bias: the place of a bias in the scale of the product; 0 without one.
         axis: of the second operand, along which its scales lie.
     """
 
@@ -296,8 +300,8 @@ def _linear(op: str, *operands: int, scale: int, bias: int = 0, axis: int = 0) -
             if any(factor is None for factor in factors):
                 return False
             real.append(_bias(graph, names[bias], factors, options.get("alpha", 1.0)))
-        given = [names[0]] if 0 not in operands else []
-        result = graph.graph.add(op, *given, *real, **options)
+        condition = names[:1] if 0 not in operands else []  # of QLinearWhere
+        result = graph.graph.add(op, *condition, *real, **options)
         if not names[scale]:
             graph.graph.add("Identity", result, to=node.output[0])
             return True
