@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..external_files import save_inside
 from ..reader import parse
+from .layouts import in_order as results_in_order
 from .numbers import as_floats
 from .rewriting import Rewriting, attributes_of, version_of
 from .substitutes import IN_ORDER, RULES
@@ -125,8 +126,19 @@ def in_order(path: Path) -> None:
     Args:
         path: a file that :func:`with_shapes` wrote.
     """
-    model = inferred(path, IN_ORDER.keys())
-    if model is not None and Rewriting(model).run(IN_ORDER):
+    model = inferred(path)
+    if model is None:
+        return
+    graph = Rewriting(model)
+    results = {value.name for value in model.graph.output}
+
+    def laid(node: onnx.NodeProto) -> bool:
+        rule = IN_ORDER.get(node.op_type)
+        if rule is None and not results.isdisjoint(node.output):
+            rule = results_in_order
+        return rule is not None and rule(graph, node)
+
+    if graph.each(laid):
         save(model, path)
 
 

@@ -226,7 +226,7 @@ IN_ORDER: Mapping[str, Rule] = MappingProxyType(
         **dict.fromkeys(("AveragePool", "BatchNormalization", "Conv", "ConvTranspose"), in_order),
         **dict.fromkeys(("GlobalAveragePool", "InstanceNormalization", "MaxPool"), in_order),
         **dict.fromkeys(("Resize", "Transpose"), in_order),
-        **dict.fromkeys(("Max", "Min", "Where"), operands_in_order),
+        **dict.fromkeys(("Gather", "Max", "Min", "Where"), operands_in_order),
     }
 )
 
