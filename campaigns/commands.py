@@ -284,9 +284,23 @@ def front_doors(
     return run(engine or ("openvino", "mnn", "ncnn"), first, cases, seed, op, as_json)
 
 
+@click.command()
+@click.option("--engine", multiple=True, metavar="NAME", help="Default: all.")
+@cases(500, "Of an op.")
+@first
+@seed
+@as_json
+def attention(engine: tuple[str, ...], cases: int, first: int, seed: int, as_json: bool) -> int:
+    """Run attention on real engines, against its plans: what is refused, and every number."""
+    from .attention.judge import run
+
+    return run(engine, cases, first, seed, as_json)
+
+
 #: The commands, in the order in which help lists them.
 COMMANDS = (
     conformance,
+    attention,
     verdicts,
     front_doors,
     models,

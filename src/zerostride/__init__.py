@@ -49,6 +49,9 @@ _REDUCTIONS = (
 #: function here: its import would put the module in the function's place. (`backend` has it, as
 #: ONNX calls its interface so; that module can be called.)
 _LATER = {
+    "AttentionPlan": "attention",
+    "compare_attention": "attention",
+    "plan_attention": "attention",
     "Comparison": "derive.comparison",
     "compare": "derive.compare",
     "Condition": "sizes.condition",

@@ -1,4 +1,9 @@
 # Made by docs/generate.py: the type stub of `zerostride/__init__.py`.
+from .attention import (
+    AttentionPlan as AttentionPlan,
+    compare_attention as compare_attention,
+    plan_attention as plan_attention,
+)
 from .compute.functions import (
     Elementwise as Elementwise,
     broadcast as broadcast,
@@ -191,6 +196,7 @@ trunc: Unary
 
 __all__ = [
     "AccidentalBroadcastWarning",
+    "AttentionPlan",
     "BroadcastError",
     "Comparison",
     "Condition",
@@ -234,6 +240,7 @@ __all__ = [
     "celu",
     "clip",
     "compare",
+    "compare_attention",
     "convert",
     "copysign",
     "cos",
@@ -288,6 +295,7 @@ __all__ = [
     "nextafter",
     "not_equal",
     "plan",
+    "plan_attention",
     "plan_to",
     "port",
     "positive",

@@ -1,0 +1,1 @@
+"""Attention on real engines: plans and numbers, against `zerostride.attention`."""

@@ -1,0 +1,143 @@
+"""Random calls of attention, with arrays that cannot hide a mistake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import zerostride as zs
+from zerostride.attention.rules import AttentionRule
+
+#: Lengths of queries and keys.
+_LENGTHS = (1, 2, 3, 4, 5, 7)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call: arrays by name, and the arguments of :func:`zerostride.plan_attention`."""
+
+    number: int
+    arrays: dict[str, NDArray[Any]]
+    arguments: dict[str, Any]
+
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Of query, key, value, and the mask if there is one."""
+        names = ("query", "key", "value", "mask")
+        return tuple(self.arrays[name].shape for name in names if name in self.arrays)
+
+    def plan(self) -> zs.AttentionPlan:
+        """What the call means."""
+        query, key, value, *masks = self.shapes()
+        return zs.plan_attention(query, key, value, masks[0] if masks else None, **self.arguments)
+
+
+def draw(rule: AttentionRule, number: int, seed: int) -> Call:
+    """The call of a number; most of them are such as the row takes."""
+    rng = np.random.default_rng([seed, number, len(rule.op)])
+    rank = int(rng.choice(sorted(rule.layouts)))
+    layout = str(rng.choice(rule.layouts[rank]))
+    sizes = _sizes(rule, rng)
+    arrays = _operands(layout, sizes, rng)
+    arguments: dict[str, Any] = {"engine": rule.engine or None, "op": rule.op}
+    if "(hd)" in layout:
+        arguments["heads"] = (sizes["h"], sizes["k"])
+    if rule.past and sizes["p"]:
+        arguments["past"] = sizes["p"]
+        heads = (sizes["b"], sizes["k"], sizes["p"])
+        arrays["past_key"] = _floats(rng, (*heads, sizes["d"]))
+        arrays["past_value"] = _floats(rng, (*heads, sizes["v"]))
+    arguments["causal"] = bool(rule.causal and not rule.always_causal and rng.random() < 0.4)
+    if rng.random() < 0.3:
+        arguments["scale"] = float(np.float32(rng.choice([0.25, 0.5, 1.0])))
+    if rule.softcap and rng.random() < 0.3:
+        arguments["softcap"] = float(rng.choice([1.0, 2.5]))
+    if rule.window and rng.random() < 0.2:
+        arguments["window"] = int(rng.integers(1, 4))
+    if rule.masks and rng.random() < 0.75:
+        arrays["mask"], arguments["mask_type"] = _mask(rule, layout, sizes, rng)
+    return Call(number, arrays, arguments)
+
+
+def _sizes(rule: AttentionRule, rng: np.random.Generator) -> dict[str, int]:
+    kv = int(rng.integers(1, 4))
+    ratio = int(rng.choice([1, 2, 3, 4, 8])) if rule.grouping and rng.random() < 0.6 else 1
+    feature = int(rng.choice([4, 8, 8, 8]))
+    past = int(rng.choice([0, 0, 1, 3])) if rule.past else 0
+    query = int(rng.choice([0, *_LENGTHS] if rng.random() < 0.1 else _LENGTHS))
+    keys = int(rng.choice([0, *_LENGTHS] if rng.random() < 0.1 else _LENGTHS))
+    sizes = {"b": int(rng.integers(1, 4)), "k": kv, "h": kv * ratio, "s": query, "t": keys}
+    if rng.random() < 0.3:
+        sizes["t"] = sizes["s"]
+    if rule.always_causal:
+        sizes["t"] = sizes["s"]
+    if past and rule.always_causal:
+        sizes["b"] = 1
+    sizes |= {"d": feature, "v": feature, "p": past}
+    if rng.random() < 0.3 and not rule.always_causal:
+        sizes["v"] = int(rng.choice([4, 8]))
+    return sizes
+
+
+def _operands(
+    layout: str, sizes: dict[str, int], rng: np.random.Generator
+) -> dict[str, NDArray[Any]]:
+    arrays = {}
+    for name in ("query", "key", "value"):
+        own = dict(sizes)
+        if name != "query":
+            own |= {"h": sizes["k"], "s": sizes["t"]}
+        if name == "value":
+            own["d"] = sizes["v"]
+        if "(hd)" not in layout and not sizes["p"] and sizes["s"] and rng.random() < 0.04:
+            own[str(rng.choice(["b", "h"]))] = 1
+        shape = [
+            own["h"] * own["d"] if letter == "x" else own[letter]
+            for letter in layout.replace("(hd)", "x")
+        ]
+        arrays[name] = _floats(rng, tuple(shape))
+    return arrays
+
+
+def _floats(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[Any]:
+    return (rng.standard_normal(shape) * 1.5).astype(np.float32)
+
+
+def _mask(
+    rule: AttentionRule, layout: str, sizes: dict[str, int], rng: np.random.Generator
+) -> tuple[NDArray[Any], str]:
+    """A mask of a random place, some of them of sizes that do not fit, and its type."""
+    kinds = sorted({kind for kind, _ in rule.masks})
+    kind = str(rng.choice(kinds))
+    scores = {"sd": "st", "hsd": "hst", "bsd": "bst"}.get(layout, "bhst")
+    rows = [(rank, row.layout) for (name, rank), row in rule.masks.items() if name == kind]
+    layouts = {letters or scores[-rank:] for rank, letters in rows}
+    if rng.random() < 0.15 and rule.engine != "torch":
+        layouts |= {"st", "hst", "bst", "bhst"} | ({"t"} if "b" not in layouts else set())
+    layout = str(rng.choice(sorted(layouts)))
+    total = sizes["t"] + sizes["p"]
+    full = {"b": sizes["b"], "h": sizes["h"], "s": sizes["s"], "t": total}
+    if "h" in layout and rng.random() < 0.5:
+        full["h"] = 1
+    for letter in layout:
+        if rng.random() < 0.15:
+            full[letter] = 1
+    if rule.short_keys and total > 1 and rng.random() < 0.2:
+        full["t"] = int(rng.integers(1, total))
+    shape = tuple(full[letter] for letter in layout)
+    if kind == "bool":
+        row = rule.masks.get(("bool", len(layout)))
+        if row is not None and row.lengths:
+            return rng.integers(1, max(total, 1) + 1, shape).astype(np.int32), "bool"
+        mask = rng.random(shape) < 0.6
+        if mask.ndim > 1 and mask.size and rng.random() < 0.4:
+            mask[..., :1, :] = False
+        return mask, "bool"
+    mask = _floats(rng, shape)
+    if rng.random() < 0.5:
+        mask[rng.random(shape) < 0.3] = -np.inf
+    if mask.ndim > 1 and mask.size and rng.random() < 0.4:
+        mask[..., :1, :] = rng.choice(np.array([-np.inf, np.finfo(np.float32).min]))
+    return mask, "float"

@@ -1,0 +1,219 @@
+"""Attention on each engine: a call gives an array, or raises what the engine says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .draw import Call
+
+Array = NDArray[Any]
+
+
+def run_torch(call: Call) -> Array:
+    """PyTorch's function."""
+    import torch
+
+    arrays = [torch.from_numpy(call.arrays[name]) for name in ("query", "key", "value")]
+    mask = call.arrays.get("mask")
+    result = torch.nn.functional.scaled_dot_product_attention(
+        *arrays,
+        attn_mask=None if mask is None else torch.from_numpy(mask),
+        is_causal=call.arguments["causal"],
+        scale=call.arguments.get("scale"),
+        enable_gqa="enable_gqa" in call.arguments["op"],
+    )
+    return np.asarray(result)
+
+
+def run_openvino(call: Call) -> Array:
+    """OpenVINO's op on the CPU, in float32."""
+    import openvino as ov
+    from openvino import opset13
+
+    arrays = [
+        call.arrays[name] for name in ("query", "key", "value", "mask") if name in call.arrays
+    ]
+    inputs = [opset13.parameter(array.shape, array.dtype) for array in arrays]
+    operands = list(inputs)
+    if "scale" in call.arguments:
+        if len(operands) == 3:
+            operands.append(opset13.constant(np.float32(0)))
+        operands.append(opset13.constant(np.float32(call.arguments["scale"])))
+    node = opset13.scaled_dot_product_attention(*operands, causal=call.arguments["causal"])
+    config = {"INFERENCE_PRECISION_HINT": "f32"}
+    compiled = ov.Core().compile_model(ov.Model([node], inputs), "CPU", config)
+    return np.array(compiled(arrays)[0])
+
+
+def _onnx(call: Call) -> tuple[Any, dict[str, Array]]:
+    """The model of one node, and its inputs."""
+    from onnx import TensorProto, helper
+
+    arguments = call.arguments
+    where = _INPUTS[arguments["op"]]
+    attributes, feeds = where(call)
+    types = {
+        np.dtype(np.float32): TensorProto.FLOAT,
+        np.dtype(bool): TensorProto.BOOL,
+        np.dtype(np.int32): TensorProto.INT32,
+    }
+    names = [name if array is not None else "" for name, array in feeds]
+    while names and not names[-1]:
+        names.pop()
+    local = arguments["op"] != "Attention"
+    domain = "com.microsoft" if local else ""
+    outputs = ["y", "present_key", "present_value"] if "past_key" in names or local else ["y"]
+    if arguments["op"] == "MultiHeadAttention" and "past_key" not in names:
+        outputs = ["y"]
+    node = helper.make_node(arguments["op"], names, outputs, domain=domain, **attributes)
+    graph = helper.make_graph(
+        [node],
+        "attention",
+        [
+            helper.make_tensor_value_info(name, types[array.dtype], array.shape)
+            for name, array in feeds
+            if array is not None
+        ],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+    )
+    opsets = [helper.make_opsetid("", 21 if local else 23 + call.number % 2)]
+    if local:
+        opsets.append(helper.make_opsetid(domain, 1))
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=11 if not local else 10)
+    return model, {name: array for name, array in feeds if array is not None}
+
+
+def _standard(call: Call) -> tuple[dict[str, Any], list[tuple[str, Array | None]]]:
+    """ONNX's Attention."""
+    attributes: dict[str, Any] = {"is_causal": int(call.arguments["causal"])}
+    for name in ("scale", "softcap"):
+        if name in call.arguments:
+            attributes[name] = call.arguments[name]
+    if "heads" in call.arguments:
+        query, key = call.arguments["heads"]
+        attributes |= {"q_num_heads": query, "kv_num_heads": key}
+    names = ("query", "key", "value", "mask", "past_key", "past_value")
+    return attributes, [(name, call.arrays.get(name)) for name in names]
+
+
+def _multi_head(call: Call) -> tuple[dict[str, Any], list[tuple[str, Array | None]]]:
+    """com.microsoft.MultiHeadAttention."""
+    attributes: dict[str, Any] = {
+        "num_heads": call.arguments["heads"][0],
+        "unidirectional": int(call.arguments["causal"]),
+    }
+    if "scale" in call.arguments:
+        attributes["scale"] = call.arguments["scale"]
+    mask = call.arrays.get("mask")
+    kept = call.arguments.get("mask_type") == "bool"
+    feeds = [(name, call.arrays[name]) for name in ("query", "key", "value")]
+    return attributes, [
+        *feeds,
+        ("bias", None),
+        ("key_padding", mask.astype(np.int32) if mask is not None and kept else None),
+        ("mask", None if kept else mask),
+        ("past_key", call.arrays.get("past_key")),
+        ("past_value", call.arrays.get("past_value")),
+    ]
+
+
+def _group_query(call: Call) -> tuple[dict[str, Any], list[tuple[str, Array | None]]]:
+    """com.microsoft.GroupQueryAttention."""
+    query, key = call.arguments["heads"]
+    attributes: dict[str, Any] = {"num_heads": query, "kv_num_heads": key}
+    for name in ("scale", "softcap"):
+        if name in call.arguments:
+            attributes[name] = call.arguments[name]
+    if "window" in call.arguments:
+        attributes["local_window_size"] = call.arguments["window"]
+    total = call.arrays["key"].shape[1] + call.arguments.get("past", 0)
+    batch = call.arrays["query"].shape[0]
+    return attributes, [
+        *((name, call.arrays[name]) for name in ("query", "key", "value")),
+        ("past_key", call.arrays.get("past_key")),
+        ("past_value", call.arrays.get("past_value")),
+        ("seqlens", np.full(batch, total - 1, np.int32)),
+        ("total", np.array([total], np.int32)),
+        ("cos", None),
+        ("sin", None),
+        ("positions", None),
+        ("mask", call.arrays.get("mask")),
+    ]
+
+
+_INPUTS: Mapping[str, Callable[[Call], tuple[dict[str, Any], list[tuple[str, Array | None]]]]] = (
+    MappingProxyType(
+        {
+            "Attention": _standard,
+            "MultiHeadAttention": _multi_head,
+            "GroupQueryAttention": _group_query,
+        }
+    )
+)
+
+
+def run_onnxruntime(call: Call) -> Array:
+    """ONNX Runtime on the CPU."""
+    import onnxruntime
+
+    model, feeds = _onnx(call)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return np.asarray(session.run(["y"], feeds)[0])
+
+
+def run_reference(call: Call) -> Array:
+    """ONNX's own evaluator."""
+    from onnx.reference import ReferenceEvaluator
+
+    model, feeds = _onnx(call)
+    results: Any = ReferenceEvaluator(model).run(["y"], feeds)
+    return np.asarray(results[0])
+
+
+def run_ncnn(call: Call) -> Array:
+    """ncnn's layer SDPA, in float32."""
+    import ncnn
+
+    names = [name for name in ("query", "key", "value", "mask") if name in call.arrays]
+    scale = f" 6={call.arguments['scale']}" if "scale" in call.arguments else ""
+    layers = [f"Input {name} 0 1 {name}" for name in names]
+    layers.append(
+        f"SDPA attention {len(names)} 1 {' '.join(names)} y 5={int('mask' in names)}{scale}"
+    )
+    net = ncnn.Net()
+    for option in ("fp16_packed", "fp16_storage", "fp16_arithmetic", "bf16_storage"):
+        setattr(net.opt, f"use_{option}", False)
+    text = f"7767517\n{len(layers)} {len(names) + 1}\n" + "\n".join(layers) + "\n"
+    if net.load_param_mem(text) != 0:
+        raise RuntimeError("the layer does not load")
+    net.load_model_mem(b"")
+    extractor = net.create_extractor()
+    mats = [ncnn.Mat(np.ascontiguousarray(call.arrays[name])).clone() for name in names]
+    for name, mat in zip(names, mats, strict=True):
+        extractor.input(name, mat)
+    status, result = extractor.extract("y")
+    if status != 0:
+        raise RuntimeError(f"extract returns {status}")
+    return np.array(result)
+
+
+#: The runners by engine.
+RUNNERS: Mapping[str, Callable[[Call], Array]] = MappingProxyType(
+    {
+        "onnx.reference": run_reference,
+        "onnxruntime": run_onnxruntime,
+        "torch": run_torch,
+        "openvino": run_openvino,
+        "ncnn": run_ncnn,
+    }
+)

@@ -1,0 +1,316 @@
+"""The rows: what documents say, and what releases do.
+
+Every row that was run is checked by tests/conformance/test_attention.py: plan and numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import chain
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from ..errors import BroadcastError, Reason
+from .plan import AttentionPlan
+from .rules import AttentionRule, EmptyRow, Fault, Mask, Softcap
+
+if TYPE_CHECKING:
+    from ..sizes.dim import Number
+
+
+def _layouts(*layouts: str) -> Mapping[int, tuple[str, ...]]:
+    """The layouts by their rank."""
+    ranks: dict[int, tuple[str, ...]] = {}
+    for layout in layouts:
+        rank = len(layout.replace("(hd)", "x"))
+        ranks[rank] = (*ranks.get(rank, ()), layout)
+    return MappingProxyType(ranks)
+
+
+def _masks(**masks: Mapping[int, Mask]) -> Mapping[tuple[str, int], Mask]:
+    """The masks by type and rank; `both` is of either type."""
+    return MappingProxyType(
+        {
+            (kind, rank): mask
+            for name, rows in masks.items()
+            for kind in (("float", "bool") if name == "both" else (name,))
+            for rank, mask in rows.items()
+        }
+    )
+
+
+def _empty(bool_: EmptyRow, infinite: EmptyRow, lowest: EmptyRow) -> Mapping[str, EmptyRow]:
+    return MappingProxyType({"bool": bool_, "-inf": infinite, "lowest": lowest})
+
+
+def _right(stretch: str, *ranks: int) -> Mapping[int, Mask]:
+    """Masks that lie on the last axes of the scores."""
+    return dict.fromkeys(ranks, Mask("", stretch))
+
+
+_ZERO, _NAN, _MEAN, _UNMASKED = EmptyRow
+_ONNX = _layouts("bhsd", "bs(hd)")
+
+
+def _beyond_past(plan: AttentionPlan) -> bool:
+    """Keys behind those of the queries' own places."""
+    return plan.offset is not None and plan.space.key != plan.past + plan.space.query
+
+
+def _no_key(plan: AttentionPlan) -> bool:
+    return _keys(plan) == 0
+
+
+def _no_key_alone(plan: AttentionPlan) -> bool:
+    return plan.space.key == 0 and 0 not in plan.shape
+
+
+def _no_key_at_all(plan: AttentionPlan) -> bool:
+    return plan.space.key == 0
+
+
+def _keys(plan: AttentionPlan) -> Number:
+    """The length of the operand, without the past."""
+    return plan.space.key - plan.past
+
+
+def _no_query(plan: AttentionPlan) -> bool:
+    return plan.space.query == 0
+
+
+def _no_causal_query(plan: AttentionPlan) -> bool:
+    return _no_query(plan) and plan.offset is not None
+
+
+def _no_query_packed(plan: AttentionPlan) -> bool:
+    return _no_query(plan) and len(plan.shape) == 3
+
+
+def _heads_apart(plan: AttentionPlan) -> bool:
+    queries = plan.query.sizes[1] * plan.query.sizes[2]
+    return plan.key.sizes[1] not in (plan.value.sizes[1], queries)
+
+
+def _one_row(plan: AttentionPlan) -> bool:
+    if plan.offset is None or plan.mask is None:
+        return False
+    return plan.mask.sizes[3] == 1 and plan.space.query not in (0, 1)
+
+
+def _one_query(plan: AttentionPlan) -> bool:
+    """A causal query that should not see the last key."""
+    if plan.offset is None or plan.past == 0:
+        return False
+    return plan.space.query == 1 and _keys(plan) not in (0, 1)
+
+
+def _vector_and_causal(plan: AttentionPlan) -> bool:
+    return plan.offset is not None and plan.mask is not None and len(plan.mask.shape) == 1
+
+
+def _two_masks(plan: AttentionPlan) -> bool:
+    """A mask beside a causal one, where PyTorch's fused kernel does not take the call."""
+    if plan.asked.causal is False or plan.mask is None:
+        return False
+    query, key, value = plan.asked.shapes[:3]
+    if 0 in (*query, *key):
+        return False
+    heads = slice(1) if plan.rule.op != "scaled_dot_product_attention" else slice(2)
+    fused = len(query) == 4 and query[heads] == key[heads] and key[:2] == value[:2]
+    return not (fused and query[3] == value[3] and len(plan.mask.shape) in (2, 4))
+
+
+def _more_axes(plan: AttentionPlan) -> bool:
+    return plan.mask is not None and len(plan.mask.shape) > len(plan.query.shape)
+
+
+def _value_features(plan: AttentionPlan) -> bool:
+    return plan.past != 0 and plan.space.feature != plan.space.value_feature
+
+
+def _odd_features(plan: AttentionPlan) -> bool:
+    return plan.space.feature % 8 != 0
+
+
+_ROWS = (
+    AttentionRule(
+        "Attention",
+        "",
+        "ONNX operators, Attention, since version 24",
+        _ONNX,
+        _masks(both=_right("bhs", 2, 3, 4)),
+        short_keys=True,
+        softcap=Softcap.BEFORE_MASK,
+        past=True,
+        empty=_empty(_ZERO, _ZERO, _MEAN),
+        run=False,
+    ),
+    AttentionRule(
+        "Attention",
+        "onnx.reference",
+        "onnx 1.23.2, ReferenceEvaluator, opsets 23 and 24",
+        _ONNX,
+        _masks(both=_right("bhs", 1, 2, 3, 4)),
+        stretches="bhm",
+        short_keys=True,
+        softcap=Softcap.BEFORE_MASK,
+        past=True,
+        empty=_empty(_ZERO, _ZERO, _MEAN),
+        faults=(
+            Fault(_no_key_at_all, "it has no maximum of no keys, and fails", Reason.NO_OP),
+            Fault(_no_query_packed, "it fails without a query", Reason.NO_OP),
+            Fault(_heads_apart, "grouped keys and values have the same heads", Reason.NO_OP),
+            Fault(
+                _vector_and_causal, "beside a causal mask a mask has two axes or more", Reason.NO_OP
+            ),
+            Fault(_one_row, "its causal mask has the mask's one row: each query sees as the first"),
+        ),
+    ),
+    AttentionRule(
+        "Attention",
+        "onnxruntime",
+        "ONNX Runtime 1.32.0, CPU, opsets 23 and 24",
+        _ONNX,
+        _masks(both=_right("bh", 2, 3, 4)),
+        softcap=Softcap.BEFORE_MASK,
+        past=True,
+        empty=_empty(_ZERO, _ZERO, _ZERO),
+        faults=(
+            Fault(_no_key, "it refuses keys of length 0", Reason.NO_OP),
+            Fault(_no_query, "it refuses queries of length 0", Reason.NO_OP),
+            Fault(_one_query, "a single query sees every key, though it is causal and has a past"),
+        ),
+    ),
+    AttentionRule(
+        "MultiHeadAttention",
+        "onnxruntime",
+        "ONNX Runtime 1.32.0, CPU, com.microsoft.MultiHeadAttention",
+        _layouts("bs(hd)"),
+        _masks(
+            float=_right("bh", 4),
+            bool={1: Mask("b", "", lengths=True), 2: Mask("bt", ""), 3: Mask("bst", "")},
+        ),
+        grouping="",
+        past=True,
+        empty=_empty(_UNMASKED, _NAN, _MEAN),
+        lowest_causal=True,
+        faults=(
+            Fault(_value_features, "past values have as many features as keys", Reason.NO_OP),
+            Fault(
+                _beyond_past,
+                "its causal mask covers as many keys as there are queries and past keys: the last "
+                "query sees every key",
+            ),
+        ),
+    ),
+    AttentionRule(
+        "GroupQueryAttention",
+        "onnxruntime",
+        "ONNX Runtime 1.32.0, CPU, com.microsoft.GroupQueryAttention",
+        _layouts("bs(hd)"),
+        _masks(float=_right("bh", 4)),
+        always_causal=True,
+        softcap=Softcap.BEFORE_MASK,
+        window=True,
+        past=True,
+        empty=_empty(_ZERO, _ZERO, _ZERO),
+        empty_plain=_empty(_NAN, _NAN, _MEAN),
+        faults=(
+            Fault(_beyond_past, "it takes as many keys as queries", Reason.NO_OP),
+            Fault(_no_query, "it refuses queries of length 0", Reason.NO_OP),
+            Fault(_odd_features, "the features of a head are a multiple of 8", Reason.NO_OP),
+        ),
+    ),
+    AttentionRule(
+        "scaled_dot_product_attention",
+        "torch",
+        "PyTorch 2.13.0, CPU, torch.nn.functional.scaled_dot_product_attention",
+        _layouts("bhsd", "bsd", "sd"),
+        _masks(both=_right("bhst", 2, 3, 4)),
+        grouping="",
+        stretches="bh",
+        empty=_empty(_ZERO, _ZERO, _MEAN),
+        faults=(Fault(_two_masks, "a mask and is_causal exclude each other", Reason.NO_OP),),
+    ),
+    AttentionRule(
+        "scaled_dot_product_attention(enable_gqa=True)",
+        "torch",
+        "PyTorch 2.13.0, CPU, torch.nn.functional.scaled_dot_product_attention",
+        _layouts("bhsd", "hsd"),
+        _masks(both=_right("bhst", 2, 3, 4)),
+        stretches="bv",
+        empty=_empty(_ZERO, _ZERO, _MEAN),
+        faults=(Fault(_two_masks, "a mask and is_causal exclude each other", Reason.NO_OP),),
+    ),
+    AttentionRule(
+        "ScaledDotProductAttention",
+        "openvino",
+        "OpenVINO 2026.4.1, CPU, opset 13",
+        _layouts("bhsd", "bsd"),
+        _masks(both=_right("bhst", 2, 3, 4)),
+        grouping="",
+        stretches="bhm",
+        causal_alone=True,
+        empty=_empty(_NAN, _NAN, _MEAN),
+        faults=(
+            Fault(_no_key_alone, "without keys it corrupts memory", Reason.CRASH),
+            Fault(
+                _no_causal_query, "without a query its causal mask corrupts memory", Reason.CRASH
+            ),
+            Fault(_more_axes, "the result has the axes of a mask that has more than the query"),
+        ),
+    ),
+    AttentionRule(
+        "SDPA",
+        "ncnn",
+        "ncnn 1.0.20261020, CPU, layer SDPA",
+        _layouts("hsd"),
+        _masks(float=_right("h", 2, 3)),
+        causal=None,
+        empty=_empty(_ZERO, _ZERO, _MEAN),
+        unchecked=True,
+        faults=(
+            Fault(_no_query, "it fails without a query", Reason.NO_OP),
+            Fault(_no_key, "it fails without a key", Reason.NO_OP),
+        ),
+    ),
+)
+
+
+#: The rows by engine ("" for the document), in the order of the table.
+ROWS: Mapping[str, tuple[AttentionRule, ...]] = MappingProxyType(
+    {
+        engine: tuple(row for row in _ROWS if row.engine == engine)
+        for engine in dict.fromkeys(row.engine for row in _ROWS)
+    }
+)
+
+
+def find_rule(engine: Any, op: Any) -> AttentionRule:
+    """The row of an engine's op; the first of an engine if no op is named.
+
+    Raises:
+        BroadcastError: lists the engines, or the engine's ops.
+    """
+    name = "" if engine is None else engine
+    rows = ROWS.get(name, ()) if isinstance(name, str) else ()
+    if not rows:
+        import difflib
+
+        known = [row for row in ROWS if row]
+        close = difflib.get_close_matches(str(engine), known, 1)
+        raise BroadcastError(
+            f"no attention is known of an engine {engine!r}",
+            reason=Reason.UNKNOWN_ENGINE,
+            hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}",
+        )
+    if op is None:
+        return rows[0]
+    for row in rows if name else chain.from_iterable(ROWS.values()):
+        if row.op == op:
+            return row
+    raise BroadcastError(
+        f"{name or 'ONNX'} has no attention op {op!r}",
+        reason=Reason.UNKNOWN_OP,
+        hint=f"one of {', '.join(row.op for row in rows)}",
+    )
