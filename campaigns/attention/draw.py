@@ -40,7 +40,7 @@ def draw(rule: AttentionRule, number: int, seed: int) -> Call:
     rank = int(rng.choice(sorted(rule.layouts)))
     layout = str(rng.choice(rule.layouts[rank]))
     sizes = _sizes(rule, rng)
-    arrays = _operands(layout, sizes, rng)
+    arrays = _operands(layout, sizes, _asked_to_stretch(rule), rng)
     arguments: dict[str, Any] = {"engine": rule.engine or None, "op": rule.op}
     if "(hd)" in layout:
         arguments["heads"] = (sizes["h"], sizes["k"])
@@ -61,13 +61,22 @@ def draw(rule: AttentionRule, number: int, seed: int) -> Call:
     return Call(number, arrays, arguments)
 
 
+def _asked_to_stretch(rule: AttentionRule) -> bool:
+    """Whether a batch or heads of 1 are drawn beside more, and lengths of 0.
+
+    OpenVINO's frontend takes some of them, by the way that it writes the op, and not others.
+    """
+    return bool(rule.stretches) or rule.engine != "openvino"
+
+
 def _sizes(rule: AttentionRule, rng: np.random.Generator) -> dict[str, int]:
     kv = int(rng.integers(1, 4))
     ratio = int(rng.choice([1, 2, 3, 4, 8])) if rule.grouping and rng.random() < 0.6 else 1
     feature = int(rng.choice([4, 8, 8, 8]))
     past = int(rng.choice([0, 0, 1, 3])) if rule.past else 0
-    query = int(rng.choice([0, *_LENGTHS] if rng.random() < 0.1 else _LENGTHS))
-    keys = int(rng.choice([0, *_LENGTHS] if rng.random() < 0.1 else _LENGTHS))
+    empty = [0] if _asked_to_stretch(rule) else []
+    query = int(rng.choice([*empty, *_LENGTHS] if rng.random() < 0.1 else _LENGTHS))
+    keys = int(rng.choice([*empty, *_LENGTHS] if rng.random() < 0.1 else _LENGTHS))
     sizes = {"b": int(rng.integers(1, 4)), "k": kv, "h": kv * ratio, "s": query, "t": keys}
     if rng.random() < 0.3:
         sizes["t"] = sizes["s"]
@@ -82,7 +91,7 @@ def _sizes(rule: AttentionRule, rng: np.random.Generator) -> dict[str, int]:
 
 
 def _operands(
-    layout: str, sizes: dict[str, int], rng: np.random.Generator
+    layout: str, sizes: dict[str, int], may_stretch: bool, rng: np.random.Generator
 ) -> dict[str, NDArray[Any]]:
     arrays = {}
     for name in ("query", "key", "value"):
@@ -91,7 +100,7 @@ def _operands(
             own |= {"h": sizes["k"], "s": sizes["t"]}
         if name == "value":
             own["d"] = sizes["v"]
-        if "(hd)" not in layout and not sizes["p"] and sizes["s"] and rng.random() < 0.04:
+        if "(hd)" not in layout and may_stretch and not sizes["p"] and sizes["s"] and rng.random() < 0.04:
             own[str(rng.choice(["b", "h"]))] = 1
         shape = [
             own["h"] * own["d"] if letter == "x" else own[letter]
@@ -114,7 +123,7 @@ def _mask(
     scores = {"sd": "st", "hsd": "hst", "bsd": "bst"}.get(layout, "bhst")
     rows = [(rank, row.layout) for (name, rank), row in rule.masks.items() if name == kind]
     layouts = {letters or scores[-rank:] for rank, letters in rows}
-    if rng.random() < 0.15 and rule.engine != "torch":
+    if rng.random() < 0.15 and rule.engine not in ("torch", "openvino"):
         layouts |= {"st", "hst", "bst", "bhst"} | ({"t"} if "b" not in layouts else set())
     layout = str(rng.choice(sorted(layouts)))
     total = sizes["t"] + sizes["p"]

@@ -233,12 +233,13 @@ def _offset(rule: AttentionRule, asked: Asked, space: Space) -> Number | None:
     if rule.causal is None:
         raise Misfit(Reason.ATTRIBUTE, f"{rule.name} has no causal mask; pass it as the mask")
     offsets = {Causal.PAST: asked.past, Causal.END: space.key - space.query}
-    own = offsets[rule.causal]
+    begins = rule.causal if asked.past == 0 else rule.causal_past or rule.causal
+    own = offsets[begins]
     if causal is True or not rule.engine or equal(own, offsets[causal]) is Answer.YES:
         return own if causal is True else offsets[causal]
     raise Misfit(
         Reason.ATTRIBUTE,
-        f"{rule.name}'s causal mask begins {rule.causal.value}, not {causal.value}; pass a mask",
+        f"{rule.name}'s causal mask begins {begins.value}, not {causal.value}; pass a mask",
     )
 
 

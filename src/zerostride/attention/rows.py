@@ -6,13 +6,14 @@ Every row that was run is checked by tests/conformance/test_attention.py: plan a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BroadcastError, Reason
 from .plan import AttentionPlan
-from .rules import AttentionRule, EmptyRow, Fault, Mask, Softcap
+from .rules import AttentionRule, Causal, EmptyRow, Fault, Mask, Softcap
 
 if TYPE_CHECKING:
     from ..sizes.dim import Number
@@ -63,6 +64,10 @@ def _no_key(plan: AttentionPlan) -> bool:
 
 def _no_key_alone(plan: AttentionPlan) -> bool:
     return plan.space.key == 0 and 0 not in plan.shape
+
+
+def _no_length(plan: AttentionPlan) -> bool:
+    return 0 in (plan.space.query, _keys(plan))
 
 
 def _no_key_at_all(plan: AttentionPlan) -> bool:
@@ -132,18 +137,41 @@ def _odd_features(plan: AttentionPlan) -> bool:
     return plan.space.feature % 8 != 0
 
 
+_OPENVINO_ONNX = AttentionRule(
+    "Attention",
+    "openvino",
+    "OpenVINO 2026.4.1, CPU, its ONNX frontend, opset 24",
+    _ONNX,
+    _masks(both=_right("bhs", 2, 3, 4)),
+    short_keys=True,
+    softcap=Softcap.BEFORE_MASK,
+    causal_past=Causal.END,
+    past=True,
+    empty=_empty(_ZERO, _ZERO, _MEAN),
+    faults=(Fault(_no_length, "lengths of 0 fail in some of its ways", Reason.NO_OP),),
+)
+
+_DOCUMENT = AttentionRule(
+    "Attention",
+    "",
+    "ONNX operators, Attention, since version 24",
+    _ONNX,
+    _masks(both=_right("bhs", 2, 3, 4)),
+    short_keys=True,
+    softcap=Softcap.BEFORE_MASK,
+    past=True,
+    empty=_empty(_ZERO, _ZERO, _MEAN),
+    run=False,
+)
+
 _ROWS = (
-    AttentionRule(
-        "Attention",
-        "",
-        "ONNX operators, Attention, since version 24",
-        _ONNX,
-        _masks(both=_right("bhs", 2, 3, 4)),
-        short_keys=True,
-        softcap=Softcap.BEFORE_MASK,
-        past=True,
-        empty=_empty(_ZERO, _ZERO, _MEAN),
-        run=False,
+    _DOCUMENT,
+    replace(
+        _DOCUMENT,
+        op="Attention-23",
+        source="ONNX operators, Attention, version 23",
+        masks=_masks(both=_right("bhst", 2, 3, 4)),
+        short_keys=False,
     ),
     AttentionRule(
         "Attention",
@@ -259,6 +287,14 @@ _ROWS = (
             ),
             Fault(_more_axes, "the result has the axes of a mask that has more than the query"),
         ),
+    ),
+    _OPENVINO_ONNX,
+    replace(
+        _OPENVINO_ONNX,
+        op="Attention-23",
+        source="OpenVINO 2026.4.1, CPU, its ONNX frontend, opset 23",
+        masks=_masks(both=_right("bhst", 2, 3, 4)),
+        short_keys=False,
     ),
     AttentionRule(
         "SDPA",

@@ -86,6 +86,7 @@ class AttentionRule:
         stretches: which axes of query, key and value repeat if one of them is 1: "b", "h", or "v"
             for the heads of key and value alone; "m" if they repeat for a mask, too.
         causal: the meaning of its causal mask; None where it has none.
+        causal_past: the same with past keys, where that differs.
         always_causal: it has no other.
         causal_alone: a mask is not read if it is causal.
         short_keys: a mask's last axis may be shorter than the keys; those behind are masked. One of
@@ -111,6 +112,7 @@ class AttentionRule:
     grouping: str = "interleaved"
     stretches: str = ""
     causal: Causal | None = Causal.PAST
+    causal_past: Causal | None = None
     always_causal: bool = False
     causal_alone: bool = False
     short_keys: bool = False
