@@ -100,7 +100,13 @@ def _operands(
             own |= {"h": sizes["k"], "s": sizes["t"]}
         if name == "value":
             own["d"] = sizes["v"]
-        if "(hd)" not in layout and may_stretch and not sizes["p"] and sizes["s"] and rng.random() < 0.04:
+        if (
+            "(hd)" not in layout
+            and may_stretch
+            and not sizes["p"]
+            and sizes["s"]
+            and rng.random() < 0.04
+        ):
             own[str(rng.choice(["b", "h"]))] = 1
         shape = [
             own["h"] * own["d"] if letter == "x" else own[letter]

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from ..attention.plan import AttentionPlan
 from ..core.hooks import render_report
 from ..core.plan import Plan
 from ..derive.counterexample import Witness
@@ -44,8 +45,8 @@ class Finding:
         node: the node's path.
         op: its op type in the model.
         operands: names and shapes of the operands.
-        source: its Plan in the model, a BroadcastError if the model itself is wrong there, None if
-            shapes are not known.
+        source: its Plan in the model, an AttentionPlan of an attention, a BroadcastError if the
+            model itself is wrong there, None if shapes are not known.
         target: its Plan on the target, or the BroadcastError that the target's rule gives.
         verdict: see :class:`Verdict`.
         reason: a name of `reasons.REASONS`: of :class:`~zerostride.models.reasons.Cause` or of
@@ -65,8 +66,8 @@ class Finding:
     node: str
     op: str
     operands: tuple[tuple[str, tuple[Any, ...] | None], ...]
-    source: Plan | BroadcastError | None
-    target: Plan | BroadcastError | None
+    source: Plan | AttentionPlan | BroadcastError | None
+    target: Plan | AttentionPlan | BroadcastError | None
     verdict: Verdict
     reason: str
     message: str

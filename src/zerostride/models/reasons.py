@@ -31,6 +31,7 @@ class Cause(StrEnum):
     CUSTOM_OP = "custom_op"
     LAYOUT = "layout"
     MIXED_TYPES = "mixed_types"
+    OTHER_ATTENTION = "other_attention"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,7 @@ REASONS: tuple[ReasonRow, ...] = tuple(
         (114, Cause.CUSTOM_OP, "Nothing is known about the op, which is of another domain."),
         (115, Cause.LAYOUT, "The layout channels-last, and what an operand becomes there."),
         (116, Cause.MIXED_TYPES, "The model itself mixes element types that the op does not take."),
+        (117, Cause.OTHER_ATTENTION, "The target's attention has other heads, masks or offsets."),
         (201, Reason.BAD_EXTENT, "A size is negative or no whole number."),
         (202, Reason.TOO_LARGE, "The result has more than 2^63 - 1 elements."),
         (203, Reason.OPERAND_COUNT, "The number of operands does not fit."),

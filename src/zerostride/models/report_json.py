@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 
+from ..attention.plan import AttentionPlan
 from ..core.plan import Plan
 from ..errors import BroadcastError
 from .sources import evidence
@@ -57,7 +58,7 @@ def json_number(value: Any) -> Any:
     return value
 
 
-def plan_dict(plan: Plan | BroadcastError | None) -> dict[str, Any] | None:
+def plan_dict(plan: Plan | AttentionPlan | BroadcastError | None) -> dict[str, Any] | None:
     """A plan or a refusal, for JSON."""
     if plan is None:
         return None
@@ -69,6 +70,8 @@ def plan_dict(plan: Plan | BroadcastError | None) -> dict[str, Any] | None:
             "shapes": plan.shapes,
             "axis": plan.axis,
         }
+    if isinstance(plan, AttentionPlan):
+        return dict(plan.as_dict())
     source = evidence(plan.rule)
     return {
         "shape": plan.shape,

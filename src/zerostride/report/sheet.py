@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..attention.plan import AttentionPlan
 from ..core.plan import Plan
 from ..derive.counterexample import Witness
 from ..derive.explain import explain
@@ -35,7 +36,7 @@ class Drawing:
     """A plan or a refusal, with its title and the names of its operands."""
 
     title: str
-    plan: Plan | BroadcastError
+    plan: Plan | AttentionPlan | BroadcastError
     names: Sequence[str]
     finding: Finding
 
@@ -86,7 +87,7 @@ class Sheet:
         return [
             Drawing(title, plan, names_for(finding, plan), finding)
             for title, plan in sides
-            if isinstance(plan, Plan) or (plan is not None and plan.rows)
+            if isinstance(plan, Plan | AttentionPlan) or (plan is not None and plan.rows)
         ]
 
     @property

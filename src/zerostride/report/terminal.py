@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from ..attention.plan import AttentionPlan
 from ..core.plan import Plan
 from ..derive.explain.facts import blocks, facts
 from ..derive.explain.text import drawn
@@ -210,6 +211,9 @@ def _drawings(sheet: Sheet, width: int) -> Iterator[str]:
 
 def _lines(drawing: Drawing) -> Iterator[str]:
     """The operands over the result; of a refusal, the operands and the place."""
+    if isinstance(drawing.plan, AttentionPlan):
+        yield from (line.removeprefix("  ") for line in drawing.lines()[1:])
+        return
     if not isinstance(drawing.plan, Plan):
         lines = refusal(drawing.plan, drawing.finding)[1:]
         # The message already says that the engine does not refuse.

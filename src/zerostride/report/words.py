@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..attention.plan import AttentionPlan
 from ..core.alignment import apply
 from ..core.plan import Plan
 from ..derive.explain.facts import row_of
@@ -193,15 +194,20 @@ def _size(size: Any) -> Any:
     return shown(size, LONGEST_NAME) if isinstance(size, str) else size
 
 
-def names_for(finding: Finding, plan: Plan | BroadcastError) -> tuple[str, ...]:
+def names_for(finding: Finding, plan: Plan | AttentionPlan | BroadcastError) -> tuple[str, ...]:
     """The names of a drawing's rows; a bidirectional target's sizes may not be the result's."""
     planned = isinstance(plan, Plan) and plan.rule == "bidirectional"
     return finding.names[:1] if planned else finding.names
 
 
-def refusal(error: BroadcastError, finding: Finding) -> list[str]:
-    """The refusal with the model's names, without a hint: the finding has its own fix."""
-    return render(error, finding.names, hint=False).splitlines()
+def refusal(side: AttentionPlan | BroadcastError, finding: Finding) -> list[str]:
+    """The refusal with the model's names, without a hint: the finding has its own fix.
+
+    An attention is drawn in words, too.
+    """
+    if isinstance(side, AttentionPlan):
+        return side.explain().splitlines()
+    return render(side, finding.names, hint=False).splitlines()
 
 
 def after_fix(finding: Finding) -> Plan | None:

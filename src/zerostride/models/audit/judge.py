@@ -27,6 +27,7 @@ from ..transport.mnn_packing import Packing
 from ..transport.node_limits import has_offset, tied
 from ..transport.sample import Sample, contracted_batch, whole, without_batch
 from ..transport.ways import NotJudged, canonical, transport
+from .attended import attended
 from .judged_site import Carried, JudgedSite, Judgement, Message, sizes_of
 from .symbolic import carried_as_is, compare_open, is_open, related
 from .verdict import (
@@ -171,6 +172,8 @@ class Judge:
 
     def _judgement(self, site: Site) -> Judgement:
         """Plans a site in the model, carries it to the target, and compares the two."""
+        if site.call is not None and all(part.shape is not None for part in site.operands):
+            return attended(site, site.call, self.engine, self.way)
         source = self._planned_or_judged(site)
         if isinstance(source, Judgement):
             return source
@@ -349,9 +352,15 @@ def _not_judged(site: Site) -> Judgement | None:
                 f"the node is malformed, and a note says how: nothing is known about {node.op}"
             )
         return _unknown(Cause.CUSTOM_OP, message)
+    if site.call is not None:
+        return _of_unknown_shape(site)
     if site.kind is Kind.NOT_MODELLED:
         message = f"{node.op} may broadcast in a way that is not modelled"
         return _unknown(Cause.NOT_MODELLED, message)
+    return _of_unknown_shape(site)
+
+
+def _of_unknown_shape(site: Site) -> Judgement | None:
     absent = [k for k, part in enumerate(site.operands) if part.shape is None]
     missing = [k for k in absent if site.operands[k].missing is not None]
     if missing:

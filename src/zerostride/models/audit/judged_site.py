@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ...attention.plan import AttentionPlan
 from ...core.alignment import apply
 from ...core.plan import Plan
 from ...derive.counterexample import Witness
@@ -46,8 +47,8 @@ class Judgement:
     The fields are those of :class:`~zerostride.models.findings.Finding`; the names come last.
     """
 
-    source: Plan | BroadcastError | None
-    target: Plan | BroadcastError | None
+    source: Plan | AttentionPlan | BroadcastError | None
+    target: Plan | AttentionPlan | BroadcastError | None
     verdict: Verdict
     reason: str
     message: Message

@@ -174,7 +174,7 @@ def _all_stretch(plan: Plan) -> bool:
     return all(row != plan.shape for row in plan.aligned)
 
 
-def _strikes_on_mnn(case: Carried, op: str, source: Plan | BroadcastError | None) -> bool:
+def _strikes_on_mnn(case: Carried, op: str, source: object) -> bool:
     """Whether MNN's op computes other numbers of this element type.
 
     Its two remainders of integers are exchanged (MNN 3.6.1, run on numbers of both signs). Its

@@ -20,6 +20,8 @@ from ...sizes import Asker, Shape
 from .graph import FileShape, Node, Value
 
 if TYPE_CHECKING:
+    from ...attention.plan import Asked
+    from ...attention.rules import AttentionRule
     from ...sizes.condition import Condition
 
 
@@ -53,6 +55,14 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
+class AttentionCall:
+    """What an attention node asks, without the shapes, and the row of its op."""
+
+    rule: AttentionRule
+    asked: Asked
+
+
+@dataclass(frozen=True, slots=True)
 class Site:
     """One broadcast of the model.
 
@@ -64,6 +74,7 @@ class Site:
         attributes: the rule's attributes.
         op: the op's name in ONNX, or in the op table if ONNX lacks it; empty for the node's own.
         whole: the node computes this op on these operands and nothing else. False: a weighted sum.
+        call: of an attention: its call, which stands in the place of the rule.
     """
 
     node: Node
@@ -73,6 +84,7 @@ class Site:
     attributes: Mapping[str, Any]
     op: str = ""
     whole: bool = True
+    call: AttentionCall | None = None
 
     @property
     def stands_for(self) -> str:

@@ -46,11 +46,13 @@ def find_site(node: Node) -> Site | None:
 @functools.cache
 def _builders() -> Mapping[tuple[str, str], Builder]:
     """Every row by domain and op."""
-    from . import quantised_sites  # which imports this module
+    from . import attention_sites, quantised_sites  # which imports this module
 
+    rows = {**quantised_sites.ROWS, **attention_sites.ROWS, **ROWS}
+    local = {**quantised_sites.CONTRIB, **attention_sites.CONTRIB}
     return {
-        **{("", op): row for op, row in {**quantised_sites.ROWS, **ROWS}.items()},
-        **{("com.microsoft", op): row for op, row in quantised_sites.CONTRIB.items()},
+        **{("", op): row for op, row in rows.items()},
+        **{("com.microsoft", op): row for op, row in local.items()},
     }
 
 
@@ -245,7 +247,6 @@ ROWS: Mapping[str, Builder] = MappingProxyType(
         **_rows(_channel, "BatchNormalization InstanceNormalization GroupNormalization"),
         **_rows(_trailing, "LayerNormalization RMSNormalization"),
         **_rows(_per_axis, "QuantizeLinear DequantizeLinear"),
-        **_rows(_if_present(3), "Attention"),
         **_rows(_if_present(4, 5), "LinearAttention"),
         **_rows(_einsum, "Einsum"),
     }

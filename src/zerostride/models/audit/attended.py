@@ -1,0 +1,120 @@
+"""The verdict on an attention: the model's plan of it beside the target's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ...attention.plan import Asked, AttentionPlan, Difference
+from ...attention.planning import plan_asked
+from ...attention.rows import ROWS, find_rule
+from ...attention.rules import AttentionRule
+from ...engines.model import Engine
+from ...errors import BroadcastError, Reason
+from ...sizes.condition import ne
+from ...sizes.dim import Dim
+from ..findings import Verdict
+from ..ir.site import AttentionCall, Site
+from ..reasons import Cause
+from ..transport.converters import Converter
+from .judged_site import Judgement, sizes_of
+
+#: Engines on which attention is written as products, a sum and a softmax, as documents say them.
+_WRITTEN_OUT = frozenset(
+    {"numpy", "jax", "tensorflow", "paddle", "litert", "litert-gpu", "tosa", "stablehlo"}
+)
+#: Converters without attention; `zerostride convert` writes it out as other ops.
+_LACK = frozenset({"mnnconvert", "pnnx"})
+
+
+def attended(site: Site, call: AttentionCall, engine: Engine, way: Converter) -> Judgement:
+    """The judgement of an attention's site."""
+    asked = replace(call.asked, shapes=tuple(map(sizes_of, site.operands)))
+    try:
+        source = plan_asked(call.rule, asked)
+    except BroadcastError as error:
+        message = f"the model itself does not attend here: {error.detail}"
+        return Judgement(error, None, Verdict.REFUSED, Cause.INVALID, message)
+    if way.name in _LACK:
+        message = (
+            f"{way.name} does not convert {site.node.op}; written out as MatMul, Add and Softmax "
+            "it means the same: zerostride convert does so"
+        )
+        return Judgement(source, None, Verdict.REFUSED, Reason.NO_OP, message)
+    if engine.name in _WRITTEN_OUT:
+        message = f"means the same on {engine.name}, written as products, a sum and a softmax"
+        return Judgement(source, source, Verdict.SAME, Cause.SAME_PLAN, message)
+    rules = tuple(_rules(call, engine, way))
+    if not rules:
+        message = f"{site.node.op} was not measured on {engine.name}"
+        return Judgement(source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, message)
+    return _compared(source, asked, rules, engine.name)
+
+
+def _rules(call: AttentionCall, engine: Engine, way: Converter) -> Iterator[AttentionRule]:
+    """The rows of the ops by which a way carries the call, the one that is nearest first."""
+    rows = ROWS.get(engine.name, ())
+    if engine.name == "openvino":
+        own = call.rule.engine == "" and way.name == "onnx-frontend"
+        if own:
+            yield find_rule("openvino", call.rule.op)
+        elif way.name == "none":
+            yield find_rule("openvino", "ScaledDotProductAttention")
+        return
+    if call.rule.engine == engine.name:
+        yield call.rule
+    elif engine.name == "onnxruntime":
+        yield find_rule("onnxruntime", "Attention")
+    else:
+        yield from rows
+
+
+def _compared(
+    source: AttentionPlan, asked: Asked, rules: tuple[AttentionRule, ...], name: str
+) -> Judgement:
+    """The best of the judgements by each rule: an engine's user takes the op that fits."""
+    judgements = [_judgement(source, asked, rule, name) for rule in rules]
+    return min(judgements, key=lambda judgement: _ORDER.index(judgement.verdict))
+
+
+_ORDER = (Verdict.SAME, Verdict.SAME_HERE, Verdict.REFUSED, Verdict.DIFFERENT, Verdict.UNKNOWN)
+
+
+def _judgement(source: AttentionPlan, asked: Asked, rule: AttentionRule, name: str) -> Judgement:
+    from ...attention.compare import laid_for
+
+    try:
+        target = plan_asked(rule, laid_for(rule, source))
+    except BroadcastError as error:
+        verdict = Verdict.DIFFERENT if error.silent else Verdict.REFUSED
+        return Judgement(source, error, verdict, error.reason, error.detail)
+    found = [each for each in source.differences(target) if each.code != "empty_row"]
+    notes = tuple(
+        f"{name} differs where a query lacks every key: {each.right}; in the model {each.left}"
+        for each in source.differences(target)
+        if each.code == "empty_row"
+    )
+    if not found:
+        message = f"means the same on {name}"
+        return Judgement(source, target, Verdict.SAME, Cause.SAME_PLAN, message, notes=notes)
+    words = "; ".join(map(_words, found))
+    when = None
+    if {each.code for each in found} == {"causal"} and source.offset is not None:
+        pair = source.offset, target.offset
+        if target.offset is not None and any(isinstance(size, Dim) for size in pair):
+            when = ne(source.offset, target.offset)
+    return Judgement(
+        source,
+        target,
+        Verdict.DIFFERENT,
+        Cause.OTHER_ATTENTION,
+        f"{name} attends otherwise: {words}",
+        when=when,
+        notes=notes,
+    )
+
+
+def _words(difference: Difference) -> str:
+    return (
+        f"{difference.code.replace('_', ' ')}: {difference.right}, in the model {difference.left}"
+    )

@@ -1,0 +1,104 @@
+"""The sites of attention: a call of `zerostride.attention` in place of one broadcast rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from ...attention.plan import Asked
+from ...attention.rows import find_rule
+from ..ir.graph import Node, Value
+from ..ir.site import BOTH_WAYS, AttentionCall, Kind, Site, input_at, operand_of
+from ..ir.site import not_modelled as unknown
+
+#: The last op set in which a mask's last axis is as long as the keys.
+_WHOLE_MASKS = 23
+
+
+def _attention(node: Node) -> Site:
+    """Attention of ai.onnx. Sequence lengths of samples (`nonpad_kv_seqlen`) are not modelled."""
+    if input_at(node, 6) is not None or _windowed(node):
+        return unknown(node)
+    op = "Attention-23" if node.version <= _WHOLE_MASKS else "Attention"
+    heads = _number(node, "q_num_heads"), _number(node, "kv_num_heads")
+    return _site(
+        node,
+        "",
+        op,
+        mask=input_at(node, 3),
+        past=input_at(node, 4),
+        heads=(heads[0], heads[1]) if heads[0] else None,
+        causal=bool(_number(node, "is_causal")),
+    )
+
+
+def _windowed(node: Node) -> bool:
+    sides = ("left_window_size", "right_window_size")
+    return any(node.attributes.get(side, -1) not in (-1, None) for side in sides)
+
+
+def _multi_head(node: Node) -> Site:
+    """MultiHeadAttention of com.microsoft, with query, key and value apart."""
+    key, value = input_at(node, 1), input_at(node, 2)
+    padding, bias = input_at(node, 4), input_at(node, 5)
+    if key is None or value is None or (padding is not None and bias is not None):
+        return unknown(node)
+    heads = _number(node, "num_heads")
+    return _site(
+        node,
+        "onnxruntime",
+        "MultiHeadAttention",
+        mask=padding if bias is None else bias,
+        past=input_at(node, 6),
+        heads=(heads, heads),
+        causal=bool(_number(node, "unidirectional")),
+    )
+
+
+def _site(
+    node: Node,
+    engine: str,
+    op: str,
+    *,
+    mask: Value | None,
+    past: Value | None,
+    heads: tuple[int, int | None] | None,
+    causal: bool,
+) -> Site:
+    values = [*(input_at(node, k) for k in range(3)), mask]
+    present = [value for value in values if value is not None]
+    if any(value is None for value in values[:3]):
+        return unknown(node)
+    operands = tuple(map(operand_of, present))
+    before: Any = 0
+    if past is not None:
+        if past.shape is None or len(past.shape) != 4:
+            return Site(node, Kind.NOT_MODELLED, (*operands, operand_of(past)), BOTH_WAYS, {})
+        before = past.shape[2]
+    scale = node.attributes.get("scale")
+    softcap = node.attributes.get("softcap") or 0.0
+    asked = Asked(
+        shapes=(),
+        causal=causal,
+        heads=heads,
+        past=before,
+        scale=float(scale) if scale else None,
+        softcap=float(softcap),
+        window=None,
+        mask_type="float" if mask is None or "float" in (mask.dtype or "float") else "bool",
+        facts=None,
+    )
+    call = AttentionCall(find_rule(engine, op), asked)
+    return Site(node, Kind.NOT_MODELLED, operands, BOTH_WAYS, {"call": call}, call=call)
+
+
+def _number(node: Node, name: str) -> int:
+    return int(node.attributes.get(name) or 0)
+
+
+Builder = Callable[[Node], "Site | None"]
+#: Ops of ai.onnx.
+ROWS: Mapping[str, Builder] = MappingProxyType({"Attention": _attention})
+#: Ops of com.microsoft.
+CONTRIB: Mapping[str, Builder] = MappingProxyType({"MultiHeadAttention": _multi_head})
