@@ -77,7 +77,7 @@ def _compared(
     return min(judgements, key=lambda judgement: _ORDER.index(judgement.verdict))
 
 
-_ORDER = (Verdict.SAME, Verdict.SAME_HERE, Verdict.REFUSED, Verdict.DIFFERENT, Verdict.UNKNOWN)
+_ORDER = (Verdict.SAME, Verdict.SAME_HERE, Verdict.DIFFERENT, Verdict.REFUSED, Verdict.UNKNOWN)
 
 
 def _judgement(source: AttentionPlan, asked: Asked, rule: AttentionRule, name: str) -> Judgement:

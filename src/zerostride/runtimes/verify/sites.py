@@ -138,6 +138,10 @@ def prepare(
     Raises:
         Skip: the site cannot be run alone on that engine; says why.
     """
+    if site.call is not None:
+        if site.node.domain or not RUNNERS[engine.name].onnx_nodes:
+            raise Skip(f"{engine.name} runs {site.node.op} in a whole model only: --whole")
+        return _compound(site, engine, batch, module_of(graph))
     shapes = _shapes(site, graph)
     try:
         source = site.plan(shapes)

@@ -1,0 +1,157 @@
+"""ONNX's Attention in model files: verdicts, drawings, numbers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerostride as zs
+from zerostride.models.execute.run import execute
+from zerostride.models.formats.onnx.format import read
+
+onnx = pytest.importorskip("onnx")
+evaluator = pytest.importorskip("onnx.reference")
+
+SHAPES = {"q": (2, 4, 3, 8), "k": (2, 2, 5, 8), "v": (2, 2, 5, 8)}
+
+
+def model(
+    tmp_path: Any,
+    shapes: dict[str, tuple[Any, ...]],
+    op: str = "Attention",
+    domain: str = "",
+    opset: int = 24,
+    order: tuple[str, ...] = (),
+    outputs: tuple[str, ...] = ("y",),
+    mask: str = "FLOAT",
+    **attributes: Any,
+) -> str:
+    """A file of one node; returns its path."""
+    helper, kinds = onnx.helper, onnx.TensorProto
+    node = helper.make_node(
+        op, order or tuple(shapes), outputs, "attend", domain=domain, **attributes
+    )
+    values = [
+        helper.make_tensor_value_info(
+            name, kinds.DataType.Value(mask if name == "m" else "FLOAT"), shape
+        )
+        for name, shape in shapes.items()
+    ]
+    results = [helper.make_tensor_value_info(name, kinds.FLOAT, None) for name in outputs]
+    opsets = [helper.make_opsetid("", opset)]
+    if domain:
+        opsets.append(helper.make_opsetid(domain, 1))
+    path = tmp_path / "attention.onnx"
+    graph = helper.make_graph([node], "g", values, results)
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=11), path)
+    return str(path)
+
+
+def finding(path: str, target: str, **how: Any) -> Any:
+    (found,) = zs.audit(path, target=target, **how).findings
+    return found
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "openvino", "torch", "numpy", "litert", "jax"])
+def test_grouped_heads_mean_the_same_where_they_are_known(tmp_path: Any, target: str) -> None:
+    found = finding(model(tmp_path, {**SHAPES, "m": (3, 5)}), target)
+    assert found.verdict == "same"
+    assert (found.source.space.kv_head, found.source.space.group) == (2, 2)
+    assert found.source == found.target or target in ("torch", "onnxruntime")
+
+
+@pytest.mark.parametrize(("target", "way"), [("mnn", "mnnconvert"), ("ncnn", "pnnx")])
+def test_a_converter_without_attention_is_said(tmp_path: Any, target: str, way: str) -> None:
+    found = finding(model(tmp_path, SHAPES), target)
+    assert (found.verdict, found.reason) == ("refused", "no_op")
+    assert found.message.startswith(f"{way} does not convert Attention")
+
+
+def test_a_short_mask_is_short_from_op_set_24(tmp_path: Any) -> None:
+    shapes = {**SHAPES, "m": (3, 1)}
+    new = finding(model(tmp_path, shapes), "torch")
+    assert (new.verdict, new.code) == ("different", "ZS117")
+    assert "keys from 1 are masked" in new.message
+    assert finding(model(tmp_path, shapes, opset=23), "torch").verdict == "same"
+    refused = finding(model(tmp_path, shapes, opset=23), "onnxruntime")
+    assert (refused.verdict, refused.reason) == ("refused", "extent_mismatch")
+
+
+def test_a_causal_mask_with_past_keys_begins_elsewhere_on_openvino(tmp_path: Any) -> None:
+    shapes: dict[str, tuple[Any, ...]] = {**SHAPES, "pk": (2, 2, 4, 8), "pv": (2, 2, 4, 8)}
+    order = ("q", "k", "v", "", "pk", "pv")
+    outputs = ("y", "present_k", "present_v")
+    path = model(tmp_path, shapes, order=order, outputs=outputs, is_causal=1)
+    found = finding(path, "openvino")
+    assert (found.verdict, found.code) == ("different", "ZS117")
+    assert "query i sees keys to i + 6, in the model query i sees keys to i + 4" in found.message
+
+
+def test_open_sizes_say_where_it_differs(tmp_path: Any) -> None:
+    shapes: dict[str, tuple[Any, ...]] = {
+        "q": ("B", 4, "S", 8), "k": ("B", 2, "T", 8), "v": ("B", 2, "T", 8),
+        "pk": ("B", 2, "P", 8), "pv": ("B", 2, "P", 8),
+    }  # fmt: skip
+    order = ("q", "k", "v", "", "pk", "pv")
+    outputs = ("y", "present_k", "present_v")
+    path = model(tmp_path, shapes, order=order, outputs=outputs, is_causal=1)
+    found = finding(path, "openvino")
+    assert (found.verdict, str(found.when)) == ("different", "S != T")
+    assert finding(model(tmp_path, {k: shapes[k] for k in "qkv"}), "openvino").verdict == "same"
+
+
+def test_a_silent_engine_is_different(tmp_path: Any) -> None:
+    shapes: dict[str, tuple[Any, ...]] = {"q": (1, 3, 16), "k": (1, 5, 16), "v": (1, 5, 16)}
+    path = model(
+        tmp_path, shapes, "MultiHeadAttention", "com.microsoft", 21, num_heads=2, unidirectional=1
+    )
+    found = finding(path, "onnxruntime")
+    assert found.verdict == "refused"  # the op's own meaning is what it does
+    assert "the last query sees every key" in found.message
+    plain = model(tmp_path, shapes, "MultiHeadAttention", "com.microsoft", 21, num_heads=2)
+    assert finding(plain, "onnxruntime").verdict == "same"
+    assert finding(plain, "tensorrt").verdict == "unknown"
+
+
+def test_a_model_that_does_not_fit_is_refused(tmp_path: Any) -> None:
+    found = finding(model(tmp_path, {**SHAPES, "m": (2, 3, 5)}), "onnxruntime")
+    assert (found.verdict, found.reason) == ("refused", "invalid_source")
+    assert "the mask's head axis does not fit" in found.message
+
+
+def test_reports_draw_an_attention(tmp_path: Any) -> None:
+    report = zs.audit(model(tmp_path, {**SHAPES, "m": (3, 1)}), target="torch")
+    assert "kv head" in str(report)
+    data = json.loads(report.to_json())["findings"][0]
+    assert data["source"]["operands"]["key"]["repeats"] == ["group", "query"]
+    assert data["target"]["engine"] == "torch"
+    assert "neighbouring query heads" in report.to_html()
+
+
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("mask", ["FLOAT", "BOOL"])
+def test_it_is_executed_as_onnx_means_it(
+    tmp_path: Any, causal: int, packed: bool, mask: str
+) -> None:
+    rng = np.random.default_rng(causal)
+    shapes: dict[str, tuple[Any, ...]] = {"q": (2, 4, 3, 8), "k": (2, 2, 3, 8), "v": (2, 2, 3, 8)}
+    heads = {}
+    if packed:
+        shapes = {"q": (2, 3, 32), "k": (2, 3, 16), "v": (2, 3, 16)}
+        heads = {"q_num_heads": 4, "kv_num_heads": 2}
+    shapes |= {"m": (2, 1, 3, 7), "pk": (2, 2, 4, 8), "pv": (2, 2, 4, 8)}
+    outputs = ("y", "present_k", "present_v")
+    path = model(
+        tmp_path, shapes, outputs=outputs, mask=mask, is_causal=causal, softcap=2.0, **heads
+    )
+    arrays = {name: rng.standard_normal(shape).astype("f4") for name, shape in shapes.items()}
+    if mask == "BOOL":
+        arrays["m"] = arrays["m"] > -1
+    found = execute(read(path), arrays)
+    expected = evaluator.ReferenceEvaluator(path).run(None, arrays)
+    for name, value in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(found[name], value, atol=1e-5)
