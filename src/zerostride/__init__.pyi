@@ -55,6 +55,11 @@ from .fusion.derivatives import (
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
+from .fusion.quantised import (
+    dequantize as dequantize,
+    fake_quantize as fake_quantize,
+    quantize as quantize,
+)
 from .fusion.reductions import (
     all as all,
     any as any,
@@ -81,6 +86,12 @@ from .models.port import (
 )
 from .models.shapes import (
     shapes as shapes,
+)
+from .quantisation.model import (
+    QuantizationPlan as QuantizationPlan,
+)
+from .quantisation.planning import (
+    plan_quantization as plan_quantization,
 )
 from .runtimes.bisect.run import (
     bisect as bisect,
@@ -201,6 +212,7 @@ __all__ = [
     "NotExpressible",
     "Plan",
     "PluginWarning",
+    "QuantizationPlan",
     "Reason",
     "Report",
     "TraceError",
@@ -238,12 +250,14 @@ __all__ = [
     "copysign",
     "cos",
     "cosh",
+    "dequantize",
     "divide",
     "elu",
     "equal",
     "erf",
     "exp",
     "expm1",
+    "fake_quantize",
     "floor",
     "floor_divide",
     "fmax",
@@ -288,6 +302,7 @@ __all__ = [
     "nextafter",
     "not_equal",
     "plan",
+    "plan_quantization",
     "plan_to",
     "port",
     "positive",
@@ -295,6 +310,7 @@ __all__ = [
     "power",
     "prelu",
     "prod",
+    "quantize",
     "reciprocal",
     "relu",
     "remainder",
