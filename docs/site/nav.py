@@ -47,8 +47,10 @@ PARTS = (
     Part("Start", ("tour", "playground", "notebook", "howto/index")),
     Part(
         GUIDES,
-        *("compute", "fuse", "arrays", "torch", "jax", "dask"),
-        *("quantisation", "symbols", "strict", "code"),
+        (
+            *("compute", "fuse", "arrays", "torch", "jax", "dask"),
+            *("quantisation", "symbols", "strict", "code"),
+        ),
     ),
     Part("Models", ("models", "report", "ci", "backend", "cli")),
     Part("Reference", ("rules", "engines", "reasons", "bugs", "api/index", "glossary")),

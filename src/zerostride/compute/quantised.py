@@ -23,7 +23,7 @@ from ..quantisation import (
     find_quantizer,
     plan_quantization,
 )
-from ..quantisation.model import Divided, Huge, NotANumber, Shifted, Subtracted
+from ..quantisation.model import Divided, Huge, NotANumber, Placement, Shifted, Subtracted
 from ..quantisation.rows import FLOAT8, NEWEST_OPSET
 from ..sizes import brief
 from .foreign import any_foreign
@@ -99,6 +99,20 @@ def dequantization(q: Any, scale: Any, zero_point: Any, places: Mapping[str, Any
     if factors.dtype.name not in row.floats:
         raise _no_type(factors.dtype.name, "takes scales of", row.floats, plan.rule)
     opset = places.get("opset") or NEWEST_OPSET
+    if opset < row.reads_from:
+        raise BroadcastError(
+            f"{row.name} dequantises from opset {row.reads_from} on, and this is opset {opset}",
+            reason=Reason.NO_OP,
+            rule=plan.rule,
+        )
+    if row.divides and plan.placement is Placement.BLOCK and len(plan.split) == 2 > array.ndim:
+        raise BroadcastError(
+            f"{row.name} refuses to dequantise blocks of a tensor of one axis",
+            reason=Reason.RANK,
+            rule=plan.rule,
+            shapes=plan.operands,
+            hint="reshape q and the scale to have an axis of 1 in front",
+        )
     return Call(plan, row, array, factors, shift, array.dtype, opset)
 
 
@@ -107,7 +121,12 @@ def dequantised(call: Call) -> Array:
     numbers, scale, shift = call.operands
     work = np.float64 if scale.dtype == np.float64 else np.float32
     with np.errstate(all="ignore"):
-        product = _difference(numbers, shift, call.row, work) * scale.astype(work)
+        fused = call.row.subtracts is Subtracted.FUSED and call.dtype.isbuiltin == 1
+        if fused and shift is not None:
+            exact = numbers.astype(np.float32).astype(np.float64) * scale.astype(np.float64)
+            product = exact - (shift.astype(work) * scale.astype(work)).astype(np.float64)
+        else:
+            product = _difference(numbers, shift, call.row, work) * scale.astype(work)
         return np.asarray(product.astype(scale.dtype, copy=False)).reshape(call.plan.shape)
 
 
@@ -117,8 +136,8 @@ def _difference(q: Array, shift: Array | None, row: Quantizer, work: Any) -> Arr
         return q.astype(work)
     if q.dtype.itemsize < 4:
         return (q.astype(np.int32) - shift.astype(np.int32)).astype(work)
-    if row.subtracts is Subtracted.FLOATS:
-        return np.asarray(q.astype(work) - shift.astype(work))
+    if row.subtracts is Subtracted.DOUBLES:
+        return np.asarray(q.astype(np.float32).astype(np.float64) - shift)
     if row.subtracts is Subtracted.WRAPS:
         return np.asarray(q - shift).astype(work)
     return (q.astype(np.int64) - shift.astype(np.int64)).astype(work)

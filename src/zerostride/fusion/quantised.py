@@ -26,6 +26,7 @@ from ..compute.quantised import (
 from ..compute.reference import as_operand
 from ..errors import BroadcastError, Reason
 from ..quantisation import QuantizationPlan, Rounding, plan_quantization
+from ..quantisation.model import Subtracted
 from ..sizes import brief
 from . import fuse
 from .trace.value import Value
@@ -152,7 +153,8 @@ def _dequantised(call: Call) -> NDArray[Any]:
     name = call.dtype.name
     if name in _NIBBLES or (name in ("int2", "uint2")):
         name = "int8"
-    if call.scale.dtype != np.float32 or not _in_one_pass(call, name):
+    fused = call.row.subtracts is Subtracted.FUSED and call.shift is not None
+    if fused or call.scale.dtype != np.float32 or not _in_one_pass(call, name):
         return dequantised(call)
     parts = [part for part in call.operands if part is not None]
     if name != call.dtype.name:

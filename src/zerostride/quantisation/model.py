@@ -51,11 +51,12 @@ class NotANumber(StrEnum):
 
 
 class Subtracted(StrEnum):
-    """In what the zero point of int32 is subtracted; of fewer bits the difference is exact."""
+    """How the zero point is subtracted from a quantised number."""
 
     EXACTLY = "exactly"
-    WRAPS = "wraps"  # in int32, which wraps around
-    FLOATS = "floats"  # both are made float32 first
+    WRAPS = "wraps"  # of int32: in int32, which wraps around
+    DOUBLES = "doubles"  # of int32: the number is made float32; then in float64, as is the product
+    FUSED = "fused"  # of 8 bits and more: q * s - (z * s), product and difference rounded once
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +122,10 @@ class Quantizer:
         floats: the types of the numbers that it quantises, and of scales.
         placements: the least opset for each placement; 0 where there are no opsets.
         own: the least opset from which float16 is divided in float16; None: in float32.
-        subtracts: in what dequantising int32 subtracts the zero point.
-        divides: a block has to divide its axis.
+        subtracts: how dequantising subtracts the zero point.
+        divides: a block has to divide its axis, and has a zero point.
+        vectors: a scale of shape (1,) is one number even where block= is given, which is refused.
+        reads_from: the least opset in which it dequantises.
         shared: one zero point may serve a vector of scales.
         default_axis: the axis of a vector where none is named; None: it has to be named.
         notes: other facts that users meet.
@@ -141,6 +144,8 @@ class Quantizer:
     own: int | None = None
     subtracts: Subtracted = Subtracted.EXACTLY
     divides: bool = False
+    vectors: bool = False
+    reads_from: int = 0
     shared: bool = False
     default_axis: int | None = 1
     notes: tuple[str, ...] = ()

@@ -57,7 +57,8 @@ def place(x: Shape, scale: Shape, axis: Any, block: Any, default_axis: int | Non
     """
     if block is not None:
         return _blocked(x, scale, axis, block, default_axis)
-    if is_number(scale):
+    one_index = default_axis is None and axis is not None and scale == (1,)
+    if is_number(scale) and not one_index:
         return Placed(Placement.TENSOR, x, (None,) * len(scale))
     if len(scale) == 1:
         return _vector(x, scale[0], _one_axis(x, axis, default_axis))

@@ -101,7 +101,9 @@ def _plan(
     others = [_zero_point(x, scale, shape, placed, row) for shape in zero]
     padding = tuple(-n % b if b > 1 and n else 0 for n, b in zip(x, placed.blocks, strict=True))
     padding = tuple(p if b < n else 0 for p, b, n in zip(padding, placed.blocks, x, strict=True))
-    _check_row(placed, padding, row, _opset(opset, row), use)
+    _check_row(placed, row, _opset(opset, row), use, one=scale == (1,))
+    if row.divides and placed.placement is Placement.BLOCK:
+        _check_blocks(x, placed.blocks, row, bool(zero))
     return _split(shapes, (placed, *others), padding, use)
 
 
@@ -145,7 +147,12 @@ _WORDS = {
 
 
 def _check_row(
-    placed: Placed, padding: Shape, row: Quantizer, opset: int | None, use: RuleUse
+    placed: Placed,
+    row: Quantizer,
+    opset: int | None,
+    use: RuleUse,
+    *,
+    one: bool,
 ) -> None:
     """Refuses what the row, or an older opset, has not."""
     since = row.placements.get(placed.placement)
@@ -161,10 +168,24 @@ def _check_row(
             f"{words} begins with opset {since}, and this is opset {opset}",
             f"write opset={since}",
         )
+    if row.vectors and placed.placement is Placement.BLOCK and placed.mapping == (0,) and one:
+        raise refuse(
+            Reason.NO_RULE,
+            f"{row.name} takes a scale of shape (1,) for one number, and then no block",
+            "leave out block=",
+        )
     several = sum(block > 1 for block in placed.blocks) > 1
     if placed.placement is Placement.BLOCK and several and row is not STANDARD:
         raise refuse(Reason.NO_RULE, f"{row.name} takes blocks along one axis")
-    if row.divides and placed.placement is Placement.BLOCK and any(padding):
+
+
+def _check_blocks(x: Shape, blocks: Shape, row: Quantizer, zero: bool) -> None:
+    """Refuses the blocks that an engine which splits axes has not."""
+    if not zero:
+        raise refuse(
+            Reason.ATTRIBUTE, f"{row.name} refuses blocks without a zero point", "pass zeros"
+        )
+    if any(n % block for n, block in zip(x, blocks, strict=True) if block):
         raise refuse(
             Reason.EXTENT_MISMATCH,
             f"{row.name} refuses blocks that do not divide their axis",

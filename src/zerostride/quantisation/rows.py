@@ -52,6 +52,7 @@ _ROWS = (
         placements=_ONNX_EARLY,
         own=23,
         subtracts=Subtracted.WRAPS,
+        vectors=True,
         notes=(
             "it takes a vector of scales in opset 10, along axis 1, though opset 10 has no axis",
             "float16 is divided in float32 before opset 23 and in float16 from then on",
@@ -70,8 +71,10 @@ _ROWS = (
         placements=_ONNX_EARLY,
         own=OLDEST_OPSET,
         shared=True,
-        subtracts=Subtracted.FLOATS,
+        subtracts=Subtracted.DOUBLES,
+        reads_from=19,
         notes=(
+            "DequantizeLinear begins with opset 19",
             "numbers from 2^31 on, infinity and NaN become the least int32: 3e9 quantises to -128, "
             "and with a zero point below 0 to 127",
         ),
@@ -85,8 +88,11 @@ _ROWS = (
         reads=BYTES | SHORT | NIBBLES | _WIDE,
         placements=_ONNX,
         divides=True,
-        subtracts=Subtracted.FLOATS,
+        subtracts=Subtracted.FUSED,
         notes=(
+            "blocks divide their axis and have a zero point; other ones are refused",
+            "a tensor that is computed is dequantised as q * scale - (zero point * scale), the "
+            "product and the difference rounded once (fma); a constant one as in ONNX",
             "QuantizeLinear becomes FakeQuantize: the zero point is added before rounding, so each "
             "tie is one off with an odd zero point (0.5 / 1, zero point 3: 4; ONNX: 3)",
             "int16 and uint16 of scale 1 and zero point 0 are cut off and wrap around: 2.5 gives "
