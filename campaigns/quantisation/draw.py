@@ -83,6 +83,7 @@ def draw(engine: str, seed: int, number: int) -> Case:
     scale_shape, axis, block = _place(rng, row, shape, opset)
     scale = rng.choice(SCALES, scale_shape).astype(floats)
     zero = _zero(rng, stored, scale_shape, opset if op == "quantize" else 99)
+    zero = zero if row.zeros else None
     if zero is None and row.divides and block:
         zero = np.zeros(scale_shape, dtype_of(stored))
     wide = _spread(scale, shape, axis, block)
@@ -117,6 +118,8 @@ def _place(
     wrong = rng.random() < 0.1 and bool(row.placements) and opset is not None
     if placement == Placement.TENSOR:
         return ((), (1,))[int(rng.integers(2))] if opset else (), axis if opset else None, None
+    if placement == Placement.AXIS and row.name in ("litert", "ncnn"):
+        return _own_axis(row, shape, axis)
     if placement == Placement.AXIS:
         if wrong:
             fault = int(rng.integers(3))
@@ -134,6 +137,16 @@ def _place(
     if wrong and not row.divides and row.name != "onnx.reference" and rng.random() < 0.5:
         blocks = tuple(n + 1 if j == k else n for j, n in enumerate(blocks))
     return blocks, axis, block
+
+
+def _own_axis(
+    row: Quantizer, shape: tuple[int, ...], axis: int | None
+) -> tuple[tuple[int, ...], int | None, None]:
+    """An axis of these engines, or none: LiteRT takes one scale for the tensor's, ncnn axis 0."""
+    k = 0 if row.vector_axis == 0 else axis
+    if k is None or shape[k] == 1 or (row.vector_axis == 0 and len(shape) == 1):
+        return (), None, None
+    return (shape[k],), k, None
 
 
 def _zero(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -187,12 +190,67 @@ def on_pt2e(case: Case) -> Answer:
     return np.asarray(function(x, scales, shifts, axis, low, high, kind))
 
 
+def on_litert(case: Case) -> Answer:
+    """QUANTIZE and DEQUANTIZE of a .tflite file, with the delegate that is the default."""
+    from ..models.tflite_writer import Model
+
+    zeros = np.zeros_like(case.scale) if case.zero is None else case.zero
+    stored: dict[str, Any] = {
+        "scales": tuple(map(float, np.atleast_1d(case.scale))),
+        "zeros": tuple(map(int, np.atleast_1d(zeros))),
+        "axis": 0 if case.axis is None else case.axis % case.x.ndim,
+    }
+    file = Model()
+    quantizes = case.op == "quantize"
+    own, other = {}, stored
+    if not quantizes:
+        own, other = other, own
+    file.main.input("x", *case.x.shape, dtype=case.x.dtype.name, **own)
+    file.main.add("y", case.x.shape, case.stored if quantizes else "float32", **other)
+    file.main.op("QUANTIZE" if quantizes else "DEQUANTIZE", "x", "y")
+    file.main.output("y")
+    package: Any = import_module("ai_edge_litert.interpreter")
+    interpreter = package.Interpreter(model_content=file.data(), num_threads=1)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], case.x)
+    interpreter.invoke()
+    return np.array(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+
+
+def on_ncnn(case: Case) -> Answer:
+    """The layers Quantize, whose scale is the reciprocal, and Dequantize."""
+    import ncnn
+
+    net = ncnn.Net()
+    net.opt.num_threads = 1
+    net.opt.use_fp16_storage = net.opt.use_fp16_packed = net.opt.use_fp16_arithmetic = False
+    scales = np.atleast_1d(case.scale)
+    quantizes = case.op == "quantize"
+    if quantizes:
+        scales = np.float32(1) / scales
+    kind = "Quantize" if quantizes else "Dequantize"
+    layer = f"{kind} layer 1 1 x y 0={len(scales)}{'' if quantizes else ' 1=0'}"
+    if net.load_param_mem(f"7767517\n2 2\nInput x 0 1 x\n{layer}\n") != 0:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "weights.bin")
+        file.write_bytes(scales.tobytes())
+        if net.load_model(str(file)) != 0:
+            return None
+    extractor = net.create_extractor()
+    extractor.input("x", ncnn.Mat(np.ascontiguousarray(case.x)).clone())
+    status, result = extractor.extract("y")
+    return np.array(result) if status == 0 else None
+
+
 RUNNERS: Mapping[str, Runner] = {
     "onnxruntime": _of_files(on_onnxruntime),
     "onnx.reference": _of_files(on_reference),
     "openvino": _of_files(on_openvino),
     "torch": on_torch,
     "torch.pt2e": on_pt2e,
+    "litert": on_litert,
+    "ncnn": on_ncnn,
 }
 
 #: The module that an engine is imported by.
@@ -202,4 +260,6 @@ MODULES: Mapping[str, str] = {
     "openvino": "openvino",
     "torch": "torch",
     "torch.pt2e": "torch",
+    "litert": "ai_edge_litert",
+    "ncnn": "ncnn",
 }

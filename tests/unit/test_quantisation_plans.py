@@ -134,6 +134,10 @@ REFUSED: tuple[tuple[tuple[Any, ...], dict[str, Any], str, str], ...] = (
     (((2, 3), ()), {"engine": "torch", "opset": 13}, "attribute", "leave out opset="),
     (((2, 5), (2, 3), (2, 3)), {"block": 2, "engine": "openvino"}, "extent_mismatch", "pad x"),
     (((2, 6), (2, 3)), {"block": 2, "engine": "openvino"}, "attribute", "pass zeros"),
+    (((2, 5), (2,), (2,)), {"engine": "ncnn"}, "attribute", "leave it out"),
+    (((2, 5), (5,)), {"axis": 1, "engine": "ncnn"}, "axis_range", "write axis=0"),
+    (((5,), (5,)), {"engine": "ncnn"}, "wrong_result", "add an axis of 1 behind"),
+    (((7,), (1,)), {"axis": 0, "block": 8, "engine": "onnxruntime"}, "no_rule", "leave out block="),
     (((2, 5), (5,), ()), {"engine": "onnxruntime"}, "extent_mismatch", "np.full((5,), "),
     (((2, 3), (3,), (2,)), {}, "extent_mismatch", ""),
     (((2, 3, 4), (3, 4)), {}, "rank", "reshape it to (1, 3, 4)"),
@@ -152,6 +156,12 @@ def test_refusals_say_what_to_do(
     assert caught.value.reason == reason
     assert hint in (caught.value.hint or "")
     assert str(caught.value)
+
+
+def test_a_wrong_result_that_the_engine_does_not_report_is_silent() -> None:
+    with pytest.raises(zs.BroadcastError) as caught:
+        zs.plan_quantization((5,), (5,), engine="ncnn")
+    assert caught.value.silent
 
 
 def test_hints_that_name_an_axis_and_a_block_are_right() -> None:

@@ -23,7 +23,7 @@ from ..quantisation import (
     find_quantizer,
     plan_quantization,
 )
-from ..quantisation.model import Divided, Huge, NotANumber, Placement, Shifted, Subtracted
+from ..quantisation.model import Divided, Huge, NotANumber, Placement, Shifted, Subtracted, Ties
 from ..quantisation.rows import FLOAT8, NEWEST_OPSET
 from ..sizes import brief
 from .foreign import any_foreign
@@ -300,9 +300,13 @@ def _quotient(x: Array, scale: Array, shift: Array | None, rounding: Rounding) -
     return np.asarray(quotient + shift.astype(x.dtype))
 
 
-def _rounded(numbers: Array, ties: str) -> Array:
+def _rounded(numbers: Array, ties: Ties) -> Array:
+    if ties is Ties.HALF:
+        half = numbers.dtype.type(0.5)
+        whole: Array = np.trunc(numbers + np.copysign(half, numbers)).astype(np.float64)
+        return whole
     wide = numbers.astype(np.float64)
-    if ties == "even":
+    if ties is Ties.EVEN:
         return np.rint(wide)
     return np.asarray(np.trunc(wide + np.copysign(0.5, wide)))
 
@@ -310,6 +314,7 @@ def _rounded(numbers: Array, ties: str) -> Array:
 def _whole(quotient: Array, shift: Array | None, dtype: np.dtype[Any], rounding: Rounding) -> Array:
     """Rounded, shifted and saturated."""
     low, high = ENDS[dtype.name]
+    low = -high if rounding.symmetric else low
     rounded = _rounded(quotient, rounding.ties)
     nan = np.isnan(rounded)
     if rounding.huge is Huge.LOWEST:

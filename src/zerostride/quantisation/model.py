@@ -42,6 +42,14 @@ class Huge(StrEnum):
     LOWEST = "lowest"  # they become the least int32, whatever their sign, before the zero point
 
 
+class Ties(StrEnum):
+    """Where a number half way between two whole ones goes."""
+
+    EVEN = "even"
+    AWAY = "away"  # from zero
+    HALF = "half"  # half is added in float32 and the rest cut off, so 0.49999997 gives 1
+
+
 class NotANumber(StrEnum):
     """The result of NaN in a type of whole numbers."""
 
@@ -66,19 +74,21 @@ class Rounding:
     Attributes:
         divided: how a number is divided by its scale.
         shifted: when the zero point is added.
-        ties: "even", or "away" from zero.
+        ties: where ties go.
         huge: what numbers beyond int32 become.
         nan: what NaN becomes.
+        symmetric: the lowest number is minus the highest.
 
-    >>> Rounding().ties, str(Rounding().shifted)
+    >>> str(Rounding().ties), str(Rounding().shifted)
     ('even', 'after')
     """
 
     divided: Divided = Divided.DIVIDE
     shifted: Shifted = Shifted.AFTER
-    ties: str = "even"
+    ties: Ties = Ties.EVEN
     huge: Huge = Huge.ENDS
     nan: NotANumber = NotANumber.LOWEST
+    symmetric: bool = False
 
     def sentence(self) -> str:
         """The arithmetic in a line.
@@ -99,8 +109,9 @@ class Rounding:
         else:
             formula = f"round({quotient} + zero point)"
         fused = ", product and sum rounded once" if self.shifted is Shifted.FUSED else ""
-        ties = "to even" if self.ties == "even" else "away from 0"
+        ties = "to even" if self.ties is Ties.EVEN else "away from 0"
         ends = "saturates" if self.huge is Huge.ENDS else "beyond int32 the least int32"
+        ends += ", at -127 as well" if self.symmetric else ""
         nan = {"zero": "0", "lowest": "the lowest number", "highest": "the highest number"}
         return f"{formula}{fused}; ties {ties}; {ends}; NaN gives {nan[self.nan]}"
 
@@ -125,6 +136,8 @@ class Quantizer:
         subtracts: how dequantising subtracts the zero point.
         divides: a block has to divide its axis, and has a zero point.
         vectors: a scale of shape (1,) is one number even where block= is given, which is refused.
+        zeros: whether it has zero points.
+        vector_axis: the one axis on which a vector of scales may lie; None: any.
         reads_from: the least opset in which it dequantises.
         shared: one zero point may serve a vector of scales.
         default_axis: the axis of a vector where none is named; None: it has to be named.
@@ -145,6 +158,8 @@ class Quantizer:
     subtracts: Subtracted = Subtracted.EXACTLY
     divides: bool = False
     vectors: bool = False
+    zeros: bool = True
+    vector_axis: int | None = None
     reads_from: int = 0
     shared: bool = False
     default_axis: int | None = 1

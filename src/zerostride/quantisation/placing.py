@@ -14,8 +14,9 @@ from .model import Placement
 class Advised(Exception):  # noqa: N818 - internal: `planning` makes a BroadcastError of it
     """A misfit and what to do about it."""
 
-    def __init__(self, misfit: Misfit, hint: str | None = None) -> None:
+    def __init__(self, misfit: Misfit, hint: str | None = None, *, silent: bool = False) -> None:
         super().__init__(misfit.detail)
+        self.silent = silent
         self.misfit = misfit
         self.hint = hint
 

@@ -63,9 +63,9 @@ def plan_quantization(
         shapes = tuple(map(_shape, shapes))
         return _plan(shapes, axis, block, opset, row, use)
     except Advised as problem:
-        misfit, hint = problem.misfit, problem.hint
+        misfit, hint, silent = problem.misfit, problem.hint, problem.silent
     except Misfit as problem:
-        misfit, hint = problem, None
+        misfit, hint, silent = problem, None, False
     raise BroadcastError(
         misfit.detail,
         reason=misfit.reason,
@@ -73,6 +73,7 @@ def plan_quantization(
         shapes=shapes,
         names=NAMES[: len(shapes)],
         hint=hint,
+        silent=silent,
     )
 
 
@@ -98,6 +99,8 @@ def _plan(
     """Places the parameters, asks the row, and splits the axes."""
     x, scale, *zero = shapes
     placed = place(x, scale, axis, block, row.default_axis)
+    if zero and not row.zeros:
+        raise refuse(Reason.ATTRIBUTE, f"{row.name} has no zero points", "leave it out")
     others = [_zero_point(x, scale, shape, placed, row) for shape in zero]
     padding = tuple(-n % b if b > 1 and n else 0 for n, b in zip(x, placed.blocks, strict=True))
     padding = tuple(p if b < n else 0 for p, b, n in zip(padding, placed.blocks, x, strict=True))
@@ -156,6 +159,8 @@ def _check_row(
 ) -> None:
     """Refuses what the row, or an older opset, has not."""
     since = row.placements.get(placed.placement)
+    if row.vector_axis is not None and placed.placement is Placement.AXIS:
+        _check_vector(placed, row.vector_axis, row)
     words = _WORDS[placed.placement]
     if since is None:
         listed = "; ".join(_WORDS[each] for each in row.placements)
@@ -177,6 +182,22 @@ def _check_row(
     several = sum(block > 1 for block in placed.blocks) > 1
     if placed.placement is Placement.BLOCK and several and row is not STANDARD:
         raise refuse(Reason.NO_RULE, f"{row.name} takes blocks along one axis")
+
+
+def _check_vector(placed: Placed, axis: int, row: Quantizer) -> None:
+    """Refuses a vector of scales on another axis, and one that the engine reads wrongly."""
+    if placed.mapping != (axis,):
+        raise refuse(
+            Reason.AXIS_RANGE,
+            f"a vector of scales lies on axis {axis} on {row.name}",
+            f"write axis={axis}" if axis == 0 else None,
+        )
+    if len(placed.blocks) == 1:
+        raise Advised(
+            Misfit(Reason.WRONG_RESULT, f"{row.name} reads the first scale alone"),
+            "add an axis of 1 behind",
+            silent=True,
+        )
 
 
 def _check_blocks(x: Shape, blocks: Shape, row: Quantizer, zero: bool) -> None:

@@ -11,7 +11,17 @@ from typing import Any
 
 from ..errors import BroadcastError, Reason
 from ..sizes import brief
-from .model import Divided, Huge, NotANumber, Placement, Quantizer, Rounding, Shifted, Subtracted
+from .model import (
+    Divided,
+    Huge,
+    NotANumber,
+    Placement,
+    Quantizer,
+    Rounding,
+    Shifted,
+    Subtracted,
+    Ties,
+)
 
 #: The opsets of ONNX that have QuantizeLinear.
 OLDEST_OPSET, NEWEST_OPSET = 10, 25
@@ -132,6 +142,41 @@ _ROWS = (
         placements=MappingProxyType({Placement.TENSOR: 0, Placement.AXIS: 0}),
         default_axis=None,
         notes=("x is multiplied by 1 / scale, so ties of a scale such as 0.1 differ from ONNX",),
+    ),
+    Quantizer(
+        "litert",
+        "2.3.0",
+        "run: LiteRT 2.3.0, QUANTIZE and DEQUANTIZE, the default delegate, x86-64",
+        rounding=Rounding(divided=Divided.RECIPROCAL, nan=NotANumber.HIGHEST),
+        special=MappingProxyType({"axis": Rounding(ties=Ties.AWAY, huge=Huge.LOWEST)}),
+        stores=BYTES,
+        reads=BYTES,
+        placements=MappingProxyType({Placement.TENSOR: 0, Placement.AXIS: 0}),
+        default_axis=None,
+        notes=(
+            "one scale: ties to even, NaN gives the highest number; a scale per axis: ties away "
+            "from 0, and 3e9 gives the lowest number",
+            "int16 is not predicted: a tensor's last elements round ties away from 0, the others "
+            "to even",
+        ),
+    ),
+    Quantizer(
+        "ncnn",
+        "1.0.20261020",
+        "run: ncnn 1.0.20261020, layers Quantize and Dequantize, x86-64",
+        rounding=Rounding(
+            divided=Divided.RECIPROCAL, ties=Ties.HALF, huge=Huge.LOWEST, symmetric=True
+        ),
+        stores=frozenset({"int8"}),
+        reads=_WIDE,
+        placements=MappingProxyType({Placement.TENSOR: 0, Placement.AXIS: 0}),
+        default_axis=0,
+        zeros=False,
+        vector_axis=0,
+        notes=(
+            "its scale is the reciprocal of ONNX's; -127 is the lowest number, and what 3e9 gives",
+            "of a tensor of one axis it reads the first scale alone, and says nothing",
+        ),
     ),
 )
 
