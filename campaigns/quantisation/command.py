@@ -19,6 +19,7 @@ from zerostride.quantisation import QUANTIZERS
 from .composed import COMPOSED, measure_composed
 from .engines import MODULES, RUNNERS
 from .judge import Result, measure
+from .ranges import measure_ranges
 
 #: Cases of a composed op for each thousand of an engine.
 _COMPOSED_SHARE = 0.2
@@ -46,6 +47,8 @@ def _results(names: Sequence[str], cases: int, first: int, seed: int) -> Iterato
             if engine == name:
                 count = max(1, int(cases * _COMPOSED_SHARE))
                 yield measure_composed(engine, op, seed, first, count)
+        if name == "openvino":
+            yield measure_ranges(seed, first, max(1, int(cases * _COMPOSED_SHARE)))
 
 
 def _row(result: Result) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from campaigns.quantisation.composed import COMPOSED, has_vnni, measure_composed
 from campaigns.quantisation.draw import draw
 from campaigns.quantisation.engines import MODULES, RUNNERS
 from campaigns.quantisation.judge import differs, measure
+from campaigns.quantisation.ranges import measure_ranges
 
 from zerostride.quantisation import QUANTIZERS
 
@@ -36,6 +37,13 @@ def test_composed_ops_match(engine: str, op: str) -> None:
     pytest.importorskip(MODULES[engine], reason="an engine is an extra, not a test need")
     result = measure_composed(engine, op, 1, 0, 20)
     assert not result.shown, result.shown
+
+
+def test_levels_of_fake_quantize_match() -> None:
+    pytest.importorskip("openvino", reason="an engine is an extra, not a test need")
+    result = measure_ranges(1, 0, 20)
+    assert not result.shown, result.shown
+    assert result.equal == 20
 
 
 def test_every_row_is_run() -> None:
