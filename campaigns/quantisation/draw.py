@@ -78,7 +78,8 @@ def draw(engine: str, seed: int, number: int) -> Case:
     stored = _choice(rng, [n for n in sorted(names) if (opset or 99) >= SINCE.get(n, 21)])
     halves = "float16" in row.floats and (opset or 0) >= 19 and rng.random() < 0.2
     floats = "float16" if halves else "float32"
-    shape = tuple(int(n) for n in rng.integers(1, 7, rng.integers(1, 4)))
+    least = max(1, row.least_rank)
+    shape = tuple(int(n) for n in rng.integers(1, 7, rng.integers(least, least + 3)))
     shape = (*shape[:-1], int(shape[-1] * rng.integers(1, 9)))
     scale_shape, axis, block = _place(rng, row, shape, opset)
     scale = rng.choice(SCALES, scale_shape).astype(floats)
@@ -118,7 +119,7 @@ def _place(
     wrong = rng.random() < 0.1 and bool(row.placements) and opset is not None
     if placement == Placement.TENSOR:
         return ((), (1,))[int(rng.integers(2))] if opset else (), axis if opset else None, None
-    if placement == Placement.AXIS and row.name in ("litert", "ncnn"):
+    if placement == Placement.AXIS and row.name in ("litert", "mnn", "ncnn"):
         return _own_axis(row, shape, axis)
     if placement == Placement.AXIS:
         if wrong:
@@ -142,9 +143,11 @@ def _place(
 def _own_axis(
     row: Quantizer, shape: tuple[int, ...], axis: int | None
 ) -> tuple[tuple[int, ...], int | None, None]:
-    """An axis of these engines, or none: LiteRT takes one scale for the tensor's, ncnn axis 0."""
-    k = 0 if row.vector_axis == 0 else axis
-    if k is None or shape[k] == 1 or (row.vector_axis == 0 and len(shape) == 1):
+    """An axis of these engines, or none: LiteRT takes one scale for the tensor's."""
+    k = axis if row.vector_axis is None else row.vector_axis
+    alone = row.vector_axis is not None and len(shape) == 1
+    mixed = row.packs and len(shape) > 1 and shape[1] > row.packs and shape[0] > 1
+    if k is None or alone or mixed or shape[k] == 1:
         return (), None, None
     return (shape[k],), k, None
 

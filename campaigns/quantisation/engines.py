@@ -243,6 +243,13 @@ def on_ncnn(case: Case) -> Answer:
     return np.array(result) if status == 0 else None
 
 
+def on_mnn(case: Case) -> Answer:
+    """`quant` and `dequant` of expressions, in a process that may die."""
+    from .mnn_child import answer
+
+    return answer((case.op, case.x.astype(np.float32), np.atleast_1d(case.scale)))
+
+
 RUNNERS: Mapping[str, Runner] = {
     "onnxruntime": _of_files(on_onnxruntime),
     "onnx.reference": _of_files(on_reference),
@@ -250,6 +257,7 @@ RUNNERS: Mapping[str, Runner] = {
     "torch": on_torch,
     "torch.pt2e": on_pt2e,
     "litert": on_litert,
+    "mnn": on_mnn,
     "ncnn": on_ncnn,
 }
 
@@ -261,5 +269,6 @@ MODULES: Mapping[str, str] = {
     "torch": "torch",
     "torch.pt2e": "torch",
     "litert": "ai_edge_litert",
+    "mnn": "MNN",
     "ncnn": "ncnn",
 }

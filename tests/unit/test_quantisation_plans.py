@@ -137,6 +137,8 @@ REFUSED: tuple[tuple[tuple[Any, ...], dict[str, Any], str, str], ...] = (
     (((2, 5), (2,), (2,)), {"engine": "ncnn"}, "attribute", "leave it out"),
     (((2, 5), (5,)), {"axis": 1, "engine": "ncnn"}, "axis_range", "write axis=0"),
     (((5,), (5,)), {"engine": "ncnn"}, "wrong_result", "add an axis of 1 behind"),
+    (((5,), ()), {"engine": "mnn"}, "crash", "2 axes"),
+    (((2, 9), (9,)), {"engine": "mnn"}, "wrong_result", "one sample"),
     (((7,), (1,)), {"axis": 0, "block": 8, "engine": "onnxruntime"}, "no_rule", "leave out block="),
     (((2, 5), (5,), ()), {"engine": "onnxruntime"}, "extent_mismatch", "np.full((5,), "),
     (((2, 3), (3,), (2,)), {}, "extent_mismatch", ""),

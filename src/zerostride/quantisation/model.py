@@ -138,6 +138,9 @@ class Quantizer:
         vectors: a scale of shape (1,) is one number even where block= is given, which is refused.
         zeros: whether it has zero points.
         vector_axis: the one axis on which a vector of scales may lie; None: any.
+        packs: channels that are stored together; a vector of more of them for several samples gives
+            wrong numbers.
+        least_rank: tensors of fewer axes end the process.
         reads_from: the least opset in which it dequantises.
         shared: one zero point may serve a vector of scales.
         default_axis: the axis of a vector where none is named; None: it has to be named.
@@ -160,6 +163,8 @@ class Quantizer:
     vectors: bool = False
     zeros: bool = True
     vector_axis: int | None = None
+    packs: int = 0
+    least_rank: int = 0
     reads_from: int = 0
     shared: bool = False
     default_axis: int | None = 1

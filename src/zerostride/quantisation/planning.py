@@ -98,13 +98,19 @@ def _plan(
 ) -> QuantizationPlan:
     """Places the parameters, asks the row, and splits the axes."""
     x, scale, *zero = shapes
+    if len(x) < row.least_rank:
+        raise Advised(
+            Misfit(Reason.CRASH, f"a tensor of {len(x)} axes ends the process of {row.name}"),
+            f"reshape x to have {row.least_rank} axes",
+            silent=True,
+        )
     placed = place(x, scale, axis, block, row.default_axis)
     if zero and not row.zeros:
         raise refuse(Reason.ATTRIBUTE, f"{row.name} has no zero points", "leave it out")
     others = [_zero_point(x, scale, shape, placed, row) for shape in zero]
     padding = tuple(-n % b if b > 1 and n else 0 for n, b in zip(x, placed.blocks, strict=True))
     padding = tuple(p if b < n else 0 for p, b, n in zip(padding, placed.blocks, x, strict=True))
-    _check_row(placed, row, _opset(opset, row), use, one=scale == (1,))
+    _check_row(x, placed, row, _opset(opset, row), use, one=scale == (1,))
     if row.divides and placed.placement is Placement.BLOCK:
         _check_blocks(x, placed.blocks, row, bool(zero))
     return _split(shapes, (placed, *others), padding, use)
@@ -150,6 +156,7 @@ _WORDS = {
 
 
 def _check_row(
+    x: Shape,
     placed: Placed,
     row: Quantizer,
     opset: int | None,
@@ -160,7 +167,7 @@ def _check_row(
     """Refuses what the row, or an older opset, has not."""
     since = row.placements.get(placed.placement)
     if row.vector_axis is not None and placed.placement is Placement.AXIS:
-        _check_vector(placed, row.vector_axis, row)
+        _check_vector(x, placed, row.vector_axis, row)
     words = _WORDS[placed.placement]
     if since is None:
         listed = "; ".join(_WORDS[each] for each in row.placements)
@@ -184,7 +191,7 @@ def _check_row(
         raise refuse(Reason.NO_RULE, f"{row.name} takes blocks along one axis")
 
 
-def _check_vector(placed: Placed, axis: int, row: Quantizer) -> None:
+def _check_vector(x: Shape, placed: Placed, axis: int, row: Quantizer) -> None:
     """Refuses a vector of scales on another axis, and one that the engine reads wrongly."""
     if placed.mapping != (axis,):
         raise refuse(
@@ -192,10 +199,19 @@ def _check_vector(placed: Placed, axis: int, row: Quantizer) -> None:
             f"a vector of scales lies on axis {axis} on {row.name}",
             f"write axis={axis}" if axis == 0 else None,
         )
-    if len(placed.blocks) == 1:
+    if len(x) == 1:  # ncnn
         raise Advised(
             Misfit(Reason.WRONG_RESULT, f"{row.name} reads the first scale alone"),
             "add an axis of 1 behind",
+            silent=True,
+        )
+    if row.packs and x[axis] > row.packs and x[0] > 1:
+        raise Advised(
+            Misfit(
+                Reason.WRONG_RESULT,
+                f"{row.name} mixes up a vector of more than {row.packs} scales for several samples",
+            ),
+            "quantise one sample at a time",
             silent=True,
         )
 

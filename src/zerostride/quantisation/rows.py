@@ -161,6 +161,26 @@ _ROWS = (
         ),
     ),
     Quantizer(
+        "mnn",
+        "3.6.1",
+        "run: MNN 3.6.1, quant and dequant of its expressions, x86-64",
+        rounding=Rounding(divided=Divided.RECIPROCAL, ties=Ties.HALF, nan=NotANumber.HIGHEST),
+        stores=frozenset({"int8"}),
+        reads=frozenset({"int8"}),
+        placements=MappingProxyType({Placement.TENSOR: 0, Placement.AXIS: 0}),
+        zeros=False,
+        vector_axis=1,
+        packs=8,
+        least_rank=2,
+        notes=(
+            "its scale is the reciprocal of ONNX's when it quantises",
+            "a tensor of one axis corrupts memory",
+            "a vector of more than 8 scales (as many as the processor packs; 8 with AVX2) for two "
+            "samples or more gives wrong numbers, and no error",
+            "on x86-64 the bytes that a program reads have the top bit exchanged",
+        ),
+    ),
+    Quantizer(
         "ncnn",
         "1.0.20261020",
         "run: ncnn 1.0.20261020, layers Quantize and Dequantize, x86-64",
