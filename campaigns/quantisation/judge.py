@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -82,20 +83,19 @@ def differs(mine: Array, theirs: Answer) -> str:
 
 def predicted(case: Case) -> Array | str:
     """What the row gives, or the refusal in words."""
-    opset = {"opset": case.opset} if case.opset is not None else {}
-    places = {"axis": case.axis, "block": case.block, "engine": case.engine, **opset}
+    places: dict[str, Any] = {"axis": case.axis, "block": case.block, "engine": case.engine}
+    if case.opset is not None:
+        places["opset"] = case.opset
+    result: Array
     try:
         if case.op == "dequantize":
-            return zs.dequantize(case.x, case.scale, case.zero, **places)  # type: ignore[arg-type]
-        return zs.quantize(
-            case.x,
-            case.scale,
-            case.zero,
-            dtype=case.stored,
-            **places,  # type: ignore[arg-type]
-        )
+            result = zs.dequantize(case.x, case.scale, case.zero, **places)
+        else:
+            operands = case.x, case.scale, case.zero
+            result = zs.quantize(*operands, dtype=case.stored, **places)
     except zs.BroadcastError as error:
         return error.detail
+    return result
 
 
 def measure(engine: str, seed: int, first: int, cases: int, run: Runner | None = None) -> Result:

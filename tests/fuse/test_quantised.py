@@ -179,6 +179,29 @@ def test_packed_bytes_have_the_first_number_in_the_low_half() -> None:
                 assert result[i, 2 * j + half] == signed
 
 
+def test_packed_numbers_are_exact_on_openvino() -> None:
+    """Of 4 bits they are constants there, which are dequantised as in ONNX."""
+    q, scale = np.uint8([0x21, 0xF3]), np.float32(0.1)
+    for engine in (None, "openvino"):
+        result = zs.dequantize(q, scale, 5, packed="int4", engine=engine)
+        assert result.tolist() == [float(np.float32(n - 5) * scale) for n in (1, 2, 3, -1)]
+    with pytest.raises(zs.BroadcastError) as caught:
+        zs.dequantize(q, scale, packed="int4", engine="torch")
+    assert caught.value.reason == "dtype"
+
+
+def test_arrays_of_other_libraries_give_their_own() -> None:
+    torch = pytest.importorskip("torch", reason="an array library is an extra")
+    x = torch.tensor([[0.5, 1.5], [2.5, -3.0]])
+    q = zs.quantize(x, torch.tensor([0.5, 1.0]), axis=0, dtype="int8")
+    assert isinstance(q, torch.Tensor)
+    assert q.dtype == torch.int8
+    assert q.tolist() == [[1, 3], [2, -3]]
+    assert zs.dequantize(q, torch.tensor([0.5, 1.0]), axis=0).tolist() == [[0.5, 1.5], [2.0, -3.0]]
+    with pytest.raises(TypeError, match="requires a gradient"):
+        zs.quantize(x.requires_grad_(), 1.0)
+
+
 REFUSED: tuple[tuple[Callable[[], Any], str], ...] = (
     (lambda: zs.quantize(np.zeros(3), 1.0, dtype="int32"), "dtype"),
     (lambda: zs.quantize(np.zeros(3, np.float32), 1, 300, dtype="int8"), "attribute"),

@@ -26,7 +26,7 @@ from ..quantisation import (
 from ..quantisation.model import Divided, Huge, NotANumber, Placement, Shifted, Subtracted, Ties
 from ..quantisation.rows import FLOAT8, NEWEST_OPSET
 from ..sizes import brief
-from .foreign import any_foreign
+from .dtypes import as_dtype
 from .reference import as_operand
 
 Array = NDArray[Any]
@@ -38,6 +38,9 @@ ENDS = {
     for bits in (2, 4, 8, 16, 32)
     for unsigned in (False, True)
 }
+#: Those that NumPy has, and those of ml_dtypes.
+_BYTES = frozenset({"int8", "uint8", "int16", "uint16", "int32"})
+_SMALL = FLOAT8 | {"int2", "uint2", "int4", "uint4", "bfloat16"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,9 @@ class Call:
         x: the tensor.
         scale: its scale, of floats.
         shift: its zero point in the stored type, or None.
-        dtype: the stored type.
+        dtype: the type of the quantised numbers.
         opset: ONNX's opset.
+        stored: the stored type's name; of unpacked numbers not that of `dtype`.
     """
 
     plan: QuantizationPlan
@@ -61,6 +65,7 @@ class Call:
     shift: Array | None
     dtype: np.dtype[Any]
     opset: int
+    stored: str
 
     @property
     def operands(self) -> tuple[Array, Array, Array | None]:
@@ -82,18 +87,23 @@ def quantization(
         if each.dtype.name not in row.floats:
             raise _no_type(each.dtype.name, "quantises numbers of", row.floats, plan.rule)
     opset = places.get("opset") or NEWEST_OPSET
-    return Call(plan, row, array, factors, shift, target, opset)
+    return Call(plan, row, array, factors, shift, target, opset, target.name)
 
 
-def dequantization(q: Any, scale: Any, zero_point: Any, places: Mapping[str, Any]) -> Call:
-    """The operands of `dequantize`, checked; `places` are axis, block, engine and opset."""
+def dequantization(
+    q: Any, scale: Any, zero_point: Any, places: Mapping[str, Any], packed: str | None = None
+) -> Call:
+    """The operands of `dequantize`, checked; `places` are axis, block, engine and opset.
+
+    `packed` is the stored type of numbers that were unpacked to int8.
+    """
     row = _row(places)
-    _refuse_foreign(q, scale, zero_point)
     array, factors = np.asarray(as_operand(q)), np.asarray(as_operand(scale))
     if factors.dtype.kind in "iub" or (factors.dtype == np.float64 and _is_weak(scale)):
         factors = factors.astype(np.float32)
-    if array.dtype.name not in row.reads:
-        raise _no_type(array.dtype.name, "dequantises from", row.reads, _use(places))
+    stored = packed or array.dtype.name
+    if stored not in row.reads:
+        raise _no_type(stored, "dequantises from", row.reads, _use(places))
     shift = None if zero_point is None else _zero_point(zero_point, array.dtype, row)
     plan = _plan(array, factors, shift, places)
     if factors.dtype.name not in row.floats:
@@ -113,7 +123,7 @@ def dequantization(q: Any, scale: Any, zero_point: Any, places: Mapping[str, Any
             shapes=plan.operands,
             hint="reshape q and the scale to have an axis of 1 in front",
         )
-    return Call(plan, row, array, factors, shift, array.dtype, opset)
+    return Call(plan, row, array, factors, shift, array.dtype, opset, stored)
 
 
 def dequantised(call: Call) -> Array:
@@ -121,7 +131,7 @@ def dequantised(call: Call) -> Array:
     numbers, scale, shift = call.operands
     work = np.float64 if scale.dtype == np.float64 else np.float32
     with np.errstate(all="ignore"):
-        fused = call.row.subtracts is Subtracted.FUSED and call.dtype.isbuiltin == 1
+        fused = call.row.subtracts is Subtracted.FUSED and call.stored in _BYTES
         if fused and shift is not None:
             exact = numbers.astype(np.float32).astype(np.float64) * scale.astype(np.float64)
             product = exact - (shift.astype(work) * scale.astype(work)).astype(np.float64)
@@ -164,18 +174,12 @@ def _plan(
 
 def _numbers(x: Any, scale: Any) -> tuple[Array, Array]:
     """The tensor and its scale as floats; a Python number takes the other's type."""
-    _refuse_foreign(x, scale)
     array, factors = np.asarray(as_operand(x)), np.asarray(as_operand(scale))
     if array.dtype.kind in "iub":
         array = array.astype(np.float32)
     if _is_weak(scale) or factors.dtype.kind in "iu":
         factors = factors.astype(array.dtype)
     return array, factors
-
-
-def _refuse_foreign(*operands: Any) -> None:
-    if any_foreign(operands):
-        raise TypeError("quantisation computes with NumPy's arrays; pass np.asarray(x)")
 
 
 def _is_weak(value: Any) -> bool:
@@ -185,13 +189,18 @@ def _is_weak(value: Any) -> bool:
 
 def _dtype(dtype: Any) -> np.dtype[Any]:
     """A type of NumPy or, by its name, of ml_dtypes."""
-    if isinstance(dtype, str) and (dtype in ENDS or dtype in FLOAT8 or dtype == "bfloat16"):
+    if not isinstance(dtype, str) or dtype not in _SMALL:
+        return as_dtype(dtype)
+    try:
         import ml_dtypes
-
-        return np.dtype(getattr(ml_dtypes, dtype, dtype))
-    from .dtypes import as_dtype
-
-    return as_dtype(dtype)
+    except ImportError:
+        raise BroadcastError(
+            f"{dtype} is a type of ml_dtypes, which is not installed",
+            reason=Reason.DTYPE,
+            hint="pip install ml_dtypes",
+        ) from None
+    small: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
+    return small
 
 
 def _stored_type(dtype: Any, zero_point: Any, row: Quantizer) -> np.dtype[Any]:

@@ -7,12 +7,14 @@ with which tests compare the passes here.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..compute import unary
 from ..compute.dtypes import as_dtype
+from ..compute.foreign import NotPlain, any_foreign, dispatch, is_foreign
 from ..compute.functions import FUNCTIONS
 from ..compute.quantised import (
     ENDS,
@@ -52,7 +54,7 @@ def quantize(
     dtype: Any = None,
     engine: str | None = None,
     opset: int | None = None,
-) -> NDArray[Any]:
+) -> Any:
     """Quantises: round(x / scale) + zero point, saturated; ties to even.
 
     Args:
@@ -68,12 +70,12 @@ def quantize(
         opset: ONNX's opset; an engine may compute otherwise in older ones.
 
     Returns:
-        An array of x's shape. NaN gives the lowest number, which ONNX leaves open, or under an
-        engine what it gives there.
+        An array of x's shape and library. NaN gives the lowest number, which ONNX leaves open, or
+        under an engine what it gives there.
 
     Raises:
         BroadcastError: the scale does not fit, or the engine lacks the placement or the type.
-        TypeError: x is another library's array.
+        TypeError: x is on a device, has labels or is lazy.
 
     Source: ONNX, QuantizeLinear-25.
 
@@ -85,6 +87,8 @@ def quantize(
     """
     places = {"axis": axis, "block": block, "engine": engine, "opset": opset}
     _refuse_traced("quantize", x, scale, zero_point)
+    if any_foreign((x, scale, zero_point)):
+        return _of_library(quantize, (x, scale, zero_point), {**places, "dtype": dtype})
     call = quantization(x, scale, zero_point, dtype, places)
     if not _in_one_pass(call, call.dtype.name):
         return quantised(call)
@@ -109,7 +113,7 @@ def dequantize(
     engine: str | None = None,
     opset: int | None = None,
     packed: str | None = None,
-) -> NDArray[Any]:
+) -> Any:
     """The numbers that quantised ones stand for: (q - zero point) * scale.
 
     Args:
@@ -126,11 +130,11 @@ def dequantize(
             first one in the low half, as ONNX stores them.
 
     Returns:
-        An array of q's shape; of twice the last axis if it is packed.
+        An array of q's shape and library; of twice the last axis if it is packed.
 
     Raises:
         BroadcastError: the scale does not fit, or the engine lacks the placement or the type.
-        TypeError: q is another library's array.
+        TypeError: q is on a device, has labels or is lazy.
 
     Source: ONNX, DequantizeLinear-25.
 
@@ -143,17 +147,21 @@ def dequantize(
     """
     places = {"axis": axis, "block": block, "engine": engine, "opset": opset}
     _refuse_traced("dequantize", q, scale, zero_point)
+    if any_foreign((q, scale, zero_point)):
+        more = {**places, "dtype": dtype, "packed": packed}
+        return _of_library(dequantize, (q, scale, zero_point), more)
     values = q if packed is None else _unpacked(q, packed)
-    call = dequantization(values, scale, zero_point, places)
+    call = dequantization(values, scale, zero_point, places, packed)
     result = _dequantised(call)
     return result if dtype is None else result.astype(as_dtype(dtype), copy=False)
 
 
 def _dequantised(call: Call) -> NDArray[Any]:
     name = call.dtype.name
-    if name in _NIBBLES or (name in ("int2", "uint2")):
+    if name in (*_NIBBLES, "int2", "uint2"):
         name = "int8"
     fused = call.row.subtracts is Subtracted.FUSED and call.shift is not None
+    fused = fused and call.stored == name
     if fused or call.scale.dtype != np.float32 or not _in_one_pass(call, name):
         return dequantised(call)
     parts = [part for part in call.operands if part is not None]
@@ -170,6 +178,22 @@ def _in_one_pass(call: Call, name: str) -> bool:
 
 def _is_standard(call: Call) -> bool:
     return call.row.rounding_of(call.plan.placement, call.dtype.name) == Rounding()
+
+
+def _of_library(
+    function: Callable[..., Any], operands: Sequence[Any], options: Mapping[str, Any]
+) -> Any:
+    """The function of another library's arrays in this processor's memory, by NumPy's views."""
+    arrays = [operand for operand in operands if is_foreign(operand)]
+    if any(hasattr(array, "dims") or hasattr(array, "dask") for array in arrays):
+        raise TypeError("quantisation takes arrays of numbers; pass x.to_numpy(), or x.compute()")
+    foreign = dispatch()
+    try:
+        plain = [foreign.data_of(x) if is_foreign(x) else x for x in operands]
+    except NotPlain as fault:
+        raise TypeError(f"an operand {fault.reason}; pass it as an array of NumPy") from None
+    adapter = foreign.adapter_of([x for x in operands if x is not None])
+    return adapter.from_numpy(function(*plain, **options), arrays)
 
 
 def _refuse_traced(name: str, *operands: Any) -> None:
@@ -204,9 +228,7 @@ def _dequantising(shifted: bool) -> Fused:
 
 
 def _unpacked(q: Any, packed: Any) -> NDArray[Any]:
-    """The numbers of bytes that hold two each."""
-    import ml_dtypes
-
+    """The numbers of bytes that hold two each, as int8."""
     array = np.asarray(q)
     if packed not in _NIBBLES or array.dtype != np.uint8 or array.ndim == 0:
         raise BroadcastError(
@@ -216,7 +238,7 @@ def _unpacked(q: Any, packed: Any) -> NDArray[Any]:
         )
     halves = _halves(packed == "int4")(array[..., None], np.array([0, 4], np.uint8))
     whole: NDArray[Any] = np.asarray(halves).reshape(*array.shape[:-1], 2 * array.shape[-1])
-    return whole.astype(getattr(ml_dtypes, packed))
+    return whole
 
 
 @functools.cache
