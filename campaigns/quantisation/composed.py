@@ -188,9 +188,16 @@ def dynamic(rng: np.random.Generator, opset: int, engine: str) -> Question:
     if rng.random() < 0.2:
         x = np.abs(x)
     low, high = min(F(0), x.min()), max(F(0), x.max())
-    scale = F((high - low) / F(255)) if high > low else F(1)
+    if not high > low:
+        x[0, 0] = high = F(1)
+    scale = F((high - low) / F(255))
     zero = zs.quantize(np.asarray(F(0) - low), scale, dtype="uint8")
     wanted = zs.quantize(x, scale, zero, dtype="uint8")
+    if engine == "openvino":  # products with reciprocals, of the span and not of the scale
+        scale = F((high - low) * F(1 / 255))
+        zero = zs.quantize(np.asarray((F(0) - low) * F(1 / scale)), F(1), dtype="uint8")
+        levels = x * F(255) * F(1 / F(high - low))
+        wanted = zs.quantize(np.asarray(levels), F(1), zero, dtype="uint8")
     kind = TensorProto.UINT8
     content, feeds = model("DynamicQuantizeLinear", [x], {}, opset, outputs=3, result=kind)
     return content, feeds, [wanted, np.asarray(scale), np.asarray(zero)]
@@ -210,6 +217,7 @@ COMPOSED: Mapping[tuple[str, str], tuple[Callable[..., Question], Callable[..., 
     ("onnx.reference", "DynamicQuantizeLinear"): (dynamic, on_reference),
     ("openvino", "MatMulInteger"): (matmul_integer, on_openvino),
     ("openvino", "ConvInteger"): (conv_integer, on_openvino),
+    ("openvino", "DynamicQuantizeLinear"): (dynamic, on_openvino),
 }
 
 

@@ -160,6 +160,11 @@ def test_refusals_say_what_to_do(
     assert str(caught.value)
 
 
+def test_openvino_takes_a_scale_of_one_element_for_one_number() -> None:
+    plan = zs.plan_quantization((15,), (1,), (1,), axis=0, block=16, engine="openvino")
+    assert plan == zs.plan_quantization((15,), (1,), (1,), axis=0, block=16)
+
+
 def test_a_wrong_result_that_the_engine_does_not_report_is_silent() -> None:
     with pytest.raises(zs.BroadcastError) as caught:
         zs.plan_quantization((5,), (5,), engine="ncnn")
