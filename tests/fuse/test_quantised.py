@@ -147,6 +147,13 @@ def test_litert_rounds_otherwise_by_axis() -> None:
     assert by_axis.tolist() == [[1, 3, -128], [1, 3, -128]]
 
 
+def test_litert_rounds_the_last_elements_of_int16_otherwise() -> None:
+    x = np.full(11, 0.5, np.float32)
+    result = zs.quantize(x, np.float32(1), dtype="int16", engine="litert")
+    assert result.tolist() == [0] * 8 + [1] * 3
+    assert zs.quantize(x[:8], np.float32(1), dtype="int16", engine="litert").tolist() == [0] * 8
+
+
 def test_float16_is_divided_in_float16_from_opset_23_on() -> None:
     scale = np.float16(0.3)
     many = np.arange(-3000, 3000).astype(np.float16) * np.float16(0.01)

@@ -7,7 +7,7 @@ functions here carry it out over NumPy's arrays. Types that NumPy lacks come fro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -284,7 +284,16 @@ def _stored(call: Call, dtype: np.dtype[Any], rounding: Rounding) -> Array:
             return _by_range(numbers, factors, shift, dtype)
         quotient = _quotient(numbers, factors, shift, rounding)
         later = shift if rounding.shifted is Shifted.AFTER else None
-        return _whole(quotient, later, dtype, rounding)
+        whole = _whole(quotient, later, dtype, rounding)
+        left = x.size % rounding.lanes if rounding.lanes else 0
+        if left:
+            numbers, factor = x.reshape(-1)[-left:], scale.reshape(-1)[0]
+            exact = np.asarray(numbers.astype(np.float64) / np.float64(factor))
+            rest = replace(rounding, ties=Ties.AWAY, lanes=0)
+            point = None if shift is None else shift.reshape(-1)
+            whole = whole.reshape(-1)
+            whole[-left:] = _whole(exact, point, dtype, rest)
+        return whole
 
 
 def _as_float8(quotient: Array, dtype: np.dtype[Any]) -> Array:

@@ -78,6 +78,8 @@ class Rounding:
         huge: what numbers beyond int32 become.
         nan: what NaN becomes.
         symmetric: the lowest number is minus the highest.
+        lanes: elements that are rounded together; those left over at the end of a tensor are
+            divided in float64, ties away from zero. 0: all are rounded alike.
 
     >>> str(Rounding().ties), str(Rounding().shifted)
     ('even', 'after')
@@ -89,6 +91,7 @@ class Rounding:
     huge: Huge = Huge.ENDS
     nan: NotANumber = NotANumber.LOWEST
     symmetric: bool = False
+    lanes: int = 0
 
     def sentence(self) -> str:
         """The arithmetic in a line.

@@ -148,16 +148,22 @@ _ROWS = (
         "2.3.0",
         "run: LiteRT 2.3.0, QUANTIZE and DEQUANTIZE, the default delegate, x86-64",
         rounding=Rounding(divided=Divided.RECIPROCAL, nan=NotANumber.HIGHEST),
-        special=MappingProxyType({"axis": Rounding(ties=Ties.AWAY, huge=Huge.LOWEST)}),
-        stores=BYTES,
-        reads=BYTES,
+        special=MappingProxyType(
+            {
+                "axis": Rounding(ties=Ties.AWAY, huge=Huge.LOWEST),
+                "tensor int16": Rounding(divided=Divided.RECIPROCAL, huge=Huge.LOWEST, lanes=8),
+            }
+        ),
+        stores=BYTES | frozenset({"int16"}),
+        reads=BYTES | frozenset({"int16"}),
         placements=MappingProxyType({Placement.TENSOR: 0, Placement.AXIS: 0}),
         default_axis=None,
         notes=(
             "one scale: ties to even, NaN gives the highest number; a scale per axis: ties away "
             "from 0, and 3e9 gives the lowest number",
-            "int16 is not predicted: a tensor's last elements round ties away from 0, the others "
-            "to even",
+            "int16 with one scale: the last elements of a tensor, up to 7, are divided in float64 "
+            "and round ties away from 0, the others to even; int16 has no zero point, and is not "
+            "dequantised by axis",
         ),
     ),
     Quantizer(
