@@ -265,6 +265,19 @@ def arrays(**options: Any) -> int:
     return run(SimpleNamespace(**options))
 
 
+@click.command()
+@click.option("--engine", multiple=True, metavar="NAME", help="Default: all.")
+@cases(1000, "Of an engine.")
+@first
+@seed
+@as_json
+def quantisation(engine: tuple[str, ...], cases: int, first: int, seed: int, as_json: bool) -> int:
+    """Compare quantisation under the engines' rows with the engines, value by value."""
+    from .quantisation.command import run
+
+    return run(engine, cases, first, seed, as_json)
+
+
 @click.command("front-doors")
 @click.option("--engine", multiple=True, metavar="NAME", help="Default: openvino, mnn, ncnn.")
 @click.option("--op", metavar="NAME", help="Models of one node of this op.")
@@ -314,4 +327,5 @@ COMMANDS = (
     fuse,
     gradients,
     arrays,
+    quantisation,
 )

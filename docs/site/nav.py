@@ -48,6 +48,7 @@ PARTS = (
     Part(
         GUIDES,
         (
+<<<<<<< HEAD
             "compute",
             "fuse",
             "arrays",
@@ -58,6 +59,10 @@ PARTS = (
             "symbols",
             "strict",
             "code",
+=======
+            *("compute", "fuse", "arrays", "torch", "jax", "dask"),
+            *("quantisation", "symbols", "strict", "code"),
+>>>>>>> helper-q
         ),
     ),
     Part("Models", ("models", "report", "ci", "backend", "cli")),

@@ -58,6 +58,12 @@ SUBJECTS = (
         ("fuse", "vjp", "grad", "value_and_grad"),
     ),
     Subject(
+        "quantisation",
+        "Quantisation",
+        "A scale for each tensor, axis or block, and what engines compute of it.",
+        ("plan_quantization", "QuantizationPlan", "quantize", "dequantize", "fake_quantize"),
+    ),
+    Subject(
         "models",
         "Models",
         "Compare, rewrite and check a model's broadcasts for another engine.",

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 #: Files that may import each other inside one package.
 LARGEST_CIRCLE = 5
 #: Rooms that need the standard library alone.
-PLAIN = ("core", "sizes", "ops", "engines", "derive", "errors", "system")
+PLAIN = ("core", "sizes", "ops", "engines", "derive", "quantisation", "errors", "system")
 
 
 def circles(arrows: Mapping[str, Sequence[str]]) -> Iterator[set[str]]:
@@ -108,6 +108,7 @@ assert "ncnn" in str(zs.compare((5, 5), (5,)))
 q = zs.plan(("N", 3), ("M", 3))
 assert "M == N" in str(q.conditions) and q.bind(N=4, M=1).shape == (4, 3)
 assert zs.plan_to((16,), (1, 16, 5), mode="explicit", axes_mapping=[1]).shape == (1, 16, 5)
+assert zs.plan_quantization((4, 64), (4, 2), block=32).split == (4, 2, 32)
 assert zs.supports("litert", "Maximum", "float32", ((1, 2), (2,))).ok
 try:
     zs.plan((2, 3), (4,))

@@ -1,0 +1,1 @@
+"""Quantisation compared with the real engines, value by value."""

@@ -1,0 +1,97 @@
+"""Reports of quantised models that went wrong: what zerostride says, what engines do today."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx", reason="the models are made with the onnx package")
+pytest.importorskip("onnxruntime", reason="an engine is an extra, not a test need")
+
+from campaigns.quantisation.engines import model, on_onnxruntime, on_openvino
+
+import zerostride as zs
+
+pytestmark = pytest.mark.conformance
+
+F = np.float32
+FLOAT, INT8, UINT8 = 1, 3, 2
+
+
+def blocks_of_two() -> list[Any]:
+    """openvinotoolkit/openvino#32918: elements were interleaved among the blocks' scales."""
+    four = np.arange(1, 5)
+    return [np.full((1, 8), 9, np.uint8), four.reshape(1, 4).astype(F), four.reshape(1, 4)]
+
+
+def test_blocks_are_runs_of_neighbours() -> None:
+    q, scale, zero = blocks_of_two()
+    wanted = [[8, 8, 14, 14, 18, 18, 20, 20]]
+    assert zs.dequantize(q, scale, zero, axis=1, block=2).tolist() == wanted
+    plan = zs.plan_quantization(q.shape, scale.shape, axis=1, block=2)
+    assert plan.plan.strides(1, (16, 4)) == (16, 4, 0)  # a scale, and then its repetition
+    operands = [q, scale, zero.astype(np.uint8)]
+    file = model("DequantizeLinear", operands, {"axis": 1, "block_size": 2}, 21, result=FLOAT)
+    assert on_onnxruntime(*file)[0].tolist() == wanted
+    pytest.importorskip("openvino", reason="an engine is an extra, not a test need")
+    assert on_openvino(*file)[0].tolist() == wanted  # since the fix
+
+
+@pytest.mark.parametrize("engine", [None, "onnxruntime", "openvino"])
+def test_scales_of_the_first_axis_without_an_axis(engine: str | None) -> None:
+    """microsoft/onnxruntime#17718 and #28228: weights by axis 0 in a node without `axis`."""
+    with pytest.raises(zs.BroadcastError) as caught:
+        zs.plan_quantization((64, 525), (64,), (64,), engine=engine)
+    assert caught.value.hint == "axis 0 of x has that size: write axis=0"
+    q, scale = np.ones((64, 525), np.int8), np.ones(64, F)
+    file = model("DequantizeLinear", [q, scale, np.zeros(64, np.int8)], {}, 13, result=FLOAT)
+    with pytest.raises(Exception, match="525"):
+        on_onnxruntime(*file)
+
+
+def test_square_weights_hide_a_missing_axis() -> None:
+    """The same with as many rows as columns: nothing is refused, and the numbers differ."""
+    rows, columns = (zs.plan_quantization((3, 3), (3,), axis=axis) for axis in (0, None))
+    assert rows != columns
+    q, scale = np.ones((3, 3), np.int8), np.asarray([1, 2, 4], F)
+    answer = on_onnxruntime(*model("DequantizeLinear", [q, scale], {}, 13, result=FLOAT))[0]
+    assert answer.tolist() == zs.dequantize(q, scale).tolist() == [[1, 2, 4]] * 3
+    assert answer.tolist() != zs.dequantize(q, scale, axis=0).tolist()
+
+
+def test_openvino_adds_the_zero_point_before_it_rounds() -> None:
+    """microsoft/onnxruntime#25045: results one off under OpenVINO."""
+    pytest.importorskip("openvino", reason="an engine is an extra, not a test need")
+    x, one, zero = np.asarray([0.5, 1.5, 2.5], F), np.ones((), F), np.asarray(3, np.int8)
+    file = model("QuantizeLinear", [x, one, zero], {}, 21, result=INT8)
+    answers = {"onnxruntime": on_onnxruntime(*file)[0], "openvino": on_openvino(*file)[0]}
+    assert answers["onnxruntime"].tolist() == [3, 5, 5]
+    assert answers["openvino"].tolist() == [4, 4, 6]
+    for engine, answer in answers.items():
+        assert np.array_equal(answer, zs.quantize(x, one, zero, engine=engine, opset=21))
+
+
+def test_float16_is_rounded_and_not_cut_off() -> None:
+    """microsoft/onnxruntime#32452: the scalar kernel of 1.29 cut off."""
+    x = np.asarray([0.050018310546875, -0.050018310546875], np.float16)
+    scale, zero = np.asarray(0.0999755859375, np.float16), np.asarray(0, np.int8)
+    file = model("QuantizeLinear", [x, scale, zero], {}, 19, result=INT8)
+    assert on_onnxruntime(*file)[0].tolist() == [1, -1]
+    assert zs.quantize(x, scale, zero, engine="onnxruntime", opset=19).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize(
+    ("x", "wanted", "zero"), [([-127, 128, 0.5], [0, 255, 127], 127), ([-253, 257], [0, 254], 126)]
+)
+def test_dynamic_quantisation_rounds_ties_to_even(
+    x: list[float], wanted: list[int], zero: int
+) -> None:
+    """sonos/tract#2672: ties of the data and of the zero point went away from 0."""
+    data = np.asarray(x, F)
+    file = model("DynamicQuantizeLinear", [data], {}, 11, outputs=3, result=UINT8)
+    result, scale, point = on_onnxruntime(*file)
+    assert point == zero
+    assert result.tolist() == zs.quantize(data, scale, point, dtype="uint8").tolist()
+    assert result.tolist() == wanted
