@@ -21,6 +21,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from ...errors import ModelError, ZerostrideError
 from ...models.findings import Outcome
 from ...models.formats.child import ask
@@ -300,6 +302,7 @@ def run_converter(
     inputs: Mapping[str, Array],
     seconds: float,
     python: str | None = None,
+    again: bool = False,
 ) -> Failure | None:
     """Converts a model; the failure if that failed.
 
@@ -310,6 +313,7 @@ def run_converter(
         inputs: arrays of the model's inputs, for their shapes and types.
         seconds: the longest time.
         python: the interpreter that has the converter; None: this one.
+        again: whether the model is written for a second try.
 
     Raises:
         ModelError: pnnx does not read external data, and an ONNX file cannot have as much inside;
@@ -323,6 +327,9 @@ def run_converter(
         kept = litter.exists()
         written = Path(place, goal.name)
         words = _words_of(row, goal.stem, inputs)
+        if row.name == "onnx2tf" and again:
+            np.savez(Path(place, "inputs.npz"), *inputs.values())
+            words = [json.dumps([*inputs])]
         paths = str(model.absolute()), str(written)  # the child works in another folder
         source = _FOLDER + row.source
         answer = ask(source, place, *paths, *words, seconds=seconds, python=python)
