@@ -39,6 +39,14 @@ MODELS = {
             inside = Less(places, n)
             y = Where(inside, c, none)
         }""",
+    "inputs read in another order": """g (float[4] a, float[4] b, float[4] c, float[4] d) =>
+        (float[4] y, float[4] z) {
+            s = Sub(d, b)
+            t = Exp(c)
+            u = Sub(t, a)
+            y = Mul(s, u)
+            z = Sub(c, u)
+        }""",
     "a constant beside a result": """g (float[1,5] x) => (float[1,5] y, int64[1] n) {
             y = Tanh(x)
             n = Constant<value = int64[1] {3000}>()

@@ -373,3 +373,19 @@ def test_a_model_that_cannot_be_written_so_is_refused(tmp_path: Path) -> None:
         prepared("pnnx", "", path, tmp_path / "new.onnx", {"x": x}, 60)
     path = saved(tmp_path / "m.onnx", [node], {"x": x}, ["y"], constants | {"step": np.array(2)})
     assert prepared("pnnx", "", path, tmp_path / "new.onnx", {"x": x}, 60).ops == ("STFT",)
+
+
+def test_a_product_with_a_bias_has_no_reshapes_for_onnx2tf(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="ONNX Runtime would make a Gemm of both")
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Add", ["p", "b"], ["y"]),
+    ]
+    x, constants = random(2, 4, 4), {"w": random(4, 4), "b": random(4)}
+    path, goal = (
+        saved(tmp_path / "m.onnx", nodes, {"x": x}, ["y"], constants),
+        tmp_path / "new.onnx",
+    )
+    for again, product in ((False, "Gemm"), (True, "MatMul")):
+        prepared("onnx2tf", "", path, goal, {"x": x}, 60, again)
+        assert product in {node.op_type for node in onnx.load(goal).graph.node}

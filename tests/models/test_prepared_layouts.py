@@ -227,8 +227,40 @@ def test_results_lie_in_the_models_order_of_axes(tmp_path: Path) -> None:
     with_shapes(path, goal, {"x": x.shape})
     in_order(goal)
     new = onnx.load(goal)
-    assert [node.op_type for node in new.graph.node].count("Reshape") == 4
+    assert [node.op_type for node in new.graph.node].count("Reshape") == 6
+    assert len({node.name for node in new.graph.node}) == len(new.graph.node)
     np.testing.assert_array_equal(
         ReferenceEvaluator(new).run(None, {"x": x})[0],
         ReferenceEvaluator(str(path)).run(None, {"x": x})[0],
     )
+
+
+@pytest.mark.parametrize("operand", [(), (4,), (4, 1), (2, 4, 4)])
+def test_a_reshape_of_even_axes_is_one_of_operands(
+    tmp_path: Path, operand: tuple[int, ...]
+) -> None:
+    x, constants = random(2, 4, 3), {"w": random(3, 4), "b": random(*operand), "k": random(4, 4, 3)}
+    constants |= {"parts": np.array([2, 4, 2, 2]), "rows": np.array([8, 4])}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        helper.make_node("Add", ["b", "p"], ["a"]),
+        helper.make_node("Relu", ["a"], ["r"]),
+        helper.make_node("Reshape", ["r", "parts"], ["y"]),
+        helper.make_node("Conv", ["x", "k"], ["even"], pads=[2, 1]),
+        helper.make_node("Reshape", ["even", "rows"], ["z"]),
+    ]
+    path = saved(tmp_path / "m.onnx", nodes, {"x": x}, ["y", "z"], constants)
+    goal = tmp_path / "new.onnx"
+    with_shapes(path, goal, {"x": x.shape})
+    in_order(goal)
+    new = onnx.load(goal)
+    (product,) = (node for node in new.graph.node if node.op_type == "MatMul")
+    (reader,) = (node for node in new.graph.node if product.output[0] in node.input)
+    assert reader.op_type == "Reshape"
+    pairs = zip(
+        ReferenceEvaluator(new).run(None, {"x": x}),
+        ReferenceEvaluator(str(path)).run(None, {"x": x}),
+        strict=True,
+    )
+    for got, want in pairs:
+        np.testing.assert_array_equal(got, want)

@@ -21,6 +21,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from ...errors import ModelError, ZerostrideError
 from ...models.findings import Outcome
 from ...models.formats.child import ask
@@ -29,6 +31,7 @@ from ...models.formats.onnx.external_files import save_inside
 from ...models.formats.onnx.prepared import reads_rows
 from ..process import ENVIRONMENT, interpreter_for
 from ..task import Array
+from .onnx2tf_child import SOURCE as _ONNX2TF
 
 #: Seconds for one conversion.
 SECONDS = 600.0
@@ -73,77 +76,6 @@ with tempfile.TemporaryFile() as said:
     lacking = re.findall(rb"ONNX::(\\w+)", said.read().rpartition(b"Not Support:")[2])
 if lacking and not os.path.exists(sys.argv[3]):
     answer.write(b"no conversion of the ops " + b", ".join(lacking))
-"""
-#: onnx2tf overwrites its input, logs all that it does, and ends the process where it fails. Names
-#: become plain ones, since TensorFlow refuses many. Inputs keep their order of axes. It makes a
-#: Keras model, which TensorFlow writes here: once, and in place of its own order of outputs, by
-#: which it numbers them in their names, that of the model.
-_ONNX2TF = """
-import re
-import tempfile
-os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", "")
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-with tempfile.TemporaryFile() as said:
-    os.dup2(said.fileno(), 1)
-    os.dup2(1, 2)
-    import onnx
-    import onnx2tf
-    model = onnx.load(sys.argv[2])
-    plain, paths = {"": ""}, {}
-    def name_of(old):
-        return plain.setdefault(old, f"t{len(plain):06d}")
-    def rename(graph):
-        for value in [*graph.input, *graph.output, *graph.initializer, *graph.value_info]:
-            value.name = name_of(value.name)
-        for node in graph.node:
-            paths[f"{node.op_type}-{len(paths)}"] = f"{node.op_type} {node.name}"
-            node.name = [*paths][-1]
-            node.input[:] = map(name_of, node.input)
-            node.output[:] = map(name_of, node.output)
-            for attribute in node.attribute:
-                for body in [attribute.g, *attribute.graphs]:
-                    rename(body)
-    rename(model.graph)
-    onnx.save(model, "model.onnx")
-    names = [value.name for value in model.graph.input]
-    failure = ""
-    try:
-        keras = onnx2tf.convert(
-            input_onnx_file_path="model.onnx", output_folder_path="written",
-            keep_shape_absolutely_input_names=names, non_verbose=True,
-            not_use_onnxsim=True, disable_model_save=True)
-        import tensorflow
-        shapes = [tensorflow.TensorSpec(x.shape, x.dtype, x.name) for x in keras.inputs]
-        call = tensorflow.function(lambda *arrays: keras(arrays), input_signature=shapes)
-        lite = tensorflow.lite
-        writer = lite.TFLiteConverter.from_concrete_functions([call.get_concrete_function()], keras)
-        writer.target_spec.supported_ops = [lite.OpsSet.TFLITE_BUILTINS, lite.OpsSet.SELECT_TF_OPS]
-        content = writer.convert()
-    except (Exception, SystemExit) as error:
-        failure = f"{type(error).__name__}: {error}"
-    sys.stdout.flush()
-    said.seek(0)
-    text = said.read().decode(errors="replace")
-if not failure:
-    from tensorflow.lite.python import schema_py_generated as schema
-    import flatbuffers
-    whole = schema.ModelT.InitFromObj(schema.Model.GetRootAs(content, 0))
-    graph = whole.subgraphs[0]
-    numbers = [re.search(rb":(\\d+)$", graph.tensors[k].name) for k in graph.outputs]
-    if all(numbers):
-        order = sorted(range(len(numbers)), key=lambda k: int(numbers[k][1]))
-        graph.outputs = [graph.outputs[k] for k in order]
-        for signature in whole.signatureDefs or ():
-            signature.outputs = [signature.outputs[k] for k in order]
-    builder = flatbuffers.Builder(0)
-    builder.Finish(whole.Pack(builder), b"TFL3")
-    with open(sys.argv[3], "wb") as file:
-        file.write(builder.Output())
-else:
-    nodes = re.findall("onnx_op_name: (\\S+)", text)
-    reasons = re.findall(r"^\\w+Error: (.+)$", text, re.M)
-    where = f"{paths.get(nodes[-1], nodes[-1])}: " if nodes else ""
-    answer.write((where + (reasons[-1] if reasons else failure))[:300].encode())
 """
 _RELEASE = """
 from importlib import metadata
@@ -370,6 +302,7 @@ def run_converter(
     inputs: Mapping[str, Array],
     seconds: float,
     python: str | None = None,
+    again: bool = False,
 ) -> Failure | None:
     """Converts a model; the failure if that failed.
 
@@ -380,6 +313,7 @@ def run_converter(
         inputs: arrays of the model's inputs, for their shapes and types.
         seconds: the longest time.
         python: the interpreter that has the converter; None: this one.
+        again: whether the model is written for a second try.
 
     Raises:
         ModelError: pnnx does not read external data, and an ONNX file cannot have as much inside;
@@ -393,6 +327,9 @@ def run_converter(
         kept = litter.exists()
         written = Path(place, goal.name)
         words = _words_of(row, goal.stem, inputs)
+        if row.name == "onnx2tf" and again:
+            np.savez(Path(place, "inputs.npz"), *inputs.values())
+            words = [json.dumps([*inputs])]
         paths = str(model.absolute()), str(written)  # the child works in another folder
         source = _FOLDER + row.source
         answer = ask(source, place, *paths, *words, seconds=seconds, python=python)

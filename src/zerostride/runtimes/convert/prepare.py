@@ -41,7 +41,10 @@ if folds:
     level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.graph_optimization_level = level
     options.optimized_model_filepath = str(goal)
-    onnxruntime.InferenceSession(str(sized), options, providers=["CPUExecutionProvider"])
+    # A Gemm between reshapes is a product again: onnx2tf takes even axes for others.
+    left = ["MatMulAddFusion"] if ordered else None
+    onnxruntime.InferenceSession(
+        str(sized), options, providers=["CPUExecutionProvider"], disabled_optimizers=left)
 else:
     shutil.copyfile(sized, goal)
 ops += prepared.rewritten(goal, lacking)

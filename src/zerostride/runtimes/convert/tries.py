@@ -222,7 +222,7 @@ def _as_another(job: Job, named: str, *, again: bool = True) -> Try:
     how = prepared(row.name, named, job.model, model, job.inputs, job.seconds, again)
     inputs = how.inputs(job.inputs)
     if row.own:
-        return _of_written(job, folder, model, inputs, str(how))
+        return _of_written(job, folder, model, inputs, str(how), again=again)
     fixed = replace(job.options, sizes=None, input_shapes=None)
     report = port_model(model, row.engine, folder / job.ported, fixed, progress=job.progress)
     failure = _converted(job, folder / job.ported, folder / job.goal, inputs)
@@ -236,6 +236,7 @@ def _of_written(
     inputs: Mapping[str, Array],
     how: str = "",
     program: Path | None = None,
+    again: bool = False,
 ) -> Try:
     """The port of the file that the converter writes; its inputs' names and sizes are its own.
 
@@ -243,7 +244,7 @@ def _of_written(
     engine lacks.
     """
     engine, written = job.row.engine, folder / job.written
-    failure = _converted(job, model, written, inputs, program)
+    failure = _converted(job, model, written, inputs, program, again)
     if failure is not None:
         return Try(folder, audit_model(job.model, engine, job.options), how, failure)
     options = ModelOptions()
@@ -348,7 +349,12 @@ def _new_folder(job: Job) -> Path:
 
 
 def _converted(
-    job: Job, model: Path, goal: Path, inputs: Mapping[str, Array], program: Path | None = None
+    job: Job,
+    model: Path,
+    goal: Path,
+    inputs: Mapping[str, Array],
+    program: Path | None = None,
+    again: bool = False,
 ) -> Failure | None:
     """Converts, or takes the files of an earlier run; the failure if that failed.
 
@@ -359,6 +365,7 @@ def _converted(
         inputs: arrays of the model's inputs.
         program: what is converted, if not the model itself. The bytes of an archive differ from
             run to run.
+        again: whether the model is written for a second try.
     """
     row, key = job.row, _key(job, model, inputs)
     old, new = (files_of(row, place / goal.name) for place in (job.folder, goal.parent))
@@ -367,7 +374,9 @@ def _converted(
         for file, copy in zip(old, new, strict=True):
             write_scratch(copy, partial(shutil.copyfile, file))
     else:
-        failure = run_converter(row, program or model, goal, inputs, job.seconds, job.python)
+        # onnx2tf compares all orders of axes of a model as it is, which may take all of the time.
+        seconds = job.seconds if again or not row.apart else job.seconds / 3
+        failure = run_converter(row, program or model, goal, inputs, seconds, job.python, again)
         if failure is not None:
             return failure
         entry = [key, *map(digest, new)]

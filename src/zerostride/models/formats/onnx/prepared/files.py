@@ -134,9 +134,9 @@ def in_order(path: Path) -> None:
 
     def laid(node: onnx.NodeProto) -> bool:
         rule = IN_ORDER.get(node.op_type)
-        if rule is None and not results.isdisjoint(node.output):
-            rule = results_in_order
-        return rule is not None and rule(graph, node)
+        if rule is not None and rule(graph, node):
+            return True
+        return not results.isdisjoint(node.output) and results_in_order(graph, node)
 
     if graph.each(laid):
         save(model, path)

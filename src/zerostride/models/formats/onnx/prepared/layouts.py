@@ -342,11 +342,60 @@ def reshaped_again(graph: Rewriting, node: onnx.NodeProto) -> bool:
     return True
 
 
+def even_reshaped(graph: Rewriting, node: onnx.NodeProto) -> bool:
+    """A reshape of even axes is one of the operands of the ops before it.
+
+    A converter that tells the order of axes by their sizes takes a tensor of (n, k, k) for one with
+    the channels last, but for the result of a product.
+    """
+    shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
+    if shape is None or result is None or not _is_even(shape):
+        return False
+    name = _before(graph, node.input[0], shape, result)
+    if name is None:
+        return False
+    graph.add("Identity", name, to=node.output[0])
+    return True
+
+
+def _is_even(shape: Shape) -> bool:
+    return len(shape) > 2 and shape[1] > 1 and len({*shape[1:]}) == 1
+
+
+def _before(graph: Rewriting, name: str, shape: Shape, result: Shape) -> str | None:
+    """A tensor in another shape, that is given to what makes it; None where it is of another op."""
+    array, maker = graph.array(name), graph.makers.get(name)
+    if array is not None:
+        whole = np.broadcast_to(array, shape).reshape(result)
+        for axis in range(whole.ndim):
+            first = whole.take([0], axis)
+            whole = first if np.array_equal(np.broadcast_to(first, whole.shape), whole) else whole
+        return graph.constant(whole)
+    if maker is None or graph.shape(name) != shape:
+        return None
+    if maker.op_type in _RESHAPES or maker.op_type in _PRODUCTS:
+        source = maker.input[0] if maker.op_type in _RESHAPES else name
+        return graph.reshaped(source, result)
+    if maker.op_type not in _ELEMENTWISE:
+        return None
+    operands = [_before(graph, operand, shape, result) for operand in maker.input]
+    if None in operands:
+        return None
+    return graph.add(maker.op_type, *filter(None, operands), **attributes_of(maker))
+
+
+#: Ops of one number of each operand.
+_ELEMENTWISE = frozenset(
+    {"Abs", "Add", "Div", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu"}
+    | {"Mul", "Neg", "Relu", "Sigmoid", "Softplus", "Sqrt", "Sub", "Tanh"}
+)
+_PRODUCTS = frozenset({"Gemm", "MatMul"})
 #: Ops that change a shape and no number.
 _RESHAPES = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 
 __all__ = [
     "blocks",
+    "even_reshaped",
     "expanded",
     "gather",
     "gather_nd",

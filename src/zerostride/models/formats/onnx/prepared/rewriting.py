@@ -142,6 +142,7 @@ class Rewriting:
         self.repeat(node, [*node.input])
         result = take(f"zerostride_{node.op_type.lower()}", self._names)
         self._made[-1].output[:] = [result]
+        self._made[-1].name = result
         self.makers[result] = self._made[-1]
         return result
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from .layouts import (
     blocks,
+    even_reshaped,
     expanded,
     gather,
     gather_nd,
@@ -220,13 +221,14 @@ RULES: Mapping[str, Rule] = MappingProxyType(
     }
 )
 
-#: Ops whose results a converter may lay with the channels last.
+#: Ops whose results a converter may lay with the channels last, or take for such.
 IN_ORDER: Mapping[str, Rule] = MappingProxyType(
     {
         **dict.fromkeys(("AveragePool", "BatchNormalization", "Conv", "ConvTranspose"), in_order),
         **dict.fromkeys(("GlobalAveragePool", "InstanceNormalization", "MaxPool"), in_order),
         **dict.fromkeys(("Resize", "Transpose"), in_order),
         **dict.fromkeys(("Gather", "Max", "Min", "Where"), operands_in_order),
+        "Reshape": even_reshaped,
     }
 )
 
