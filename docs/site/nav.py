@@ -48,21 +48,8 @@ PARTS = (
     Part(
         GUIDES,
         (
-<<<<<<< HEAD
-            "compute",
-            "fuse",
-            "arrays",
-            "torch",
-            "jax",
-            "dask",
-            "attention",
-            "symbols",
-            "strict",
-            "code",
-=======
             *("compute", "fuse", "arrays", "torch", "jax", "dask"),
-            *("quantisation", "symbols", "strict", "code"),
->>>>>>> helper-q
+            *("attention", "quantisation", "symbols", "strict", "code"),
         ),
     ),
     Part("Models", ("models", "report", "ci", "backend", "cli")),

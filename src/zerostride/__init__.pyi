@@ -60,6 +60,11 @@ from .fusion.derivatives import (
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
+from .fusion.quantised import (
+    dequantize as dequantize,
+    fake_quantize as fake_quantize,
+    quantize as quantize,
+)
 from .fusion.reductions import (
     all as all,
     any as any,
@@ -86,6 +91,12 @@ from .models.port import (
 )
 from .models.shapes import (
     shapes as shapes,
+)
+from .quantisation.model import (
+    QuantizationPlan as QuantizationPlan,
+)
+from .quantisation.planning import (
+    plan_quantization as plan_quantization,
 )
 from .runtimes.bisect.run import (
     bisect as bisect,
@@ -207,6 +218,7 @@ __all__ = [
     "NotExpressible",
     "Plan",
     "PluginWarning",
+    "QuantizationPlan",
     "Reason",
     "Report",
     "TraceError",
@@ -245,12 +257,14 @@ __all__ = [
     "copysign",
     "cos",
     "cosh",
+    "dequantize",
     "divide",
     "elu",
     "equal",
     "erf",
     "exp",
     "expm1",
+    "fake_quantize",
     "floor",
     "floor_divide",
     "fmax",
@@ -296,6 +310,7 @@ __all__ = [
     "not_equal",
     "plan",
     "plan_attention",
+    "plan_quantization",
     "plan_to",
     "port",
     "positive",
@@ -303,6 +318,7 @@ __all__ = [
     "power",
     "prelu",
     "prod",
+    "quantize",
     "reciprocal",
     "relu",
     "remainder",

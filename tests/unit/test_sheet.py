@@ -15,7 +15,7 @@ from zerostride.report import finding_text, html, markdown
 from zerostride.report.sheet import WHERE, Sheet
 
 #: Codes that were added since.
-LATER = frozenset({"ZS116"})
+LATER = frozenset({"ZS116", "ZS117"})
 #: Codes and names as they were given out. A row is added, and none is changed.
 GIVEN_OUT = {101: "same_plan", 103: "size_trap", 107: "silent", 115: "layout", 226: "plugin"}
 

@@ -8,7 +8,7 @@ serve several query heads are the axis `group`; a mask repeats wherever it has s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,11 +17,11 @@ from ..sizes import Shape
 from .rules import AttentionRule, Causal, EmptyRow, Softcap
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ..sizes.condition import Condition
     from ..sizes.dim import Number
-    from .compare import AttentionComparison
+    from .methods import AttentionMethods
+else:
+    AttentionMethods = object  # attached when the room is loaded
 
 #: The axes on which every operand lands, outermost first.
 AXES = ("batch", "kv head", "group", "query", "key", "feature")
@@ -89,7 +89,7 @@ class Difference(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class AttentionPlan:
+class AttentionPlan(AttentionMethods):
     """How a query, keys, values and a mask become one result.
 
     Made by :func:`zerostride.plan_attention`. Frozen; equal and hashed by what is computed: the
@@ -204,69 +204,6 @@ class AttentionPlan:
 
     def __str__(self) -> str:
         return self.explain()
-
-    def differences(self, other: AttentionPlan) -> tuple[Difference, ...]:
-        """What the other plan means otherwise; empty if the two are equal.
-
-        >>> import zerostride as zs
-        >>> shapes = (1, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 4)
-        >>> first = zs.plan_attention(*shapes, causal="top_left")
-        >>> print(*first.differences(zs.plan_attention(*shapes, causal="bottom_right")))
-        causal: query i sees keys to i + 0, against query i sees keys to i + 2
-        """
-        from .explain import differences
-
-        return tuple(differences(self, other))
-
-    def explain(self) -> str:
-        """Every operand in the six axes, what repeats, and what is masked; as text."""
-        from .explain import explain
-
-        return explain(self)
-
-    def compare(self, engine: str | None = None) -> AttentionComparison:
-        """The same shapes and attributes under every op of every engine, against this plan."""
-        from .compare import compared
-
-        return compared(self, engine)
-
-    def bind(self, /, **sizes: int) -> AttentionPlan:
-        """The plan for values of its open sizes.
-
-        >>> import zerostride as zs
-        >>> p = zs.plan_attention(("B", 2, "S", 4), ("B", 2, "T", 4), ("B", 2, "T", 4))
-        >>> p.bind(B=1, S=2, T=3).shape
-        (1, 2, 2, 4)
-        """
-        from .planning import bound
-
-        return bound(self, sizes)
-
-    def views(self, *arrays: Any) -> tuple[NDArray[Any], ...]:
-        """Read-only views over the six axes, stride 0 where an operand repeats; no copy."""
-        from .compute import views
-
-        return views(self, arrays)
-
-    def compute(self, *arrays: Any, past_key: Any = None, past_value: Any = None) -> NDArray[Any]:
-        """The attention of NumPy arrays: query, key, value, and the mask if there is one.
-
-        >>> import numpy as np, zerostride as zs
-        >>> p = zs.plan_attention((1, 1, 2, 2), (1, 1, 2, 2), (1, 1, 2, 2), causal=True)
-        >>> q, v = np.zeros((1, 1, 2, 2)), np.arange(4.0).reshape(1, 1, 2, 2)
-        >>> p.compute(q, q, v)[0, 0]
-        array([[0., 1.],
-               [1., 2.]])
-        """
-        from .compute import attention
-
-        return attention(self, arrays, past_key, past_value)
-
-    def as_dict(self) -> Mapping[str, Any]:
-        """For JSON."""
-        from .explain import as_dict
-
-        return as_dict(self)
 
     def need_numbers(self, what: str) -> None:
         """Raises BroadcastError if a size is open; `what` begins the message."""

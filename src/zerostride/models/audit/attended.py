@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from ...attention.plan import Asked, AttentionPlan, Difference
 from ...attention.planning import plan_asked
@@ -21,10 +22,15 @@ from .judged_site import Judgement, sizes_of
 
 #: Engines on which attention is written as products, a sum and a softmax, as documents say them.
 _WRITTEN_OUT = frozenset(
-    {"numpy", "jax", "tensorflow", "paddle", "litert", "litert-gpu", "tosa", "stablehlo"}
+    {"numpy", "jax", "tensorflow", "paddle", "litert", "litert-gpu", "tosa", "stablehlo", "coreml"}
 )
-#: Converters without attention; `zerostride convert` writes it out as other ops.
-_LACK = frozenset({"mnnconvert", "pnnx"})
+#: Converters without attention, and what to do.
+_LACK: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("mnnconvert", "pnnx"), "zerostride convert does so"),
+        "onnx-parser": "onnx/onnx-tensorrt 10.1 takes op sets up to 20, so export one of them",
+    }
+)
 
 
 def attended(site: Site, call: AttentionCall, engine: Engine, way: Converter) -> Judgement:
@@ -38,7 +44,7 @@ def attended(site: Site, call: AttentionCall, engine: Engine, way: Converter) ->
     if way.name in _LACK:
         message = (
             f"{way.name} does not convert {site.node.op}; written out as MatMul, Add and Softmax "
-            "it means the same: zerostride convert does so"
+            f"it means the same: {_LACK[way.name]}"
         )
         return Judgement(source, None, Verdict.REFUSED, Reason.NO_OP, message)
     if engine.name in _WRITTEN_OUT:
