@@ -11,6 +11,8 @@ import pytest
 import zerostride as zs
 from zerostride.models.execute.run import execute
 from zerostride.models.formats.onnx.format import read
+from zerostride.models.options import ModelOptions
+from zerostride.report.next_command import after_audit
 
 onnx = pytest.importorskip("onnx")
 evaluator = pytest.importorskip("onnx.reference")
@@ -65,9 +67,13 @@ def test_grouped_heads_mean_the_same_where_they_are_known(tmp_path: Any, target:
 
 @pytest.mark.parametrize(("target", "way"), [("mnn", "mnnconvert"), ("ncnn", "pnnx")])
 def test_a_converter_without_attention_is_said(tmp_path: Any, target: str, way: str) -> None:
-    found = finding(model(tmp_path, SHAPES), target)
+    path = model(tmp_path, SHAPES)
+    found = finding(path, target)
     assert (found.verdict, found.reason) == ("refused", "no_op")
     assert found.message.startswith(f"{way} does not convert Attention")
+    report = zs.audit(path, target=target)
+    words = after_audit(report, report.fresh, ModelOptions(None))
+    assert words.startswith("zerostride convert")  # it writes it out
 
 
 def test_a_short_mask_is_short_from_op_set_24(tmp_path: Any) -> None:
@@ -88,6 +94,8 @@ def test_a_causal_mask_with_past_keys_begins_elsewhere_on_openvino(tmp_path: Any
     found = finding(path, "openvino")
     assert (found.verdict, found.code) == ("different", "ZS117")
     assert "query i sees keys to i + 6, in the model query i sees keys to i + 4" in found.message
+    assert found.witness.inputs.endswith("drawn with seed 0")
+    assert found.witness.source != found.witness.target
 
 
 def test_open_sizes_say_where_it_differs(tmp_path: Any) -> None:

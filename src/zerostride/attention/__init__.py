@@ -2,7 +2,8 @@
 
 `rules` has the types of a row, `rows` the ops of documents and engines, `planning` makes an
 :class:`AttentionPlan` of shapes, `placing` finds the operands' places, `explain` puts a plan into
-words, `compare` asks every row about the same shapes, `methods` has what a plan computes by these.
+words, `compare` asks every row about the same shapes, `witness` finds numbers on which two plans
+differ, `methods` has what a plan computes by these.
 In: shapes and attributes. Out: AttentionPlan.
 """
 

@@ -32,6 +32,7 @@ class Witness:
         index: where in the result the two differ; () if their shapes do.
         source: the number there in the model's meaning, or its result's shape.
         target: the number there on the target, its result's shape, or its failure.
+        drawn: what the operands hold.
     """
 
     shapes: tuple[tuple[int, ...], ...]
@@ -39,6 +40,7 @@ class Witness:
     index: tuple[int, ...]
     source: Any
     target: Any
+    drawn: str = "counted from 0"
 
     @property
     def where(self) -> str:
@@ -48,7 +50,7 @@ class Witness:
     @property
     def inputs(self) -> str:
         """What is computed, in words."""
-        return f"{self.op} of {' and '.join(map(str, self.shapes))} counted from 0"
+        return f"{self.op} of {' and '.join(map(str, self.shapes))} {self.drawn}"
 
     def __str__(self) -> str:
         numbers = f"{self.source} in the model, {self.target} on the target"

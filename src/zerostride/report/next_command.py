@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from ..errors import ModelError, printable
+from ..errors import ModelError, Reason, printable
 from ..models.findings import Finding, Outcome, Report, Verdict
 from ..models.options import command_words
 from ..models.reasons import Cause
@@ -39,6 +39,10 @@ def after_audit(report: Report, findings: Sequence[Finding], options: ModelOptio
     unknown = [finding for finding in findings if finding.verdict is Verdict.UNKNOWN]
     if any(finding.reason == Cause.UNKNOWN_SHAPE for finding in unknown):
         return command("shapes", [report.model])
+    if all(finding.reason == Reason.NO_OP for finding in findings):
+        converted = _conversion(report, options)  # it tries other ops
+        if converted:
+            return converted
     return command("explain", [findings[0].code])
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
 from ...attention.plan import Asked, AttentionPlan, Difference
 from ...attention.planning import plan_asked
 from ...attention.rows import ROWS, find_rule
 from ...attention.rules import AttentionRule
+from ...attention.witness import first_difference
+from ...derive.counterexample import Witness
 from ...engines.model import Engine
 from ...errors import BroadcastError, Reason
 from ...sizes.condition import ne
@@ -115,9 +118,20 @@ def _judgement(source: AttentionPlan, asked: Asked, rule: AttentionRule, name: s
         Verdict.DIFFERENT,
         Cause.OTHER_ATTENTION,
         f"{name} attends otherwise: {words}",
+        witness=_witness(source, target),
         when=when,
         notes=notes,
     )
+
+
+def _witness(source: AttentionPlan, target: AttentionPlan) -> Witness | None:
+    """Numbers that show the difference, where the target takes the same operands."""
+    found = first_difference(source, target)
+    if found is None:
+        return None
+    index, left, right = found
+    shapes: tuple[tuple[Any, ...], ...] = source.asked.shapes
+    return Witness(shapes, "attention", index, left, right, "drawn with seed 0")
 
 
 def _words(difference: Difference) -> str:
