@@ -55,6 +55,8 @@ def campaigns() -> Iterator[Campaign]:
     yield Campaign("forks", "forks", (*fused, "src/zerostride/system", "campaigns/forks.py"))
     yield Campaign("gradients", "gradients --cases 20000", (*fused, "campaigns/gradients"))
     quantised = ("src/zerostride/quantisation", *fused, "campaigns/quantisation")
+    attention = ("src/zerostride/attention", "campaigns/attention")
+    yield Campaign("attention", "attention --cases 1000", attention, "^all: ")
     yield Campaign("quantisation", "quantisation --cases 1000", quantised, "^all: ")
     yield Campaign("fused programs", "fuse --cases 100000", (*fused, "campaigns/fuse"))
     for engine in CATALOGUE:

@@ -125,3 +125,5 @@ def _print(tallies: Sequence[Tally]) -> None:
     for tally in tallies:
         for line in tally.wrong[:_SHOWN]:
             console.print(f"{tally.rule.name} {line}", markup=False)
+    count = sum(tally.counts.total() for tally in tallies)
+    console.print(f"all: {count:,} calls, {sum(tally.counts['wrong'] for tally in tallies)} wrong")
