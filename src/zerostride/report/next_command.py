@@ -39,7 +39,8 @@ def after_audit(report: Report, findings: Sequence[Finding], options: ModelOptio
     unknown = [finding for finding in findings if finding.verdict is Verdict.UNKNOWN]
     if any(finding.reason == Cause.UNKNOWN_SHAPE for finding in unknown):
         return command("shapes", [report.model])
-    if all(finding.reason == Reason.NO_OP for finding in findings):
+    by_converter = options.via != "none"
+    if by_converter and all(finding.reason == Reason.NO_OP for finding in findings):
         converted = _conversion(report, options)  # it tries other ops
         if converted:
             return converted
