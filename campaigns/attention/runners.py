@@ -38,7 +38,7 @@ def run_openvino(call: Call) -> Array:
     import openvino as ov
     from openvino import opset13
 
-    if call.arguments["op"].startswith("Attention"):
+    if call.arguments["op"] != "ScaledDotProductAttention":
         model, feeds = _onnx(call)
         core = ov.Core()
         read = core.read_model(model.SerializeToString())

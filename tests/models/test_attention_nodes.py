@@ -121,6 +121,7 @@ def test_a_silent_engine_is_different(tmp_path: Any) -> None:
     assert "the last query sees every key" in found.message
     plain = model(tmp_path, shapes, "MultiHeadAttention", "com.microsoft", 21, num_heads=2)
     assert finding(plain, "onnxruntime").verdict == "same"
+    assert finding(plain, "openvino").verdict == "same"
     assert finding(plain, "tensorrt").verdict == "refused"
 
 

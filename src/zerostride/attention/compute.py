@@ -103,9 +103,9 @@ def _weights(plan: AttentionPlan, scores: NDArray[Any], mask: NDArray[Any] | Non
         scores = np.tanh(scores / plan.softcap) * plan.softcap
     kept, added = _masked(plan, scores, mask)
     scores = scores if added is None else scores + added
-    if plan.rule.lowest_causal:
+    if np.isfinite(plan.rule.causal_fill):
         with np.errstate(over="ignore"):
-            scores = scores + np.where(kept, 0, np.finfo(scores.dtype).min).astype(scores.dtype)
+            scores = scores + np.where(kept, 0, plan.rule.causal_fill).astype(scores.dtype)
     else:
         scores = np.where(kept, scores, -np.inf)
     if plan.softcap and plan.softcap_at is Softcap.AFTER_MASK:

@@ -50,6 +50,8 @@ def _right(stretch: str, *ranks: int) -> Mapping[int, Mask]:
 
 
 _ZERO, _NAN, _MEAN, _UNMASKED = EmptyRow
+#: The least number of float32.
+_LOWEST = -3.4028234663852886e38
 _ONNX = _layouts("bhsd", "bs(hd)")
 
 
@@ -151,6 +153,29 @@ _OPENVINO_ONNX = AttentionRule(
     faults=(Fault(_no_length, "lengths of 0 fail in some of its ways", Reason.NO_OP),),
 )
 
+_MULTI_HEAD = AttentionRule(
+    "MultiHeadAttention",
+    "onnxruntime",
+    "ONNX Runtime 1.32.0, CPU, com.microsoft.MultiHeadAttention",
+    _layouts("bs(hd)"),
+    _masks(
+        float=_right("bh", 4),
+        bool={1: Mask("b", "", lengths=True), 2: Mask("bt", ""), 3: Mask("bst", "")},
+    ),
+    grouping="",
+    past=True,
+    empty=_empty(_UNMASKED, _NAN, _MEAN),
+    causal_fill=_LOWEST,
+    faults=(
+        Fault(_value_features, "past values have as many features as keys", Reason.NO_OP),
+        Fault(
+            _beyond_past,
+            "its causal mask covers as many keys as there are queries and past keys: the last "
+            "query sees every key",
+        ),
+    ),
+)
+
 _DOCUMENT = AttentionRule(
     "Attention",
     "",
@@ -209,28 +234,7 @@ _ROWS = (
             Fault(_one_query, "a single query sees every key, though it is causal and has a past"),
         ),
     ),
-    AttentionRule(
-        "MultiHeadAttention",
-        "onnxruntime",
-        "ONNX Runtime 1.32.0, CPU, com.microsoft.MultiHeadAttention",
-        _layouts("bs(hd)"),
-        _masks(
-            float=_right("bh", 4),
-            bool={1: Mask("b", "", lengths=True), 2: Mask("bt", ""), 3: Mask("bst", "")},
-        ),
-        grouping="",
-        past=True,
-        empty=_empty(_UNMASKED, _NAN, _MEAN),
-        lowest_causal=True,
-        faults=(
-            Fault(_value_features, "past values have as many features as keys", Reason.NO_OP),
-            Fault(
-                _beyond_past,
-                "its causal mask covers as many keys as there are queries and past keys: the last "
-                "query sees every key",
-            ),
-        ),
-    ),
+    _MULTI_HEAD,
     AttentionRule(
         "GroupQueryAttention",
         "onnxruntime",
@@ -295,6 +299,18 @@ _ROWS = (
         source="OpenVINO 2026.4.1, CPU, its ONNX frontend, opset 23",
         masks=_masks(both=_right("bhst", 2, 3, 4)),
         short_keys=False,
+    ),
+    replace(
+        _MULTI_HEAD,
+        engine="openvino",
+        source="OpenVINO 2026.4.1, CPU, its ONNX frontend, com.microsoft.MultiHeadAttention",
+        masks=_masks(
+            float=_right("bhst", 4),
+            bool={1: Mask("b", "b", lengths=True), 2: Mask("bt", "bt"), 3: Mask("bst", "bst")},
+        ),
+        causal_past=Causal.END,
+        causal_fill=-10000.0,
+        faults=(Fault(_no_length, "lengths of 0 fail in some of its ways", Reason.NO_OP),),
     ),
     AttentionRule(
         "SDPA",

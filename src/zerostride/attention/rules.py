@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -94,8 +95,8 @@ class AttentionRule:
         softcap: None where it has none.
         window: whether it has a sliding window.
         past: whether it takes past keys and values.
-        lowest_causal: a later key gets the least float, and not -inf: a query whose other keys are
-            masked by -inf sees the later ones.
+        causal_fill: what is added to the score of a later key. If it is finite, a query whose other
+            keys are masked sees the later ones.
         empty: what a row without a key gives, by how the keys are masked: "bool" or an added "-inf"
             or "lowest", the least float.
         empty_plain: the same with a softcap, or with one key, where that differs.
@@ -119,7 +120,7 @@ class AttentionRule:
     softcap: Softcap | None = None
     window: bool = False
     past: bool = False
-    lowest_causal: bool = False
+    causal_fill: float = -inf
     empty: Mapping[str, EmptyRow] = field(default_factory=lambda: MappingProxyType({}))
     empty_plain: Mapping[str, EmptyRow] | None = None
     unchecked: bool = False

@@ -64,9 +64,8 @@ def _rules(call: AttentionCall, engine: Engine, way: Converter) -> Iterator[Atte
     """The rows of the ops by which a way carries the call, the one that is nearest first."""
     rows = ROWS.get(engine.name, ())
     if engine.name == "openvino":
-        own = call.rule.engine == "" and way.name == "onnx-frontend"
-        if own:
-            yield find_rule("openvino", call.rule.op)
+        if way.name == "onnx-frontend":
+            yield from (row for row in rows if row.op == call.rule.op)
         elif way.name == "none":
             yield find_rule("openvino", "ScaledDotProductAttention")
         return
