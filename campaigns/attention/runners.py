@@ -39,7 +39,7 @@ def run_openvino(call: Call) -> Array:
     from openvino import opset13
 
     if call.arguments["op"] != "ScaledDotProductAttention":
-        model, feeds = _onnx(call)
+        model, feeds = onnx_model(call)
         core = ov.Core()
         read = core.read_model(model.SerializeToString())
         return np.array(core.compile_model(read, "CPU", _FLOAT32)(feeds)[0])
@@ -57,7 +57,7 @@ def run_openvino(call: Call) -> Array:
     return np.array(compiled(arrays)[0])
 
 
-def _onnx(call: Call) -> tuple[Any, dict[str, Array]]:
+def onnx_model(call: Call) -> tuple[Any, dict[str, Array]]:
     """The model of one node, and its inputs."""
     from onnx import TensorProto, helper
 
@@ -176,7 +176,7 @@ def run_onnxruntime(call: Call) -> Array:
     """ONNX Runtime on the CPU."""
     import onnxruntime
 
-    model, feeds = _onnx(call)
+    model, feeds = onnx_model(call)
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads = 1
@@ -190,7 +190,7 @@ def run_reference(call: Call) -> Array:
     """ONNX's own evaluator."""
     from onnx.reference import ReferenceEvaluator
 
-    model, feeds = _onnx(call)
+    model, feeds = onnx_model(call)
     results: Any = ReferenceEvaluator(model).run(["y"], feeds)
     return np.asarray(results[0])
 

@@ -140,6 +140,14 @@ def test_reports_draw_an_attention(tmp_path: Any) -> None:
     assert "neighbouring query heads" in report.to_html()
 
 
+def test_attention_without_masks_and_groups_is_no_broadcast(tmp_path: Any) -> None:
+    shapes = dict.fromkeys("qkv", (1, 2, 3, 4))
+    path = model(tmp_path, shapes)
+    assert not zs.audit(path, target="tensorrt").findings
+    arrays = {name: np.ones(shape, "f4") for name, shape in shapes.items()}
+    np.testing.assert_allclose(execute(read(path), arrays)["y"], arrays["v"])
+
+
 @pytest.mark.parametrize("causal", [0, 1])
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("mask", ["FLOAT", "BOOL"])

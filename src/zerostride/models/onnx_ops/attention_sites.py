@@ -17,16 +17,19 @@ _WHOLE_MASKS = 23
 
 
 def _attention(node: Node) -> Site | None:
-    """Attention of ai.onnx; no site if nothing can repeat and no key is masked.
+    """Attention of ai.onnx; no site if nothing can repeat and no key is masked."""
+    return None if _plain(node) else attention(node)
 
-    Sequence lengths of samples (`nonpad_kv_seqlen`) are not modelled.
+
+def attention(node: Node) -> Site:
+    """The site of any Attention of ai.onnx.
+
+    Sequence lengths of samples (`nonpad_kv_seqlen`) and windows are not modelled.
     """
     if input_at(node, 6) is not None or _windowed(node):
         return unknown(node)
     op = "Attention-23" if node.version <= _WHOLE_MASKS else "Attention"
     heads = _number(node, "q_num_heads"), _number(node, "kv_num_heads")
-    if heads[0] == heads[1] and not _number(node, "is_causal") and _plain(node):
-        return None
     return _site(
         node,
         "",
@@ -40,8 +43,15 @@ def _attention(node: Node) -> Site | None:
 
 def _plain(node: Node) -> bool:
     """Whether nothing can repeat: no mask, and as many heads of keys as of the query."""
+    heads = _number(node, "q_num_heads"), _number(node, "kv_num_heads")
+    if heads[0] != heads[1] or _number(node, "is_causal"):
+        return False
     query, key, value = (input_at(node, k) for k in range(3))
-    if input_at(node, 3) is not None or None in (query, key, value):
+    if (
+        input_at(node, 3) is not None
+        or input_at(node, 6) is not None
+        or None in (query, key, value)
+    ):
         return False
     shapes = [None if x is None or x.shape is None else x.shape for x in (query, key, value)]
     packed = all(shape is not None and len(shape) == 3 for shape in shapes)

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from ...attention.plan import AttentionPlan
 from ...core.plan import Plan
 from ...errors import BroadcastError, ModelError, Reason
 from ...sizes.budget import SpentError, used_up
@@ -71,6 +72,8 @@ class _Search:
             return Ported(node, None, None, "the node has no output")
         if len(node.inputs) > MOST_OPERANDS:
             return Ported(node, None, None, f"it has more than {MOST_OPERANDS} operands")
+        if isinstance(source, AttentionPlan):
+            return Ported(node, None, None, "zerostride convert writes it out, a port does not")
         if not isinstance(source, Plan):
             why = _HOPELESS.get(finding.reason, "its meaning in the model is not known")
             return Ported(node, None, None, why)

@@ -9,7 +9,7 @@ import numpy as np
 from ....attention.planning import plan_asked
 from ....errors import BroadcastError
 from ...ir.graph import Array
-from ..attention_sites import ROWS
+from ..attention_sites import attention
 from .call import NodeCall, Unfit, effort, room
 
 #: The results that are computed: the fourth is a part of the way.
@@ -18,8 +18,8 @@ _RESULTS = 3
 
 def run_attention(call: NodeCall) -> tuple[Array, ...]:
     """Attention, and the keys and values with those of the past."""
-    site = ROWS["Attention"](call.node)
-    if site is None or site.call is None:
+    site = attention(call.node)
+    if site.call is None:
         raise Unfit("lengths of single samples and windows are not computed")
     if len(call.node.outputs) > _RESULTS and call.node.outputs[_RESULTS].name:
         raise Unfit("its scores as a result are not computed")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..external_files import save_inside
 from ..reader import parse
+from .attention import attended
 from .layouts import in_order as results_in_order
 from .numbers import as_floats
 from .rewriting import Rewriting, attributes_of, version_of
@@ -74,13 +75,23 @@ def with_functions(path: Path, lacking: frozenset[str]) -> tuple[str, ...]:
     import onnx
     from onnx import inliner
 
+    done = _written_out(path) if "Attention" in lacking else ()
     model = onnx.load(path)
     ops = _ops(model) & lacking - RULES.keys()
     pairs = [("", op) for op in sorted(ops)]
     if pairs:
         model = inliner.inline_selected_functions(model, pairs, inline_schema_functions=True)
         onnx.save(model, path)
-    return tuple(sorted(ops - _ops(model)))
+    return tuple(sorted({*done, *(ops - _ops(model))}))
+
+
+def _written_out(path: Path) -> tuple[str, ...]:
+    """Writes attention out in the file; its op, if there is one."""
+    model = inferred(path, {"Attention"})
+    if model is None or not (done := Rewriting(model).run({"Attention": attended})):
+        return ()
+    save(model, path)
+    return done
 
 
 def _ops(model: onnx.ModelProto) -> set[str]:
