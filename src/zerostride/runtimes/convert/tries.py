@@ -144,6 +144,7 @@ class Try:
         if self.failure is not None:
             return self.failure.reason
         ops = [check.op for check in self.wrong if check.node]
+        ops += [f.op for f in self.report.findings if f.reason == Cause.OTHER_ATTENTION]
         refused = (check.detail for check in self.wrong if check.outcome is not Outcome.DIFFERS)
         return " ".join(dict.fromkeys([*ops, *refused]))
 
