@@ -1,7 +1,7 @@
 """Ops that quantise inside: products, convolutions, DynamicQuantizeLinear, FakeQuantize.
 
-What they compute is put together of whole-number arithmetic and `zs.quantize`; the engines' own
-models come from :mod:`campaigns.quantisation.engines`.
+The expected results come from whole-number arithmetic and `zs.quantize`; the engines' models come
+from :mod:`campaigns.quantisation.engines`.
 """
 
 from __future__ import annotations

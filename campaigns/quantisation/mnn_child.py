@@ -78,7 +78,7 @@ def compute(question: tuple[str, Array, Array]) -> Array:
 
 
 def serve() -> None:
-    """Answers questions until there are none; MNN's own words go to standard error."""
+    """Answers one question a line; what MNN prints goes to standard error."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     import MNN.expr  # noqa: F401

@@ -127,6 +127,26 @@ def test_a_model_that_does_not_fit_is_refused(tmp_path: Any) -> None:
     assert "the mask's head axis does not fit" in found.message
 
 
+def test_a_past_of_unknown_sizes_is_named(tmp_path: Any) -> None:
+    path = model(tmp_path, SHAPES, order=("q", "k", "v", "", "pk", "pv"), is_causal=1)
+    loaded = onnx.load(path)
+    for name in ("pk", "pv"):
+        value = loaded.graph.input.add(name=name)
+        value.type.tensor_type.elem_type = 1
+    onnx.save(loaded, path)
+    found = finding(path, "onnxruntime")
+    assert (found.verdict, found.reason) == ("unknown", "unknown_shape")
+    assert "'pk'" in found.message
+
+
+@pytest.mark.parametrize("attribute", [{"scale": "x"}, {"softcap": [1, 2]}, {"is_causal": "x"}])
+def test_attributes_of_another_type_end_no_audit(tmp_path: Any, attribute: dict[str, Any]) -> None:
+    assert finding(model(tmp_path, SHAPES, **attribute), "onnxruntime").verdict in (
+        "same",
+        "unknown",
+    )
+
+
 def test_reports_draw_an_attention(tmp_path: Any) -> None:
     report = zs.audit(model(tmp_path, {**SHAPES, "m": (3, 1)}), target="torch")
     assert "kv head" in str(report)

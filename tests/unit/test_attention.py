@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import zerostride as zs
+from zerostride.attention.planning import plan_asked
 from zerostride.attention.rows import ROWS
+from zerostride.attention.rules import Softcap
 
 SELF = ((2, 4, 3, 8), (2, 4, 3, 8), (2, 4, 3, 8))
 
@@ -206,3 +209,36 @@ def test_a_plan_is_data() -> None:
     assert data["space"]["batch"] == "B"
     assert repr(plan).startswith("<AttentionPlan")
     assert "causal from the top left: query i sees keys to i + 0" in str(plan)
+
+
+@pytest.mark.parametrize("softcap_at", list(Softcap))
+@pytest.mark.parametrize("grouping", ["interleaved", "tiled"])
+def test_a_row_says_which_heads_are_served_and_when_scores_are_capped(
+    grouping: str, softcap_at: Softcap
+) -> None:
+    shapes = (1, 4, 3, 8), (1, 2, 5, 8), (1, 2, 5, 8), (3, 5)
+    q, k, v, mask = drawn(*shapes)
+    asked = zs.plan_attention(*shapes, softcap=2.0).asked
+    rule = replace(ROWS[""][0], grouping=grouping, softcap=softcap_at)
+    plan = plan_asked(rule, asked)
+    heads = [0, 0, 1, 1] if grouping == "interleaved" else [0, 1, 0, 1]
+    scores = q @ k[:, heads].swapaxes(-1, -2) / np.sqrt(8)
+    early = softcap_at is Softcap.BEFORE_MASK
+    scores = 2 * np.tanh(scores / 2) + mask if early else 2 * np.tanh((scores + mask) / 2)
+    powers = np.exp(scores)
+    expected = powers / powers.sum(-1, keepdims=True) @ v[:, heads]
+    np.testing.assert_allclose(plan.compute(q, k, v, mask), expected)
+    same = zs.plan_attention(*shapes, softcap=2.0)
+    assert (plan == same) is (grouping == "interleaved" and early)
+
+
+def test_lengths_and_a_mask_in_their_place_are_not_one_plan() -> None:
+    shapes = (2, 1, 8), (2, 1, 8), (2, 1, 8)
+    how: dict[str, Any] = {"engine": "onnxruntime", "op": "MultiHeadAttention", "heads": 1}
+    lengths, mask = (
+        zs.plan_attention(*shapes, size, mask_type="bool", **how) for size in ((2,), (2, 1))
+    )
+    assert lengths.lengths
+    assert lengths != mask
+    q, k, v = drawn(*shapes)
+    np.testing.assert_allclose(lengths.compute(q, k, v, np.array([1, 1])), v)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..derive.tabular import html_table, text_table
 from ..errors import BroadcastError
@@ -14,9 +14,6 @@ from .plan import Asked, AttentionPlan, Difference
 from .planning import plan_asked, plan_attention
 from .rows import ROWS, find_rule
 from .rules import AttentionRule
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +130,10 @@ def _row(plan: AttentionPlan, rule: AttentionRule) -> AttentionRow:
         answer = plan_asked(rule, laid_for(rule, plan))
     except BroadcastError as error:
         return AttentionRow(rule, error, "nonsense" if error.silent else "refused")
-    found = plan.differences(answer)
-    codes = {each.code for each in found}
+    differences = plan.differences(answer)
+    codes = {each.code for each in differences}
     verdict = "same_here" if codes == {"empty_row"} else "different" if codes else "same"
-    return AttentionRow(rule, answer, verdict, found)
+    return AttentionRow(rule, answer, verdict, differences)
 
 
 def laid_for(rule: AttentionRule, plan: AttentionPlan) -> Asked:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..core.alignment import text
+from ..derive.explain.facts import listing
 from ..errors import columns
 from .plan import AXES, AttentionPlan, Difference, Operand
 
@@ -34,7 +36,7 @@ def explain(plan: AttentionPlan) -> str:
     rows = [_row(plan, operand) for operand in plan.operands]
     lines = [_headline(plan)]
     lines += ["  " + line for line in columns(["", *names], [_HEADS, *rows])]
-    lines.append(f"  result {_shape(plan.shape)}")
+    lines.append(f"  result {text(plan.shape)}")
     lines += [f"  {line}" for line in _facts(plan)]
     return "\n".join(lines)
 
@@ -92,10 +94,9 @@ def _facts(plan: AttentionPlan) -> Iterator[str]:
             groups.setdefault(axes, []).append(operand.name)
     parts: list[str] = []
     for axes, names in groups.items():
-        subject = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-        subject = "the mask" if subject == "mask" else subject
+        subject = "the mask" if names == ["mask"] else listing(names)
         verb = "" if parts else " repeat" if len(names) > 1 else " repeats"
-        parts.append(f"{subject}{verb} along {_and(axes)}")
+        parts.append(f"{subject}{verb} along {listing(axes)}")
     if parts:
         yield f"{', '.join(parts)}: stride 0"
     yield _scores(plan)
@@ -109,10 +110,6 @@ def _facts(plan: AttentionPlan) -> Iterator[str]:
         yield _empty(plan)
     if plan.conditions:
         yield f"where {plan.conditions}"
-
-
-def _and(words: tuple[str, ...]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _scores(plan: AttentionPlan) -> str:
@@ -149,13 +146,9 @@ def _empty(plan: AttentionPlan) -> str:
     return f"{first}; the lowest float: {ways['lowest'].value}"
 
 
-def _shape(shape: tuple[Number, ...]) -> str:
-    return f"({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
-
-
 def differences(a: AttentionPlan, b: AttentionPlan) -> Iterator[Difference]:
     """What two plans mean otherwise; see :meth:`AttentionPlan.differences`."""
-    sizes = [_shape((*x.space[:5], x.space.value_feature)) for x in (a, b)]
+    sizes = [text((*x.space[:5], x.space.value_feature)) for x in (a, b)]
     if (a.space[0] != b.space[0] and len(a.shape) == len(b.shape)) or a.space[3:] != b.space[3:]:
         yield Difference("shape", *sizes)
     grouped = [(x.space[1:3], x.rule.grouping == "tiled" and x.space.group != 1) for x in (a, b)]
@@ -176,7 +169,8 @@ def differences(a: AttentionPlan, b: AttentionPlan) -> Iterator[Difference]:
         )
     if a.factor != b.factor:
         yield Difference("scale", str(a.factor), str(b.factor))
-    if a.mask_type == b.mask_type and a.offset == b.offset and a.empty != b.empty:
+    rest = [(x.empty, x.causal_fill) for x in (a, b)]
+    if a.mask_type == b.mask_type and a.offset == b.offset and rest[0] != rest[1]:
         yield Difference("empty_row", *(_empty(x) if x.empty else "none" for x in (a, b)))
 
 
@@ -196,7 +190,7 @@ def _mask_words(plan: AttentionPlan) -> str:
         return "none is read" if len(plan.asked.shapes) > 3 else "none"
     sizes = zip(AXES, plan.mask.sizes, plan.mask.strides, strict=True)
     axes = tuple(axis for axis, size, step in sizes if size != 1 and step != 0)
-    words = f"it has {_and(axes)}" if axes else "one number"
+    words = f"it has {listing(axes)}" if axes else "one number"
     if plan.mask_keys != plan.space.key:
         words += f", and keys from {plan.mask_keys} are masked"
     return words

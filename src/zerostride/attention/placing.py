@@ -40,7 +40,7 @@ class Sizes:
         return a if b == 1 else self.same(a, b, what)
 
     def conditions(self) -> Any:
-        """What has to hold, without the facts."""
+        """The conditions on open sizes, simplified by the facts."""
         if not self._conditions:
             return ()
         from ..engines.planning import as_facts
@@ -89,15 +89,15 @@ def places(
     batch_of = sizes.stretched if "b" in rule.stretches else sizes.same
     batch = batch_of(k.size("b"), v.size("b"), "the batches of key and value differ")
     batch = batch_of(q.size("b"), batch, "the batches of query and key differ")
-    found = _mask_sizes(rule, asked, q.layout)
+    mask = _mask_sizes(rule, asked, q.layout)
     if "m" in rule.stretches:
-        batch = sizes.stretched(batch, found.get("b", 1), "the batches of query and mask differ")
+        batch = sizes.stretched(batch, mask.get("b", 1), "the batches of query and mask differ")
     sizes.same(q.size("d"), k.size("d"), "the features of query and key differ")
     length = sizes.same(k.size("t"), v.size("t"), "key and value have different lengths")
     heads_of = sizes.stretched if set("hv") & set(rule.stretches) else sizes.same
     heads = heads_of(k.size("h"), v.size("h"), "key and value have different numbers of heads")
     if "m" in rule.stretches and q.size("h") == 1:
-        heads = sizes.stretched(heads, found.get("h", 1), "the heads of key and mask differ")
+        heads = sizes.stretched(heads, mask.get("h", 1), "the heads of key and mask differ")
     if asked.past != 0 and not rule.past:
         raise Misfit(Reason.ATTRIBUTE, f"{rule.name} takes no past keys; put them before the keys")
     group, (kv_axis, group_axis) = _groups(rule, q, heads, sizes)
@@ -215,7 +215,7 @@ def _mask_sizes(rule: AttentionRule, asked: Asked, layout: str) -> Mapping[str, 
 def mask_place(
     rule: AttentionRule, asked: Asked, space: Space, layout: str, sizes: Sizes
 ) -> tuple[Operand, Number]:
-    """The mask's place, and the keys of which it speaks."""
+    """The mask's place, and how many keys it covers."""
     shape = asked.shapes[3]
     row, letters = _mask_layout(rule, asked, layout)
     full = {
@@ -224,11 +224,11 @@ def mask_place(
         "s": space.query,
         "t": space.key,
     }
-    found = dict(zip(letters, shape, strict=True))
+    own = dict(zip(letters, shape, strict=True))
     steps = dict(zip(letters, contiguous(shape), strict=True))
     keys = space.key
-    found.pop("+", None)  # an axis of its own, see the row's faults
-    for letter, size in found.items():
+    own.pop("+", None)  # an axis beyond the scores: the row's faults refuse it
+    for letter, size in own.items():
         axis = _AXIS_NAMES[letter]
         if letter == "t" and rule.short_keys and isinstance(size, int):
             keys = size
@@ -238,7 +238,7 @@ def mask_place(
                 )
         elif not (letter in row.stretch and size == 1):
             sizes.same(size, full[letter], f"the mask's {axis} axis does not fit")
-    heads = found.get("h", 1)
+    heads = own.get("h", 1)
     kv: tuple[Number, Number] = (1, 0)
     group: tuple[Number, Number] = (1, 0)
     if heads != 1:
@@ -246,7 +246,7 @@ def mask_place(
         kv, group = (space.kv_head, space.group * step), (space.group, step)
         if rule.grouping == "tiled":
             kv, group = (space.kv_head, step), (space.group, space.kv_head * step)
-    laid = _Laid("mask", shape, letters, found, steps)
+    laid = _Laid("mask", shape, letters, own, steps)
     return laid.placed(k=kv, g=group, d=(1, 0)), keys
 
 

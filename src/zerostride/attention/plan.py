@@ -165,6 +165,12 @@ class AttentionPlan(AttentionMethods):
         return self.mask is not None and row is not None and row.lengths
 
     @property
+    def causal_fill(self) -> float:
+        """What is added to the score of a later key; -inf where that cannot be told from less."""
+        both = self.mask is not None and self.offset is not None
+        return self.rule.causal_fill if both else -math.inf
+
+    @property
     def causal(self) -> str | None:
         """Where the causal mask begins: "top left", "bottom right", both, or None without one."""
         if self.offset is None:
@@ -186,7 +192,8 @@ class AttentionPlan(AttentionMethods):
 
     def _meaning(self) -> tuple[Any, ...]:
         places = tuple((operand.strides, operand.sizes) for operand in self.operands)
-        masked = (self.mask_type, self.mask_keys if self.mask_type else None, self.empty)
+        keys = self.mask_keys if self.mask_type else None
+        masked = (self.mask_type, self.lengths, keys, self.empty, self.causal_fill)
         scores = (self.offset, self.window, self.factor, self.softcap, self.softcap_at)
         return (self.shape, self.space, self.past, places, masked, scores)
 

@@ -246,7 +246,7 @@ def _offset(rule: AttentionRule, asked: Asked, space: Space) -> Number | None:
 def _empty(
     rule: AttentionRule, asked: Asked, mask_type: str | None, offset: Number | None, keys: Number
 ) -> Iterator[tuple[str, EmptyRow]]:
-    """What a query without a key gives, for the ways in which its keys may be masked."""
+    """The result of a query without a key, for each way to mask its keys."""
     plain = rule.empty_plain is not None and (asked.softcap or keys == 1)
     empty = rule.empty_plain if plain and rule.empty_plain else rule.empty
     if mask_type == "bool" or (isinstance(offset, int) and offset < 0):
@@ -279,8 +279,8 @@ def bound(plan: AttentionPlan, values: Mapping[str, int]) -> AttentionPlan:
     def number(size: Any) -> Any:
         if not isinstance(size, Dim):
             return size
-        found = {symbol: values[symbol.name] for symbol in size.symbols if symbol.name in values}
-        rest = size.substitute(found)
+        known = {symbol: values[symbol.name] for symbol in size.symbols if symbol.name in values}
+        rest = size.substitute(known)
         return rest.constant if rest.constant is not None else rest
 
     names = {

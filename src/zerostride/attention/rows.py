@@ -1,6 +1,6 @@
 """The rows: what documents say, and what releases do.
 
-Every row that was run is checked by tests/conformance/test_attention.py: plan and numbers.
+Every row that was run is checked by tests/conformance/test_attention_engines.py: plan and numbers.
 """
 
 from __future__ import annotations
@@ -176,6 +176,18 @@ _MULTI_HEAD = AttentionRule(
     ),
 )
 
+_TORCH = AttentionRule(
+    "scaled_dot_product_attention",
+    "torch",
+    "PyTorch 2.13.0, CPU, torch.nn.functional.scaled_dot_product_attention",
+    _layouts("bhsd", "bsd", "sd"),
+    _masks(both=_right("bhst", 2, 3, 4)),
+    grouping="",
+    stretches="bh",
+    empty=_empty(_ZERO, _ZERO, _MEAN),
+    faults=(Fault(_two_masks, "a mask and is_causal exclude each other", Reason.NO_OP),),
+)
+
 _DOCUMENT = AttentionRule(
     "Attention",
     "",
@@ -253,26 +265,13 @@ _ROWS = (
             Fault(_odd_features, "the features of a head are a multiple of 8", Reason.NO_OP),
         ),
     ),
-    AttentionRule(
-        "scaled_dot_product_attention",
-        "torch",
-        "PyTorch 2.13.0, CPU, torch.nn.functional.scaled_dot_product_attention",
-        _layouts("bhsd", "bsd", "sd"),
-        _masks(both=_right("bhst", 2, 3, 4)),
-        grouping="",
-        stretches="bh",
-        empty=_empty(_ZERO, _ZERO, _MEAN),
-        faults=(Fault(_two_masks, "a mask and is_causal exclude each other", Reason.NO_OP),),
-    ),
-    AttentionRule(
-        "scaled_dot_product_attention(enable_gqa=True)",
-        "torch",
-        "PyTorch 2.13.0, CPU, torch.nn.functional.scaled_dot_product_attention",
-        _layouts("bhsd", "hsd"),
-        _masks(both=_right("bhst", 2, 3, 4)),
+    _TORCH,
+    replace(
+        _TORCH,
+        op="scaled_dot_product_attention(enable_gqa=True)",
+        layouts=_layouts("bhsd", "hsd"),
+        grouping="interleaved",
         stretches="bv",
-        empty=_empty(_ZERO, _ZERO, _MEAN),
-        faults=(Fault(_two_masks, "a mask and is_causal exclude each other", Reason.NO_OP),),
     ),
     AttentionRule(
         "ScaledDotProductAttention",

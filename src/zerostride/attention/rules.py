@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class EmptyRow(StrEnum):
-    """What a query gives whose every key is masked."""
+    """The result of a query whose keys are all masked."""
 
     ZERO = "zeros"
     NAN = "NaN"

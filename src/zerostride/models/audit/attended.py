@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from ...attention.compare import laid_for
 from ...attention.plan import Asked, AttentionPlan, Difference
 from ...attention.planning import plan_asked
 from ...attention.rows import ROWS, find_rule
@@ -89,25 +90,24 @@ _ORDER = (Verdict.SAME, Verdict.SAME_HERE, Verdict.DIFFERENT, Verdict.REFUSED, V
 
 
 def _judgement(source: AttentionPlan, asked: Asked, rule: AttentionRule, name: str) -> Judgement:
-    from ...attention.compare import laid_for
-
     try:
         target = plan_asked(rule, laid_for(rule, source))
     except BroadcastError as error:
         verdict = Verdict.DIFFERENT if error.silent else Verdict.REFUSED
         return Judgement(source, error, verdict, error.reason, error.detail)
-    found = [each for each in source.differences(target) if each.code != "empty_row"]
+    every = source.differences(target)
+    differences = [each for each in every if each.code != "empty_row"]
     notes = tuple(
         f"{name} differs where a query lacks every key: {each.right}; in the model {each.left}"
-        for each in source.differences(target)
+        for each in every
         if each.code == "empty_row"
     )
-    if not found:
+    if not differences:
         message = f"means the same on {name}"
         return Judgement(source, target, Verdict.SAME, Cause.SAME_PLAN, message, notes=notes)
-    words = "; ".join(map(_words, found))
+    words = "; ".join(map(_words, differences))
     when = None
-    if {each.code for each in found} == {"causal"} and source.offset is not None:
+    if {each.code for each in differences} == {"causal"} and source.offset is not None:
         pair = source.offset, target.offset
         if target.offset is not None and any(isinstance(size, Dim) for size in pair):
             when = ne(source.offset, target.offset)

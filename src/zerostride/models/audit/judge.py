@@ -142,6 +142,7 @@ class Judge:
                 ]
             ),
             self._numbers(site),
+            site.call and (site.call.rule.name, site.call.asked),
             self.way.asks(site),
             self._moved(site),
             self._mixed(site),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -99,28 +100,35 @@ def _site(
     operands = tuple(map(operand_of, present))
     before: Any = 0
     if past is not None:
-        if past.shape is None or len(past.shape) != 4:
-            return Site(node, Kind.NOT_MODELLED, (*operands, operand_of(past)), BOTH_WAYS, {})
+        if past.shape is None or None in past.shape:
+            unsized = replace(operand_of(past), shape=None)
+            return Site(node, Kind.ATTENTION, (*operands, unsized), BOTH_WAYS, {})
+        if len(past.shape) != 4:
+            return unknown(node)
         before = past.shape[2]
-    scale = node.attributes.get("scale")
-    softcap = node.attributes.get("softcap") or 0.0
     asked = Asked(
         shapes=(),
         causal=causal,
         heads=heads,
         past=before,
-        scale=float(scale) if scale else None,
-        softcap=float(softcap),
+        scale=_real(node, "scale") or None,
+        softcap=abs(_real(node, "softcap")),
         window=None,
         mask_type="float" if mask is None or "float" in (mask.dtype or "float") else "bool",
         facts=None,
     )
     call = AttentionCall(find_rule(engine, op), asked)
-    return Site(node, Kind.NOT_MODELLED, operands, BOTH_WAYS, {"call": call}, call=call)
+    return Site(node, Kind.NOT_MODELLED, operands, BOTH_WAYS, {}, call=call)
 
 
 def _number(node: Node, name: str) -> int:
-    return int(node.attributes.get(name) or 0)
+    value = node.attributes.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _real(node: Node, name: str) -> float:
+    value = node.attributes.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
 
 
 Builder = Callable[[Node], "Site | None"]

@@ -126,21 +126,13 @@ def _masks(graph: Rewriting, call: _Call) -> tuple[str | None, str | None]:
     if causal is not None:
         mask = graph.add("Add", mask, graph.constant(causal))
     # A key that is masked by -inf, and not by the least number, is none.
-    most = graph.add("ReduceMax", mask, *_last_axis(graph), **_old_axis(graph), keepdims=1)
+    last = graph.constant(np.array([-1], np.int64))
+    most = graph.add("ReduceMax", mask, last, keepdims=1)
     shrunk = graph.add("Mul", most, graph.constant(_SHRUNK))
     above = graph.add("Add", shrunk, graph.constant(np.float32(8)))
     bounds = (graph.constant(np.float32(0)), graph.constant(np.float32(1)))
     seen = graph.add("Clip", above, *bounds)
     return mask, seen
-
-
-def _last_axis(graph: Rewriting) -> tuple[str, ...]:
-    """The axes of a reduction as an operand, as they are since op set 18."""
-    return (graph.constant(np.array([-1], np.int64)),) if graph.version >= 18 else ()
-
-
-def _old_axis(graph: Rewriting) -> dict[str, Any]:
-    return {} if graph.version >= 18 else {"axes": [-1]}
 
 
 def _causal(call: _Call) -> Any:
