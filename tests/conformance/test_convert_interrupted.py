@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,13 @@ main()
 """
 
 
+def _set_up(limit: int) -> None:
+    """Limits the size of files, and takes interrupts: a job in the background ignores them."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if limit:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+
 class Done:
     """A finished run in a folder with a model, with temporary files of its own."""
 
@@ -90,9 +98,7 @@ class Done:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            preexec_fn=(lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
-            if limit
-            else None,
+            preexec_fn=partial(_set_up, limit),
         )
         self.output, self.error = process.communicate(timeout=120)
         self.status = process.returncode
