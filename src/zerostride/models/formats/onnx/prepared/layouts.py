@@ -56,8 +56,13 @@ def sliced(graph: Rewriting, node: onnx.NodeProto) -> bool:
         return False
     name = node.input[0]
     for axis, first, last, step in cuts:
-        name = part(graph, name, shape, axis, first, last, step)
-        shape = (*shape[:axis], len(range(first, last, step)), *shape[axis + 1 :])
+        places = range(first, last, step)
+        if _is_one_part(shape[axis], places):
+            name = part(graph, name, shape, axis, first, last, step)
+        else:
+            parts = [part(graph, name, shape, axis, place, place + 1) for place in places]
+            name = graph.add("Concat", *parts, axis=2)
+        shape = (*shape[:axis], len(places), *shape[axis + 1 :])
     graph.reshaped(name, result, to=node.output[0])
     return True
 
@@ -65,7 +70,7 @@ def sliced(graph: Rewriting, node: onnx.NodeProto) -> bool:
 def _cuts(
     graph: Rewriting, node: onnx.NodeProto, shape: Shape
 ) -> list[tuple[int, int, int, int]] | None:
-    """(axis, start, end, step) of each axis that is cut; None if :func:`part` writes one not."""
+    """(axis, start, end, step) of each axis that is cut; None if they are too many parts."""
     names = [*node.input[1:], "", ""][:4]
     arrays = [graph.array(name) if name else None for name in names]
     if any(name and array is None for name, array in zip(names, arrays, strict=True)):
@@ -77,12 +82,18 @@ def _cuts(
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         size = shape[int(axis)]
         first, last, stride = slice(int(start), int(end), int(step)).indices(size)
-        count = len(range(first, last, stride))
-        if stride < 1 or (stride > 1 and (size % stride or count != size // stride)):
+        places = range(first, last, stride)
+        if not _is_one_part(size, places) and not 0 < len(places) <= _MOST_COPIES:
             return None
         if (first, last, stride) != (0, size, 1):
             cuts.append((int(axis) % len(shape), first, last, stride))
     return cuts
+
+
+def _is_one_part(size: int, places: range) -> bool:
+    """Whether places follow one another, or are one of each step of the whole axis."""
+    step = places.step
+    return step == 1 or (step > 1 and size % step == 0 and len(places) == size // step)
 
 
 def split(graph: Rewriting, node: onnx.NodeProto) -> bool:
@@ -193,15 +204,21 @@ def joined(graph: Rewriting, node: onnx.NodeProto) -> bool:
 
 
 def padded(graph: Rewriting, node: onnx.NodeProto) -> bool:
-    """Margins of the data's own numbers are rows taken again."""
+    """Margins of the data's own numbers are rows taken again; beside constants, some are cuts."""
     shape, result = graph.shape(node.input[0]), graph.shape(node.output[0])
-    pads = graph.array(node.input[1])
+    pads = graph.array(node.input[1]) if len(node.input) > 1 else None
     mode: Any = attributes_of(node).get("mode", b"constant").decode()
-    if shape is None or result is None or pads is None or mode not in _MARGINS:
-        return False
-    if len(pads) != 2 * len(shape):
+    if shape is None or result is None or pads is None or len(pads) != 2 * len(shape):
         return False
     name = node.input[0]
+    if mode == "constant" and (pads < 0).any():
+        lines = [np.maximum(-pads[: len(shape)], 0), shape + np.minimum(pads[len(shape) :], 0)]
+        cuts = [graph.constant(line.astype(np.int64)) for line in lines]
+        margins = graph.constant(np.maximum(pads, 0))
+        graph.repeat(node, [graph.add("Slice", name, *cuts), margins, *node.input[2:]])
+        return True
+    if mode not in _MARGINS:
+        return False
     for axis in range(len(shape)):
         if not pads[axis] and not pads[axis + len(shape)]:
             continue

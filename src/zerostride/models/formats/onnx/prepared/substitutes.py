@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .indices import elements_from_start, gather_nd_from_start
 from .layouts import (
     blocks,
     even_reshaped,
     expanded,
     gather,
-    gather_nd,
     in_order,
     joined,
     operands_in_order,
@@ -196,7 +196,8 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "Expand": expanded,
         "GRU": _recurrent,
         "Gather": gather,
-        "GatherND": gather_nd,
+        "GatherElements": elements_from_start,
+        "GatherND": gather_nd_from_start,
         "Gemm": _with_a_line_of_bias,
         "InstanceNormalization": normalised,
         "IsInf": _is_infinite,
@@ -213,6 +214,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "ReduceSumSquare": sum_of_squares,
         "Reshape": reshaped_again,
         "STFT": short_time_transform,
+        "ScatterElements": elements_from_start,
         "Slice": sliced,
         "SpaceToDepth": blocks,
         "Split": split,
