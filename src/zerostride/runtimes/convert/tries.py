@@ -27,6 +27,8 @@ from .prepare import prepared
 
 #: A note of an audit; the proof has shown that the converter folds them.
 _FOLDED = "from sizes: counted as the same"
+#: How often a model is written with other ops.
+_MOST_TRIES = 4
 #: Outcomes after which a model is tried again as another one.
 _WRONG = frozenset({Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED})
 
@@ -161,23 +163,33 @@ def best_of(job: Job) -> Try:
     """The model in the form that is converted and proven, or in the best one that was tried.
 
     A form that the converter refuses, or whose results differ, is tried again as another one
-    (:func:`prepared`). That takes its place if it is better.
+    (:func:`prepared`), which takes its place if it is better. As long as results differ, the nodes
+    that differ next are written as other ops, too.
     """
-    best = _proven(job, _first(job))
-    while "onnx" in job.row.reads and (best.failure or best.wrong or best.left):
+    best = latest = _proven(job, _first(job))
+    named = ""
+    for number in range(_MOST_TRIES):
+        if "onnx" not in job.row.reads or not (latest.failure or latest.wrong or latest.left):
+            break
+        if number and latest.named in named:
+            break  # nothing else is named
+        named = f"{named} {latest.named}"
         try:
-            other = _proven(job, _as_another(job, best.named))
+            latest = _proven(job, _as_another(job, named))
         except ZerostrideError as error:  # it cannot be written otherwise
             if is_no_room(str(error)):
                 raise
             break
-        if other.rank <= best.rank:
-            if best.failure and other.failure and best.failure != other.failure:
-                best = replace(best, second=(other.how, other.failure))
+        if latest.rank > best.rank:
+            note = f"{best.why(job.row.name)}: converted {latest.how}"
+            notes = (note, *latest.report.notes)
+            best = replace(
+                latest, report=replace(latest.report, model=best.report.model, notes=notes)
+            )
+        elif latest.failure:
+            if best.failure and best.failure != latest.failure:
+                best = replace(best, second=(latest.how, latest.failure))
             break
-        note = f"{best.why(job.row.name)}: converted {other.how}"
-        notes = (note, *other.report.notes)
-        best = replace(other, report=replace(other.report, model=best.report.model, notes=notes))
     return best
 
 
