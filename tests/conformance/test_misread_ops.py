@@ -1,4 +1,4 @@
-"""The audit names an op that pnnx misreads, and no other; judged by pnnx's files on ncnn."""
+"""The audit names an op that a converter misreads, and no other; judged by its files' numbers."""
 
 from __future__ import annotations
 
@@ -71,3 +71,56 @@ def test_a_note_says_what_pnnx_misreads(
     report = zs.verify(file, "ncnn", against=place, inputs={"x": X})
     wrong = report.checks[0].outcome is not Outcome.AGREES
     assert [f"pnnx misreads {op} 'n'" in note for note in notes] == [True] * wrong
+
+
+#: Places, margins and steps from both ends: an engine, its converter, the op, what it reads beside
+#: x, and attributes.
+CUBE = np.random.default_rng(1).normal(size=(3, 4, 5)).astype(np.float32)
+COLUMN, ENDS = [[[2]], [[0]], [[1]]], [[[-1]], [[0]], [[-2]]]
+LINE = np.ones((3, 1, 1), np.float32)
+BY_END: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
+    *(("mnn", "GatherElements", (rows,), {"axis": 1}) for rows in (COLUMN, ENDS)),
+    *(("mnn", "ScatterElements", (rows, LINE), {"axis": 1}) for rows in (COLUMN, ENDS)),
+    *(("mnn", "GatherND", (rows,), {}) for rows in ([[2], [0]], [[-1], [0]], [[-1, -2]])),
+    *(("mnn", "Gather", (rows,), {"axis": 1}) for rows in ([2, 0], [-1, 0, -2])),
+    *(("mnn", "Pad", (pads,), {}) for pads in ([0, 1, 0, 0, 0, 2], [0, 1, 0, 0, -1, 0])),
+    ("mnn", "Pad", ([0, 1, -1, 0, 0, -1],), {"mode": "edge"}),
+    *(("mnn", "Slice", ([3], [-9], [1], [step]), {}) for step in (-1, -2)),
+    *(
+        ("ncnn", "Slice", (*ends, [1], [step]), {})
+        for *ends, step in (([0], [4], 1), ([-1], [-9], -1))
+    ),
+]
+
+
+@pytest.mark.parametrize(("engine", "op", "operands", "attributes"), BY_END)
+def test_a_note_says_what_is_counted_from_the_wrong_end(
+    tmp_path: Path, engine: str, op: str, operands: tuple[Any, ...], attributes: dict[str, Any]
+) -> None:
+    pytest.importorskip({"mnn": "MNN"}.get(engine, engine), reason="the engine is an extra")
+    arrays = [np.array(a, None if isinstance(a, np.ndarray) else np.int64) for a in operands]
+    constants = [numpy_helper.from_array(array, f"c{k}") for k, array in enumerate(arrays)]
+    nodes = [
+        helper.make_node("Relu", ["x"], ["s"], "relu"),
+        helper.make_node(op, ["s", *(c.name for c in constants)], ["r"], "n", **attributes),
+        helper.make_node("Sigmoid", ["r"], ["y"], "sigmoid"),
+    ]
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in (("x", CUBE.shape), ("y", None))
+    ]
+    graph = helper.make_graph(nodes, "ends", ends[:1], ends[1:], constants)
+    opsets = [helper.make_opsetid("", 17)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    file = saved(onnx.shape_inference.infer_shapes(model), tmp_path / "m.onnx")
+    converter = {"mnn": "mnnconvert", "ncnn": "pnnx"}[engine]
+    notes = [note for note in zs.audit(file, target=engine).notes if "misreads" in note]
+    place = convert(file, converter, ("x=3,4,5",), tmp_path / converter)
+    assert not isinstance(place, str)
+    report = zs.verify(file, engine, against=place, inputs={"x": CUBE})
+    wrong = report.checks[0].outcome is not Outcome.AGREES
+    assert [f"{converter} misreads {op} 'n'" in note for note in notes] == [True] * wrong
+    if wrong:
+        cause = zs.bisect(file, place, inputs={"x": CUBE}).culprit.cause
+        assert f"{converter} misreads {op}" in cause
+        assert zs.convert(file, engine, tmp_path / "out", inputs={"x": CUBE}).ok

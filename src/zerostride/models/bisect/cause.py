@@ -13,11 +13,14 @@ from .. import reasons
 from ..findings import Finding, Verdict
 from ..format_table import lowered
 from ..ir.graph import Array, Graph, Node
+from ..transport.misread_ops import misread_words
 from .layouts import layouts
 from .readings import reading, reading_in_other
 from .sides import Fault, Other
 from .written import OtherPart, shown
 
+#: The converters that write formats from ONNX.
+_CONVERTERS = {"mnn": "mnnconvert", "ncnn": "pnnx"}
 #: Channels in a pack of NC4HW4.
 _PACK = 4
 
@@ -69,6 +72,9 @@ def cause(
         return FaultCause(wrong.describe(), wrong.fix())
     if own is not None and (broadcast := own.broadcast()) is not None:
         return FaultCause(*broadcast)
+    converter = _CONVERTERS.get(other.format, "")
+    if words := "; ".join(filter(None, (misread_words(n, converter) for n in fault.part.nodes))):
+        return FaultCause(words, "zerostride convert writes another form for it")
     if words := moved(fault) or overwritten(fault, side):
         return FaultCause(words)
     if words := "; ".join(differences(fault, other)):
@@ -164,7 +170,8 @@ def _alone(graph: Graph, node: Node) -> tuple[Node, ...]:
 
 
 def _constants(nodes: Sequence[Node], theirs: Node) -> Iterator[str]:
-    constants = [array for node in nodes for array in _numbers(node)]
+    # A Pad's margins come in another order by their formats.
+    constants = [array for node in nodes if node.op != "Pad" for array in _numbers(node)]
     for name, array in _numbers(theirs):
         fitting = [
             (n, a)
