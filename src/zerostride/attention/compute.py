@@ -58,9 +58,32 @@ def _view(plan: AttentionPlan, operand: Operand, array: Any, *, full: bool) -> N
 def attention(
     plan: AttentionPlan, arrays: Sequence[Any], past_key: Any = None, past_value: Any = None
 ) -> NDArray[Any]:
-    """The result in the query's layout; see :meth:`AttentionPlan.compute`.
+    """The result in the query's layout; see :meth:`AttentionPlan.compute`."""
+    for step in steps(plan, arrays, past_key, past_value):
+        result = step
+    return result
 
-    It is computed in the query's type, at least float32.
+
+def steps(
+    plan: AttentionPlan,
+    arrays: Sequence[Any],
+    past_key: Any = None,
+    past_value: Any = None,
+    kept: NDArray[Any] | None = None,
+) -> Iterator[NDArray[Any]]:
+    """The steps of an attention, each computed when it is asked for.
+
+    They are the scores, the scores within the softcap, the scores with all masks, the weights, and
+    the result in the query's layout. All but the result are (batch, kv head, group, query, key).
+    They are computed in the query's type, at least float32; the result is of the query's type.
+
+    Args:
+        plan: the plan, of numbers.
+        arrays: its operands.
+        past_key: the past keys, if the plan has some.
+        past_value: the past values.
+        kept: the keys that are not masked, beside the plan's masks: truth values that broadcast to
+            the scores.
     """
     import numpy as np
 
@@ -73,12 +96,20 @@ def attention(
         value = np.concatenate([_past(plan, past_value, value, "value"), value], 3)
     factor = plan.factor if plan.factor is not None else 1.0
     scores = np.matmul(query * kind.type(factor), key.swapaxes(-1, -2))
-    weights = _weights(plan, scores, placed[3][..., 0] if plan.mask is not None else None)
+    yield scores
+    if plan.softcap and plan.softcap_at is not Softcap.AFTER_MASK:
+        scores = np.tanh(scores / plan.softcap) * plan.softcap
+    yield scores
+    mask = placed[3][..., 0] if plan.mask is not None else None
+    scores = _biased(plan, scores, mask, kept)
+    yield scores
+    weights = _weights(plan, scores, kept is not None)
+    yield weights
     with np.errstate(invalid="ignore"):
         result = np.matmul(weights, value)
     full = tuple(map(int, (*plan.space[:4], plan.space.value_feature)))
     result = np.broadcast_to(result, full)
-    return _laid_out(plan, result).astype(np.asarray(arrays[0]).dtype)
+    yield _laid_out(plan, result).astype(np.asarray(arrays[0]).dtype)
 
 
 def _past(plan: AttentionPlan, past: Any, now: NDArray[Any], name: str) -> NDArray[Any]:
@@ -95,26 +126,38 @@ def _past(plan: AttentionPlan, past: Any, now: NDArray[Any], name: str) -> NDArr
     return np.broadcast_to(before, (batch, heads, group, *before.shape[3:])).astype(now.dtype)
 
 
-def _weights(plan: AttentionPlan, scores: NDArray[Any], mask: NDArray[Any] | None) -> NDArray[Any]:
-    """The softmax of the scores, capped and masked in the plan's order."""
+def _biased(
+    plan: AttentionPlan,
+    scores: NDArray[Any],
+    mask: NDArray[Any] | None,
+    kept: NDArray[Any] | None,
+) -> NDArray[Any]:
+    """The scores with all masks, and within a softcap that comes after them."""
     import numpy as np
 
-    if plan.softcap and plan.softcap_at is not Softcap.AFTER_MASK:
-        scores = np.tanh(scores / plan.softcap) * plan.softcap
-    kept, added = _masked(plan, scores, mask)
+    seen, added = _masked(plan, scores, mask)
+    if kept is not None:
+        seen = seen & kept
     scores = scores if added is None else scores + added
     if np.isfinite(plan.rule.causal_fill):
         with np.errstate(over="ignore"):
-            scores = scores + np.where(kept, 0, plan.rule.causal_fill).astype(scores.dtype)
+            scores = scores + np.where(seen, 0, plan.rule.causal_fill).astype(scores.dtype)
     else:
-        scores = np.where(kept, scores, -np.inf)
+        scores = np.where(seen, scores, -np.inf)
     if plan.softcap and plan.softcap_at is Softcap.AFTER_MASK:
         scores = np.tanh(scores / plan.softcap) * plan.softcap
+    return scores
+
+
+def _weights(plan: AttentionPlan, scores: NDArray[Any], more_masks: bool) -> NDArray[Any]:
+    """The softmax of the masked scores."""
+    import numpy as np
+
     with np.errstate(invalid="ignore", over="ignore"):
         most = scores.max(-1, keepdims=True, initial=-np.inf)
         powers = np.exp(scores - most)
         weights = powers / powers.sum(-1, keepdims=True)
-    return _with_empty_rows(plan, weights, scores)
+    return _with_empty_rows(plan, weights, scores, more_masks)
 
 
 def _masked(
@@ -150,14 +193,16 @@ _FILL = -10000.0
 
 
 def _with_empty_rows(
-    plan: AttentionPlan, weights: NDArray[Any], scores: NDArray[Any]
+    plan: AttentionPlan, weights: NDArray[Any], scores: NDArray[Any], more_masks: bool
 ) -> NDArray[Any]:
     """The weights of queries that lack all keys, as the row has them."""
     import numpy as np
 
-    if not plan.empty:
-        return np.nan_to_num(weights, nan=0.0) if 0 in scores.shape[-1:] else weights
     ways = dict(plan.empty)
+    if more_masks:
+        ways["bool"] = plan.rule.empty["bool"]
+    if not ways:
+        return np.nan_to_num(weights, nan=0.0) if 0 in scores.shape[-1:] else weights
     lowest = np.finfo(scores.dtype).min
     most = scores.max(-1, keepdims=True, initial=-np.inf)
     rows = np.zeros(most.shape, bool)
