@@ -475,3 +475,43 @@ def recurrent(gates: int) -> Callable[[Rng], Made]:
         return drawn, operands[: int(rng.integers(3, len(operands) + 1))]
 
     return make
+
+
+def attentions(rng: Rng) -> Made:
+    """Attention as ONNX Runtime computes it, too: docs/attention.md says where it does not.
+
+    A mask has all queries and keys and leaves one key to each query; a single query with past keys
+    is not causal; and masked scores, which have -inf in the document and the least float there, are
+    no result.
+    """
+    batch, kv, query, key, past = rng.integers(1, 4, 5).tolist()
+    group, features = int(rng.integers(1, 4)), rng.integers(1, 6, 2).tolist()
+    if rng.integers(2):
+        past = 0
+    shapes = [(batch, kv * group, query, features[0]), *((batch, kv, key, n) for n in features)]
+    attributes: dict[str, Any] = {"qk_matmul_output_mode": int(rng.choice([0, 1, 3]))}
+    if query > 1 or not past:
+        attributes["is_causal"] = int(rng.integers(2))
+    attributes |= {"softcap": 2.0} if rng.integers(2) else {}
+    attributes |= {"scale": 0.5} if rng.integers(2) else {}
+    arrays = [floats(rng, shape) for shape in shapes]
+    if rng.integers(2):
+        attributes |= {"q_num_heads": kv * group, "kv_num_heads": kv}
+        arrays = [x.swapaxes(1, 2).reshape(batch, x.shape[2], -1) for x in arrays]
+    arrays.append(_attention_mask(rng, (batch, kv * group, query, past + key)))
+    arrays += [floats(rng, (batch, kv, past, n)) if past else None for n in features]
+    while arrays[-1] is None:
+        arrays.pop()
+    return attributes, arrays
+
+
+def _attention_mask(rng: Rng, scores: tuple[int, ...]) -> Any:
+    outer = tuple(1 if rng.integers(2) else size for size in scores[:2])
+    shape = (*outer[rng.integers(3) :], *scores[2:])
+    if not rng.integers(3):
+        return None
+    if rng.integers(2):
+        return floats(rng, shape)
+    kept = rng.integers(0, 2, shape).astype(bool)
+    kept[..., 0] = True
+    return kept

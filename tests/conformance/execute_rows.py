@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from execute_cases import (
     Made,
     Rng,
+    attentions,
     bits,
     blocks,
     both,
@@ -116,7 +117,7 @@ OPS: Mapping[str, tuple[int, Callable[[Rng], Made], float]] = {
     "AveragePool": (19, windows("AveragePool"), POINT),
     "Resize": (13, resizes, MANY), "ConvTranspose": (11, transposed_windows, MANY),
     "RNN": (14, recurrent(1), MANY), "GRU": (14, recurrent(3), MANY),
-    "LSTM": (14, recurrent(4), MANY),
+    "LSTM": (14, recurrent(4), MANY), "Attention": (24, attentions, MANY),
     "DynamicQuantizeLinear": (11, quantised_by_range, 0.0),
     "QuantizeLinear": (21, quantised, 0.0), "DequantizeLinear": (21, dequantised, 0.0),
 }  # fmt: skip

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 import zerostride as zs
+from zerostride.models.execute.program import not_executed
+from zerostride.models.execute.run import execute
+from zerostride.models.formats.onnx.format import read
 from zerostride.models.options import ModelOptions
 from zerostride.report.next_command import after_audit
 
 onnx = pytest.importorskip("onnx")
+evaluator = pytest.importorskip("onnx.reference")
 
 SHAPES = {"q": (2, 4, 3, 8), "k": (2, 2, 5, 8), "v": (2, 2, 5, 8)}
 
@@ -160,3 +165,75 @@ def test_attention_without_masks_and_groups_is_no_broadcast(tmp_path: Any) -> No
     shapes = dict.fromkeys("qkv", (1, 2, 3, 4))
     path = model(tmp_path, shapes)
     assert not zs.audit(path, target="tensorrt").findings
+    arrays = {name: np.ones(shape, "f4") for name, shape in shapes.items()}
+    np.testing.assert_allclose(execute(read(path), arrays)["y"], arrays["v"])
+
+
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("mask", ["FLOAT", "BOOL"])
+def test_it_is_executed_as_onnx_means_it(
+    tmp_path: Any, causal: int, packed: bool, mask: str
+) -> None:
+    rng = np.random.default_rng(causal)
+    shapes: dict[str, tuple[Any, ...]] = {"q": (2, 4, 3, 8), "k": (2, 2, 3, 8), "v": (2, 2, 3, 8)}
+    heads = {}
+    if packed:
+        shapes = {"q": (2, 3, 32), "k": (2, 3, 16), "v": (2, 3, 16)}
+        heads = {"q_num_heads": 4, "kv_num_heads": 2}
+    shapes |= {"m": (2, 1, 3, 7), "pk": (2, 2, 4, 8), "pv": (2, 2, 4, 8)}
+    outputs = ("y", "present_k", "present_v")
+    path = model(
+        tmp_path, shapes, outputs=outputs, mask=mask, is_causal=causal, softcap=2.0, **heads
+    )
+    arrays = {name: rng.standard_normal(shape).astype("f4") for name, shape in shapes.items()}
+    if mask == "BOOL":
+        arrays["m"] = arrays["m"] > -1
+    found = execute(read(path), arrays)
+    expected = evaluator.ReferenceEvaluator(path).run(None, arrays)
+    for name, value in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(found[name], value, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "dtypes", "why"),
+    [
+        ({"softmax_precision": 10}, {}, "its softmax in float16"),
+        ({}, {"mask": "INT32"}, "a mask of int32"),
+    ],
+)
+def test_parts_that_are_not_executed_are_named(
+    tmp_path: Any, attributes: dict[str, Any], dtypes: dict[str, Any], why: str
+) -> None:
+    graph = read(model(tmp_path, {**SHAPES, "m": (3, 5)}, **attributes, **dtypes))
+    (refused,) = not_executed(graph)
+    assert (refused.op, refused.why) == ("Attention", why)
+
+
+def test_windows_lengths_and_weights_are_executed(tmp_path: Any) -> None:
+    """Of sample 0 three keys are there, of sample 1 five; a query sees its own and one before."""
+    shapes: dict[str, tuple[Any, ...]] = {"q": (2, 4, 3, 8), "k": (2, 2, 5, 8), "v": (2, 2, 5, 8)}
+    path = model(
+        tmp_path,
+        {**shapes, "n": (2,)},
+        opset=25,
+        order=("q", "k", "v", "", "", "", "n"),
+        outputs=("y", "", "", "weights"),
+        left_window_size=1,
+        right_window_size=0,
+        qk_matmul_output_mode=3,
+    )
+    loaded = onnx.load(path)
+    loaded.graph.input[3].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    del loaded.graph.output[1:3]
+    onnx.save(loaded, path)
+    rng = np.random.default_rng(0)
+    arrays: dict[str, Any] = {n: rng.standard_normal(s).astype("f4") for n, s in shapes.items()}
+    arrays["n"] = np.array([3, 5])
+    results = execute(read(path), arrays)
+    first, second = (results["weights"][sample, 0] != 0 for sample in (0, 1))
+    assert first.astype(int).tolist() == [[1, 0, 0, 0, 0], [1, 1, 0, 0, 0], [0, 1, 1, 0, 0]]
+    assert second.astype(int).tolist() == [[0, 1, 1, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 1, 1]]
+    expected = evaluator.ReferenceEvaluator(path).run(None, arrays)
+    for name, value in zip(("y", "weights"), expected, strict=True):
+        np.testing.assert_allclose(results[name], value, atol=1e-5)

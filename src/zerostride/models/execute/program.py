@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from ...errors import ModelError, ZerostrideError
 from ..format_table import FormatModule, module_of
 from ..ir.graph import MALFORMED, Body, Graph, Node, Value
-from ..ir.site import Site
+from ..ir.site import Site, input_at
 from ..onnx_ops.sites import find_site as onnx_site
 from ..onnx_ops.table import op_row
 from .broadcasts import can_plan
@@ -225,6 +226,24 @@ def _limit(node: Node) -> str | None:
         return "its indices"
     if node.op == "Scan" and node.version < 9:
         return "of op set 8, which scans batches"
+    if node.op == "Attention":
+        return _attention_limit(node)
+    return None
+
+
+#: The element types by which an Attention may ask for a softmax that rounds more.
+_HALVES = MappingProxyType({10: "float16", 16: "bfloat16"})
+
+
+def _attention_limit(node: Node) -> str | None:
+    """The same of Attention, which is computed in the query's type, or float32 if that is wider."""
+    query, mask = input_at(node, 0), input_at(node, 3)
+    precision = node.attributes.get("softmax_precision")
+    half = _HALVES.get(precision) if isinstance(precision, int) else None
+    if half and (query is None or query.dtype not in _HALVES.values()):
+        return f"its softmax in {half}"
+    if mask is not None and "int" in (mask.dtype or ""):
+        return f"a mask of {mask.dtype}"
     return None
 
 

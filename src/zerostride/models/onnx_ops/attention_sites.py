@@ -29,14 +29,17 @@ def attention(node: Node) -> Site:
     """
     if input_at(node, 6) is not None or _windowed(node):
         return unknown(node)
+    return _site(node, standard_call(node), mask=input_at(node, 3), past=input_at(node, 4))
+
+
+def standard_call(node: Node) -> AttentionCall:
+    """What an Attention of ai.onnx asks by its attributes."""
     op = "Attention-23" if node.version <= _WHOLE_MASKS else "Attention"
     heads = _number(node, "q_num_heads"), _number(node, "kv_num_heads")
-    return _site(
+    return _call(
         node,
         "",
         op,
-        mask=input_at(node, 3),
-        past=input_at(node, 4),
         heads=(heads[0], heads[1]) if heads[0] else None,
         causal=bool(_number(node, "is_causal")),
     )
@@ -61,8 +64,14 @@ def _plain(node: Node) -> bool:
 
 
 def _windowed(node: Node) -> bool:
-    sides = ("left_window_size", "right_window_size")
-    return any(node.attributes.get(side, -1) not in (-1, None) for side in sides)
+    return any(side is not None for side in windows_of(node))
+
+
+def windows_of(node: Node) -> tuple[int | None, int | None]:
+    """The most keys to the left and to the right of a query's own place; None: no limit."""
+    sides = (node.attributes.get(f"{side}_window_size") for side in ("left", "right"))
+    left, right = (size if isinstance(size, int) and size != -1 else None for size in sides)
+    return left, right
 
 
 def _multi_head(node: Node) -> Site:
@@ -72,27 +81,42 @@ def _multi_head(node: Node) -> Site:
     if key is None or value is None or (padding is not None and bias is not None):
         return unknown(node)
     heads = _number(node, "num_heads")
-    return _site(
+    call = _call(
         node,
         "onnxruntime",
         "MultiHeadAttention",
-        mask=padding if bias is None else bias,
-        past=input_at(node, 6),
         heads=(heads, heads),
         causal=bool(_number(node, "unidirectional")),
     )
+    mask = padding if bias is None else bias
+    return _site(node, call, mask=mask, past=input_at(node, 6))
 
 
-def _site(
+def _call(
     node: Node,
     engine: str,
     op: str,
     *,
-    mask: Value | None,
-    past: Value | None,
     heads: tuple[int, int | None] | None,
     causal: bool,
-) -> Site:
+    window: int | None = None,
+) -> AttentionCall:
+    """The call without shapes, past and mask."""
+    asked = Asked(
+        shapes=(),
+        causal=causal,
+        heads=heads,
+        past=0,
+        scale=_real(node, "scale") or None,
+        softcap=abs(_real(node, "softcap")),
+        window=window,
+        mask_type="float",
+        facts=None,
+    )
+    return AttentionCall(find_rule(engine, op), asked)
+
+
+def _site(node: Node, call: AttentionCall, *, mask: Value | None, past: Value | None) -> Site:
     values = [*(input_at(node, k) for k in range(3)), mask]
     present = [value for value in values if value is not None]
     if any(value is None for value in values[:3]):
@@ -106,18 +130,8 @@ def _site(
         if len(past.shape) != 4:
             return unknown(node)
         before = past.shape[2]
-    asked = Asked(
-        shapes=(),
-        causal=causal,
-        heads=heads,
-        past=before,
-        scale=_real(node, "scale") or None,
-        softcap=abs(_real(node, "softcap")),
-        window=None,
-        mask_type="float" if mask is None or "float" in (mask.dtype or "float") else "bool",
-        facts=None,
-    )
-    call = AttentionCall(find_rule(engine, op), asked)
+    kind = "float" if mask is None or "float" in (mask.dtype or "float") else "bool"
+    call = replace(call, asked=replace(call.asked, past=before, mask_type=kind))
     return Site(node, Kind.NOT_MODELLED, operands, BOTH_WAYS, {}, call=call)
 
 

@@ -14,8 +14,8 @@ from typing import TypeAlias
 import numpy as np
 
 from ..ir.graph import Array
+from .kernels import attention, narrow, pointwise, recurrent, reduction, resize
 from .kernels import movement as moving
-from .kernels import narrow, pointwise, recurrent, reduction, resize
 from .kernels import windows as sliding
 from .kernels.call import Kernel, NodeCall, Unfit
 from .kernels.pointwise import Values, compared, folded
@@ -68,6 +68,7 @@ OPS: Mapping[str, OnnxOp] = MappingProxyType(
         "And": OnnxOp(elementwise.broadcast, values=folded("And"), making=4),
         "ArgMax": OnnxOp(indexing.arg_extreme, reduction.run_arg_max),
         "ArgMin": OnnxOp(indexing.arg_extreme, reduction.run_arg_min),
+        "Attention": OnnxOp(None, attention.run_attention),
         "AveragePool": OnnxOp(windows.pool, sliding.run_average_pool),
         "BatchNormalization": OnnxOp(elementwise.normalised, reduction.run_batch_norm, making=5),
         "BitCast": OnnxOp(elementwise.unary, narrow.run_bit_cast),
