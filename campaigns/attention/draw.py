@@ -80,7 +80,7 @@ def _sizes(rule: AttentionRule, rng: np.random.Generator) -> dict[str, int]:
     sizes = {"b": int(rng.integers(1, 4)), "k": kv, "h": kv * ratio, "s": query, "t": keys}
     if rng.random() < 0.3:
         sizes["t"] = sizes["s"]
-    if rule.always_causal:
+    if rule.always_causal or rule.op == "com.microsoft.Attention":
         sizes["t"] = sizes["s"]
     if past and rule.always_causal:
         sizes["b"] = 1

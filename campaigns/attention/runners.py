@@ -62,8 +62,9 @@ def onnx_model(call: Call) -> tuple[Any, dict[str, Array]]:
     from onnx import TensorProto, helper
 
     arguments = call.arguments
-    op, _, version = arguments["op"].partition("-")
-    where = _INPUTS[op]
+    name, _, version = arguments["op"].partition("-")
+    op = name.removeprefix("com.microsoft.")
+    where = _INPUTS[name]
     attributes, feeds = where(call)
     types = {
         np.dtype(np.float32): TensorProto.FLOAT,
@@ -73,11 +74,13 @@ def onnx_model(call: Call) -> tuple[Any, dict[str, Array]]:
     names = [name if array is not None else "" for name, array in feeds]
     while names and not names[-1]:
         names.pop()
-    local = op != "Attention"
+    local = name != "Attention"
     domain = "com.microsoft" if local else ""
-    outputs = ["y", "present_key", "present_value"] if "past_key" in names or local else ["y"]
-    if op == "MultiHeadAttention" and "past_key" not in names:
-        outputs = ["y"]
+    outputs = ["y"]
+    if "past" in names:
+        outputs = ["y", "present"]
+    elif "past_key" in names or name == "GroupQueryAttention":
+        outputs = ["y", "present_key", "present_value"]
     node = helper.make_node(op, names, outputs, domain=domain, **attributes)
     graph = helper.make_graph(
         [node],
@@ -148,10 +151,12 @@ def _group_query(call: Call) -> tuple[dict[str, Any], list[tuple[str, Array | No
         attributes["local_window_size"] = call.arguments["window"]
     total = call.arrays["key"].shape[1] + call.arguments.get("past", 0)
     batch = call.arrays["query"].shape[0]
+    pasts = {name: call.arrays.get(name) for name in ("past_key", "past_value")}
+    if call.arguments["engine"] == "openvino":
+        pasts = {name: _with_room(call, past, total) for name, past in pasts.items()}
     return attributes, [
         *((name, call.arrays[name]) for name in ("query", "key", "value")),
-        ("past_key", call.arrays.get("past_key")),
-        ("past_value", call.arrays.get("past_value")),
+        *pasts.items(),
         ("seqlens", np.full(batch, total - 1, np.int32)),
         ("total", np.array([total], np.int32)),
         ("cos", None),
@@ -161,12 +166,45 @@ def _group_query(call: Call) -> tuple[dict[str, Any], list[tuple[str, Array | No
     ]
 
 
+def _with_room(call: Call, past: Array | None, total: int) -> Array:
+    """The past keys or values in front of room for the new ones, where OpenVINO writes them."""
+    query, key = call.arrays["query"], call.arrays["key"]
+    heads = call.arguments["heads"]
+    room = np.zeros((query.shape[0], heads[1], total, query.shape[2] // heads[0]), key.dtype)
+    if past is not None:
+        room[:, :, : past.shape[2]] = past
+    return room
+
+
+def _projected(call: Call) -> tuple[dict[str, Any], list[tuple[str, Array | None]]]:
+    """com.microsoft.Attention: its weights take query, key and value out of one input."""
+    attributes, feeds = _multi_head(call)
+    arrays = dict(feeds)
+    parts = [call.arrays[name] for name in ("query", "key", "value")]
+    sizes = [part.shape[2] for part in parts]
+    past = None
+    if "past_key" in call.arrays:
+        past = np.stack([call.arrays["past_key"], call.arrays["past_value"]])
+    mask = arrays["mask"]
+    if sizes[0] != sizes[2]:
+        attributes["qkv_hidden_sizes"] = sizes
+    return attributes, [
+        ("input", np.concatenate(parts, 2)),
+        ("weights", np.eye(sum(sizes), dtype=np.float32)),
+        ("bias", np.zeros(sum(sizes), np.float32)),
+        ("mask_index", arrays["key_padding"]),
+        ("past", past),
+        ("mask", mask),
+    ]
+
+
 _INPUTS: Mapping[str, Callable[[Call], tuple[dict[str, Any], list[tuple[str, Array | None]]]]] = (
     MappingProxyType(
         {
             "Attention": _standard,
             "MultiHeadAttention": _multi_head,
             "GroupQueryAttention": _group_query,
+            "com.microsoft.Attention": _projected,
         }
     )
 )

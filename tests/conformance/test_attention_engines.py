@@ -14,12 +14,17 @@ import zerostride as zs
 from zerostride.attention.rules import AttentionRule
 
 
+def calls(rule: AttentionRule) -> int:
+    """The number of calls; more of ONNX Runtime's own ops, whose operands have many forms."""
+    return 300 if "com.microsoft" in rule.source else 120
+
+
 @pytest.mark.parametrize("rule", tuple(rules(())), ids=lambda rule: rule.name)
 def test_an_engine_attends_as_its_row_says(rule: AttentionRule) -> None:
     pytest.importorskip(rule.engine.partition(".")[0])
-    tally = judge(rule, 120, 0, 0)
+    tally = judge(rule, calls(rule), 0, 0)
     assert tally.wrong == []
-    assert tally.counts["computed"] > 30
+    assert tally.counts["computed"] > calls(rule) / 4
 
 
 #: Attributes, and whether there is a mask: grouped heads, causal, with a past, and with a mask.

@@ -138,6 +138,9 @@ def _biased(
     seen, added = _masked(plan, scores, mask)
     if kept is not None:
         seen = seen & kept
+    if plan.rule.causal_replaces:
+        scores = np.where(seen, scores, scores.dtype.type(plan.rule.causal_fill))
+        return scores if added is None else scores + added
     scores = scores if added is None else scores + added
     if np.isfinite(plan.rule.causal_fill):
         with np.errstate(over="ignore"):

@@ -193,7 +193,8 @@ class AttentionPlan(AttentionMethods):
     def _meaning(self) -> tuple[Any, ...]:
         places = tuple((operand.strides, operand.sizes) for operand in self.operands)
         keys = self.mask_keys if self.mask_type else None
-        masked = (self.mask_type, self.lengths, keys, self.empty, self.causal_fill)
+        fill = self.causal_fill, self.rule.causal_replaces and self.causal_fill > -math.inf
+        masked = (self.mask_type, self.lengths, keys, self.empty, fill)
         scores = (self.offset, self.window, self.factor, self.softcap, self.softcap_at)
         return (self.shape, self.space, self.past, places, masked, scores)
 

@@ -135,6 +135,54 @@ def _value_features(plan: AttentionPlan) -> bool:
     return plan.past != 0 and plan.space.feature != plan.space.value_feature
 
 
+def _across(plan: AttentionPlan) -> bool:
+    """Keys of another sequence than the queries."""
+    return _keys(plan) != plan.space.query
+
+
+def _samples(plan: AttentionPlan) -> bool:
+    return plan.space.batch != 1
+
+
+def _mask_shape(plan: AttentionPlan) -> tuple[Number, ...]:
+    return () if plan.mask is None else plan.mask.shape
+
+
+def _bias_and_past(plan: AttentionPlan) -> bool:
+    return plan.past != 0 and len(_mask_shape(plan)) == 4
+
+
+def _pairs_and_past(plan: AttentionPlan) -> bool:
+    """A mask with an axis of queries beside past keys."""
+    return plan.past != 0 and len(_mask_shape(plan)) > 2
+
+
+def _one_pair_and_past(plan: AttentionPlan) -> bool:
+    return plan.past != 0 and len(_mask_shape(plan)) == 3 and plan.space.query == 1
+
+
+def _one_key_of_pairs(plan: AttentionPlan) -> bool:
+    return len(_mask_shape(plan)) == 3 and _one_key(plan)
+
+
+def _dummy(plan: AttentionPlan) -> bool:
+    """One number for all keys of a sample, or of all."""
+    return len(_mask_shape(plan)) == 2 and _mask_shape(plan)[1] == 1 and plan.space.key != 1
+
+
+def _one_for_all(plan: AttentionPlan) -> bool:
+    return len(_mask_shape(plan)) == 2 and _mask_shape(plan)[0] == 1 and plan.space.batch != 1
+
+
+def _one_key(plan: AttentionPlan) -> bool:
+    return _mask_shape(plan)[-1:] == (1,) and plan.space.key != 1
+
+
+def _scaled(plan: AttentionPlan) -> bool:
+    default = replace(plan, scale=None).factor
+    return plan.factor is not None and plan.factor != default
+
+
 def _odd_features(plan: AttentionPlan) -> bool:
     return plan.space.feature % 8 != 0
 
@@ -173,6 +221,39 @@ _MULTI_HEAD = AttentionRule(
             "its causal mask covers as many keys as there are queries and past keys: the last "
             "query sees every key",
         ),
+    ),
+)
+
+_PROJECTED = Fault(_across, "keys and values come from the query's input", Reason.NO_OP)
+_OPENVINO_MULTI_HEAD = replace(
+    _MULTI_HEAD,
+    engine="openvino",
+    source="OpenVINO 2026.4.1, CPU, its ONNX frontend, com.microsoft.MultiHeadAttention",
+    masks=_masks(
+        float=_right("bhst", 4),
+        bool={1: Mask("b", "b", lengths=True), 2: Mask("bt", "bt"), 3: Mask("bst", "bst")},
+    ),
+    causal_past=Causal.END,
+    causal_fill=-10000.0,
+    faults=(Fault(_no_length, "lengths of 0 fail in some of its ways", Reason.NO_OP),),
+)
+
+_GROUP_QUERY = AttentionRule(
+    "GroupQueryAttention",
+    "onnxruntime",
+    "ONNX Runtime 1.32.0, CPU, com.microsoft.GroupQueryAttention",
+    _layouts("bs(hd)"),
+    _masks(float=_right("bh", 4)),
+    always_causal=True,
+    softcap=Softcap.BEFORE_MASK,
+    window=True,
+    past=True,
+    empty=_empty(_ZERO, _ZERO, _ZERO),
+    empty_plain=_empty(_NAN, _NAN, _MEAN),
+    faults=(
+        Fault(_beyond_past, "it takes as many keys as queries", Reason.NO_OP),
+        Fault(_no_query, "it refuses queries of length 0", Reason.NO_OP),
+        Fault(_odd_features, "the features of a head are a multiple of 8", Reason.NO_OP),
     ),
 )
 
@@ -247,22 +328,21 @@ _ROWS = (
         ),
     ),
     _MULTI_HEAD,
-    AttentionRule(
-        "GroupQueryAttention",
-        "onnxruntime",
-        "ONNX Runtime 1.32.0, CPU, com.microsoft.GroupQueryAttention",
-        _layouts("bs(hd)"),
-        _masks(float=_right("bh", 4)),
-        always_causal=True,
-        softcap=Softcap.BEFORE_MASK,
-        window=True,
-        past=True,
-        empty=_empty(_ZERO, _ZERO, _ZERO),
-        empty_plain=_empty(_NAN, _NAN, _MEAN),
+    _GROUP_QUERY,
+    replace(
+        _MULTI_HEAD,
+        op="com.microsoft.Attention",
+        source="ONNX Runtime 1.32.0, CPU, com.microsoft.Attention",
+        masks=_masks(
+            float=_right("bh", 4),
+            bool={1: Mask("b", "", lengths=True), 2: Mask("bt", "bt"), 3: Mask("bst", "")},
+        ),
         faults=(
-            Fault(_beyond_past, "it takes as many keys as queries", Reason.NO_OP),
-            Fault(_no_query, "it refuses queries of length 0", Reason.NO_OP),
-            Fault(_odd_features, "the features of a head are a multiple of 8", Reason.NO_OP),
+            _PROJECTED,
+            Fault(_value_features, "past values have as many features as keys", Reason.NO_OP),
+            Fault(_bias_and_past, "it refuses attention_bias beside a past", Reason.NO_OP),
+            Fault(_dummy, "it does not read a mask of one number for all keys of a sample"),
+            Fault(_one_for_all, "a mask has as many rows as there are samples", Reason.NO_OP),
         ),
     ),
     _TORCH,
@@ -299,17 +379,41 @@ _ROWS = (
         masks=_masks(both=_right("bhst", 2, 3, 4)),
         short_keys=False,
     ),
+    _OPENVINO_MULTI_HEAD,
     replace(
-        _MULTI_HEAD,
+        _GROUP_QUERY,
         engine="openvino",
-        source="OpenVINO 2026.4.1, CPU, its ONNX frontend, com.microsoft.MultiHeadAttention",
+        source="OpenVINO 2026.4.1, CPU, its ONNX frontend, com.microsoft.GroupQueryAttention",
+        masks=_masks(float=_right("bhst", 4)),
+        softcap=None,
+        empty=_empty(_NAN, _NAN, _MEAN),
+        empty_plain=None,
+        causal_fill=_LOWEST,
+        faults=(
+            Fault(_samples, "it takes one sample", Reason.NO_OP),
+            Fault(_beyond_past, "it takes as many keys as queries", Reason.NO_OP),
+            Fault(_one_key, "a mask of one key is not repeated"),
+        ),
+    ),
+    replace(
+        _OPENVINO_MULTI_HEAD,
+        op="com.microsoft.Attention",
+        source="OpenVINO 2026.4.1, CPU, its ONNX frontend, com.microsoft.Attention",
         masks=_masks(
             float=_right("bhst", 4),
-            bool={1: Mask("b", "b", lengths=True), 2: Mask("bt", "bt"), 3: Mask("bst", "bst")},
+            bool={1: Mask("b", "", lengths=True), 2: Mask("bt", "bt"), 3: Mask("bst", "bst")},
         ),
-        causal_past=Causal.END,
         causal_fill=-10000.0,
-        faults=(Fault(_no_length, "lengths of 0 fail in some of its ways", Reason.NO_OP),),
+        causal_replaces=True,
+        faults=(
+            _PROJECTED,
+            Fault(_no_length, "lengths of 0 fail in some of its ways", Reason.NO_OP),
+            Fault(_value_features, "past values have as many features as keys", Reason.NO_OP),
+            Fault(_one_pair_and_past, "beside a past it repeats the query of such a mask"),
+            Fault(_pairs_and_past, "beside a past a mask has no axis of queries", Reason.NO_OP),
+            Fault(_scaled, "it does not read scale"),
+            Fault(_one_key_of_pairs, "a mask of queries and one key is not repeated"),
+        ),
     ),
     AttentionRule(
         "SDPA",

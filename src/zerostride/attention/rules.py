@@ -97,6 +97,7 @@ class AttentionRule:
         past: whether it takes past keys and values.
         causal_fill: what is added to the score of a later key. If it is finite, a query whose other
             keys are masked sees the later ones.
+        causal_replaces: the fill stands in the place of the score, which is not read.
         empty: what a row without a key gives, by how the keys are masked: "bool" or an added "-inf"
             or "lowest", the least float.
         empty_plain: the same with a softcap, or with one key, where that differs.
@@ -121,6 +122,7 @@ class AttentionRule:
     window: bool = False
     past: bool = False
     causal_fill: float = -inf
+    causal_replaces: bool = False
     empty: Mapping[str, EmptyRow] = field(default_factory=lambda: MappingProxyType({}))
     empty_plain: Mapping[str, EmptyRow] | None = None
     unchecked: bool = False
