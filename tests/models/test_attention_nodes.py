@@ -37,10 +37,9 @@ def model(
     node = helper.make_node(
         op, order or tuple(shapes), outputs, "attend", domain=domain, **attributes
     )
+    whole = {"m": mask, "lengths": "INT32", "total": "INT32", "ids": "INT64"}
     values = [
-        helper.make_tensor_value_info(
-            name, kinds.DataType.Value(mask if name == "m" else "FLOAT"), shape
-        )
+        helper.make_tensor_value_info(name, kinds.DataType.Value(whole.get(name, "FLOAT")), shape)
         for name, shape in shapes.items()
     ]
     results = [helper.make_tensor_value_info(name, kinds.FLOAT, None) for name in outputs]
@@ -237,3 +236,117 @@ def test_windows_lengths_and_weights_are_executed(tmp_path: Any) -> None:
     expected = evaluator.ReferenceEvaluator(path).run(None, arrays)
     for name, value in zip(("y", "weights"), expected, strict=True):
         np.testing.assert_allclose(results[name], value, atol=1e-5)
+
+
+#: A GroupQueryAttention with a past of 4 keys in a buffer for 8, by its total.
+GROUPED: dict[str, tuple[Any, ...]] = {
+    "q": (1, 2, 32), "k": (1, 2, 16), "v": (1, 2, 16), "pk": (1, 2, 8, 8), "pv": (1, 2, 8, 8),
+    "lengths": (1,), "total": (1,),
+}  # fmt: skip
+PRESENT = ("y", "present_k", "present_v")
+
+
+def grouped(tmp_path: Any, total: int = 6, inputs: Any = None, **attributes: Any) -> str:
+    """A file of GroupQueryAttention with 4 query heads and 2 key heads; its total is constant."""
+    path = model(
+        tmp_path,
+        GROUPED | dict.fromkeys(set(inputs or ()) - {*GROUPED, ""}, (1,)),
+        "GroupQueryAttention",
+        "com.microsoft",
+        21,
+        order=inputs or (),
+        outputs=PRESENT,
+        num_heads=4,
+        kv_num_heads=2,
+        **attributes,
+    )
+    loaded = onnx.load(path)
+    (value,) = [value for value in loaded.graph.input if value.name == "total"]
+    loaded.graph.input.remove(value)
+    loaded.graph.initializer.append(onnx.numpy_helper.from_array(np.array([total], "i4"), "total"))
+    onnx.save(loaded, path)
+    return path
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "openvino", "litert", "coreml"])
+def test_grouped_queries_mean_the_same(tmp_path: Any, target: str) -> None:
+    found = finding(grouped(tmp_path), target)
+    assert found.verdict == "same"
+    assert (found.source.past, found.source.space.key, found.source.space.group) == (4, 6, 2)
+    if target in ("onnxruntime", "openvino"):
+        assert found.notes == ("this is so where seqlens_k counts every key of every sample",)
+
+
+@pytest.mark.parametrize("target", ["mnn", "ncnn", "tensorrt"])
+@pytest.mark.parametrize("attributes", [{}, {"do_rotary": 1}])
+def test_grouped_queries_are_refused_by_name(
+    tmp_path: Any, target: str, attributes: dict[str, int]
+) -> None:
+    found = finding(grouped(tmp_path, **attributes), target)
+    assert (found.verdict, found.reason) == ("refused", "no_op")
+    assert "does not convert GroupQueryAttention, an op of ONNX Runtime" in found.message
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({"do_rotary": 1}, "do_rotary, a rotation of query and key"),
+        ({"causal": 0}, "causal=0"),
+        ({"smooth_softmax": 1}, "a softmax with a sink"),
+        ({"inputs": ("q", "", "", "pk", "pv", "lengths", "total")}, "in one tensor"),
+        ({"inputs": (*GROUPED, "", "", "", "", "sink")}, "a softmax with a sink"),
+    ],
+)
+def test_what_is_not_modelled_is_named(
+    tmp_path: Any, attributes: dict[str, Any], words: str
+) -> None:
+    found = finding(grouped(tmp_path, **attributes), "onnxruntime")
+    assert (found.verdict, found.reason) == ("unknown", "not_modelled")
+    assert words in found.message
+
+
+def test_openvino_writes_new_keys_into_the_past(tmp_path: Any) -> None:
+    found = finding(grouped(tmp_path, total=10), "openvino")
+    assert (found.verdict, found.reason) == ("refused", "no_op")
+    assert "room for 8 keys, and there are 10" in found.message
+    found = finding(grouped(tmp_path, softcap=1.0), "openvino")
+    assert (found.verdict, found.reason) == ("refused", "attribute")
+    narrow = finding(grouped(tmp_path, local_window_size=2), "openvino")
+    assert (narrow.verdict, narrow.source.window) == ("same", 2)
+
+
+def projected(tmp_path: Any, more: dict[str, tuple[Any, ...]], **attributes: Any) -> str:
+    """A file of com.microsoft.Attention with 2 heads."""
+    names = {"x": (2, 5, 8), "w": (8, 48), "b": (48,), "m": None, "past": None, "bias": None}
+    shapes = {name: shape for name, shape in (names | more).items() if shape is not None}
+    order = [name if name in shapes else "" for name in names]
+    while not order[-1]:
+        order.pop()
+    outputs = ("y", "present") if "past" in shapes else ("y",)
+    return model(
+        tmp_path,
+        shapes,
+        "Attention",
+        "com.microsoft",
+        21,
+        tuple(order),
+        outputs,
+        "INT32",
+        num_heads=2,
+        **attributes,
+    )
+
+
+def test_weights_that_project_are_operands_of_an_attention(tmp_path: Any) -> None:
+    past = {"past": (2, 2, 2, 3, 8)}
+    found = finding(projected(tmp_path, past, unidirectional=1), "onnxruntime")
+    assert (found.verdict, found.source.past, found.source.shape) == ("same", 3, (2, 5, 16))
+    assert found.operands[1] == ("x@w[key]", (2, 5, 16))
+    assert finding(projected(tmp_path, {"m": (2,)}), "openvino").verdict == "same"
+    scaled = finding(projected(tmp_path, {}, scale=0.7), "openvino")
+    assert (scaled.verdict, scaled.message) == ("different", "it does not read scale")
+    lone = finding(projected(tmp_path, {"m": (2, 1)}), "onnxruntime")
+    assert "does not read a mask of one number" in lone.message
+    assert finding(projected(tmp_path, {}), "mnn").reason == "no_op"
+    ends = finding(projected(tmp_path, {"m": (4,)}), "onnxruntime")
+    assert "a mask of starts and ends of samples" in ends.message

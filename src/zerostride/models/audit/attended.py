@@ -19,7 +19,8 @@ from ...errors import BroadcastError, Reason
 from ...sizes.condition import ne
 from ...sizes.dim import Dim
 from ..findings import Verdict
-from ..ir.site import AttentionCall, Site
+from ..ir.site import AttentionCall, Site, input_at
+from ..onnx_ops.attention_sites import ATTENTIONS
 from ..reasons import Cause
 from ..transport.converters import Converter
 from .judged_site import Judgement, sizes_of
@@ -45,20 +46,55 @@ def attended(site: Site, call: AttentionCall, engine: Engine, way: Converter) ->
     except BroadcastError as error:
         message = f"the model itself does not attend here: {error.detail}"
         return Judgement(error, None, Verdict.REFUSED, Cause.INVALID, message)
-    if way.name in _LACK:
-        message = (
-            f"{way.name} does not convert {site.node.op}; written out as MatMul, Add and Softmax "
-            f"it means the same: {_LACK[way.name]}"
-        )
-        return Judgement(source, None, Verdict.REFUSED, Reason.NO_OP, message)
+    absent = lacked(site, way)
+    if absent is not None:
+        return replace(absent, source=source)
     if engine.name in _WRITTEN_OUT:
         message = f"means the same on {engine.name}, written as products, a sum and a softmax"
         return Judgement(source, source, Verdict.SAME, Cause.SAME_PLAN, message)
+    detail = _without_room(site, source) if way.name == "onnx-frontend" else None
+    if detail is not None:
+        return Judgement(source, None, Verdict.REFUSED, Reason.NO_OP, f"{way.name}: {detail}")
     rules = tuple(_rules(call, engine, way))
     if not rules:
         message = f"{site.node.op} was not measured on {engine.name}"
         return Judgement(source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, message)
-    return _compared(source, asked, rules, engine.name)
+    judgement = _compared(source, asked, rules, engine.name)
+    return replace(judgement, notes=(*judgement.notes, call.where)) if call.where else judgement
+
+
+def lacked(site: Site, way: Converter) -> Judgement | None:
+    """The judgement where a converter has no attention; None where it has, or of other ops."""
+    node = site.node
+    if way.name not in _LACK or node.op not in ATTENTIONS or node.domain not in ("", _LOCAL):
+        return None
+    if node.domain == _LOCAL:
+        message = f"{way.name} does not convert {node.op}, an op of ONNX Runtime"
+    else:
+        message = (
+            f"{way.name} does not convert {node.op}; written out as MatMul, Add and Softmax "
+            f"it means the same: {_LACK[way.name]}"
+        )
+    return Judgement(None, None, Verdict.REFUSED, Reason.NO_OP, message)
+
+
+_LOCAL = "com.microsoft"
+
+
+def _without_room(site: Site, source: AttentionPlan) -> str | None:
+    """The reason why OpenVINO's frontend does not take a GroupQueryAttention's past, or None.
+
+    It writes the new keys into the tensor of the past. OpenVINO 2026.4.1, run.
+    """
+    if site.node.op != "GroupQueryAttention":
+        return None
+    past = input_at(site.node, 3)
+    if past is None:
+        return "it takes no GroupQueryAttention without past keys"
+    room = past.shape[2] if past.shape is not None and len(past.shape) == 4 else None
+    if isinstance(room, int) and isinstance(source.space.key, int) and room < source.space.key:
+        return f"the past has room for {room} keys, and there are {source.space.key} with the new"
+    return None
 
 
 def _rules(call: AttentionCall, engine: Engine, way: Converter) -> Iterator[AttentionRule]:

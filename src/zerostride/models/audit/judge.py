@@ -27,7 +27,7 @@ from ..transport.mnn_packing import Packing
 from ..transport.node_limits import has_offset, tied
 from ..transport.sample import Sample, contracted_batch, whole, without_batch
 from ..transport.ways import NotJudged, canonical, transport
-from .attended import attended
+from .attended import attended, lacked
 from .judged_site import Carried, JudgedSite, Judgement, Message, sizes_of
 from .symbolic import carried_as_is, compare_open, is_open, related
 from .verdict import (
@@ -142,7 +142,7 @@ class Judge:
                 ]
             ),
             self._numbers(site),
-            site.call and (site.call.rule.name, site.call.asked),
+            site.call and (site.call.rule.name, site.call.asked, site.call.where),
             self.way.asks(site),
             self._moved(site),
             self._mixed(site),
@@ -175,6 +175,9 @@ class Judge:
         """Plans a site in the model, carries it to the target, and compares the two."""
         if site.call is not None and all(part.shape is not None for part in site.operands):
             return attended(site, site.call, self.engine, self.way)
+        absent = lacked(site, self.way)
+        if absent is not None:
+            return absent
         source = self._planned_or_judged(site)
         if isinstance(source, Judgement):
             return source
@@ -356,7 +359,8 @@ def _not_judged(site: Site) -> Judgement | None:
     if site.call is not None:
         return _of_unknown_shape(site)
     if site.kind is Kind.NOT_MODELLED:
-        message = f"{node.op} may broadcast in a way that is not modelled"
+        part = f": {site.lacks}" if site.lacks else ""
+        message = f"{node.op} may broadcast in a way that is not modelled{part}"
         return _unknown(Cause.NOT_MODELLED, message)
     return _of_unknown_shape(site)
 

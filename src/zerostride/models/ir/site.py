@@ -56,10 +56,17 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class AttentionCall:
-    """What an attention node asks, without the shapes, and the row of its op."""
+    """What an attention node asks, without the shapes, and the row of its op.
+
+    Attributes:
+        rule: the row.
+        asked: the call.
+        where: the values of operands for which this is the call, in a sentence; empty if all.
+    """
 
     rule: AttentionRule
     asked: Asked
+    where: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,7 @@ class Site:
         op: the op's name in ONNX, or in the op table if ONNX lacks it; empty for the node's own.
         whole: the node computes this op on these operands and nothing else. False: a weighted sum.
         call: of an attention: its call, which stands in the place of the rule.
+        lacks: of a site that is not modelled: the part of the op that is not.
     """
 
     node: Node
@@ -85,6 +93,7 @@ class Site:
     op: str = ""
     whole: bool = True
     call: AttentionCall | None = None
+    lacks: str = ""
 
     @property
     def stands_for(self) -> str:
@@ -116,9 +125,9 @@ def unjudged(node: Node, kind: Kind) -> Site:
     return Site(node, kind, present_operands(node), BOTH_WAYS, {})
 
 
-def not_modelled(node: Node) -> Site:
-    """The site of a node that may broadcast in a way that is not modelled."""
-    return unjudged(node, Kind.NOT_MODELLED)
+def not_modelled(node: Node, lacks: str = "") -> Site:
+    """The site of a node that may broadcast in a way that is not modelled; `lacks` names it."""
+    return replace(unjudged(node, Kind.NOT_MODELLED), lacks=lacks)
 
 
 def batches(operands: Sequence[Operand]) -> tuple[Operand, ...] | None:
@@ -166,6 +175,20 @@ def vectors_along(shapes: tuple[Shape, ...], axis: int) -> Alignment:
     return Alignment(rank, places, ((),) * len(shapes))
 
 
+def _align_beside_axis(
+    asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes
+) -> Alignment:
+    """The others right-aligned to the axes of the first without one, along which they repeat."""
+    rank, axis = len(shapes[0]), attributes["axis"]
+    rest = tuple(place for place in range(rank) if place != axis)
+    if not 0 <= axis < rank:
+        raise Misfit(Reason.AXIS_RANGE, f"axis {axis} of data of rank {rank}")
+    if any(len(shape) > len(rest) for shape in shapes[1:]):
+        raise Misfit(Reason.RANK, f"an operand has more than the {len(rest)} axes beside {axis}")
+    places = (tuple(range(rank)), *[rest[len(rest) - len(shape) :] for shape in shapes[1:]])
+    return Alignment(rank, places, ((),) * len(shapes))
+
+
 def _align_one_number(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
     """Every operand after the first is one number, as () or (1,); the first does not change."""
     rank = len(shapes[0])
@@ -196,6 +219,14 @@ AT_AXIS = replace(
     summary="Vectors along one axis of the first operand.",
     source="ONNX operator documents: a vector along an axis",
     operands=(1, 16),
+)
+BESIDE_AXIS = replace(
+    AT_AXIS,
+    name="beside_axis",
+    one_way="an operand has the first one's sizes",
+    align=_align_beside_axis,
+    summary="The others right-aligned to the axes of the first but one, along which they repeat.",
+    source="ONNX operator document, RotaryEmbedding: its angles serve all heads",
 )
 ONE_NUMBER = replace(
     ONE_WAY,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from ...attention.plan import Asked
 from ...attention.rows import find_rule
 from ..ir.graph import Node, Value
-from ..ir.site import BOTH_WAYS, AttentionCall, Kind, Site, input_at, operand_of
+from ..ir.site import BOTH_WAYS, AttentionCall, Kind, Operand, Site, input_at, operand_of
 from ..ir.site import not_modelled as unknown
 
 #: The last op set in which a mask's last axis is as long as the keys.
@@ -27,8 +27,10 @@ def attention(node: Node) -> Site:
 
     Sequence lengths of samples (`nonpad_kv_seqlen`) and windows are not modelled.
     """
-    if input_at(node, 6) is not None or _windowed(node):
-        return unknown(node)
+    if input_at(node, 6) is not None:
+        return unknown(node, "nonpad_kv_seqlen, a length for each sample")
+    if _windowed(node):
+        return unknown(node, "its windows")
     return _site(node, standard_call(node), mask=input_at(node, 3), past=input_at(node, 4))
 
 
@@ -78,8 +80,10 @@ def _multi_head(node: Node) -> Site:
     """MultiHeadAttention of com.microsoft, with query, key and value apart."""
     key, value = input_at(node, 1), input_at(node, 2)
     padding, bias = input_at(node, 4), input_at(node, 5)
-    if key is None or value is None or (padding is not None and bias is not None):
-        return unknown(node)
+    if key is None or value is None:
+        return unknown(node, _PACKED)
+    if padding is not None and bias is not None:
+        return unknown(node, _TWO_MASKS)
     heads = _number(node, "num_heads")
     call = _call(
         node,
@@ -90,6 +94,125 @@ def _multi_head(node: Node) -> Site:
     )
     mask = padding if bias is None else bias
     return _site(node, call, mask=mask, past=input_at(node, 6))
+
+
+_PACKED = "query, key and value in one tensor"
+_TWO_MASKS = "a mask beside an added one"
+
+
+def _group_query(node: Node) -> Site:
+    """GroupQueryAttention of com.microsoft, where samples have all keys (ContribOperators.md)."""
+    parts = [input_at(node, position) for position in range(3)]
+    if None in parts[1:]:
+        return unknown(node, _PACKED)
+    lacks = ", ".join(_beyond_group_query(node))
+    if lacks:
+        return unknown(node, lacks)
+    window = _number(node, "local_window_size")
+    call = _call(
+        node,
+        "onnxruntime",
+        "GroupQueryAttention",
+        heads=(_number(node, "num_heads"), _number(node, "kv_num_heads")),
+        causal=False,  # the row is always causal
+        window=window if window > 0 else None,
+    )
+    mask, past = input_at(node, 10), input_at(node, 3)
+    site = _site(node, call, mask=mask, past=past)
+    if site.call is None:
+        return site
+    asked, before = site.call.asked, _past_of_total(node, mask)
+    if past is not None and before is not None:
+        asked = replace(asked, past=before)
+    where = "this is so where seqlens_k counts every key of every sample"
+    return replace(site, call=replace(site.call, asked=asked, where=where))
+
+
+def _beyond_group_query(node: Node) -> Iterator[str]:
+    """The parts of a GroupQueryAttention that its row does not have."""
+    if _number(node, "do_rotary"):
+        yield "do_rotary, a rotation of query and key"
+    if node.attributes.get("causal", 1) == 0:
+        yield "causal=0"
+    if _number(node, "sliding_window_cache"):
+        yield "sliding_window_cache"
+    if _number(node, "smooth_softmax") == 1 or input_at(node, 11) is not None:
+        yield "a softmax with a sink"
+    if input_at(node, 12) is not None or input_at(node, 13) is not None:
+        yield "a quantised past"
+    if input_at(node, 14) is not None or input_at(node, 15) is not None:
+        yield "a normalised query and key"
+    if input_at(node, 16) is not None:
+        yield "query_seqlens, a length for each sample"
+
+
+def _past_of_total(node: Node, mask: Value | None) -> int | None:
+    """The number of past keys by the number of all, where the file has it.
+
+    The tensor of past keys may have room for more: its size does not tell.
+    """
+    key, total = input_at(node, 1), input_at(node, 6)
+    every: Any = None
+    if total is not None and total.content is not None and len(total.content) == 1:
+        every = total.content[0]
+    elif mask is not None and mask.shape is not None and len(mask.shape) == 4:
+        every = mask.shape[3]
+    if key is None or key.shape is None or len(key.shape) != 3:
+        return None
+    now = key.shape[1]
+    return every - now if isinstance(every, int) and isinstance(now, int) else None
+
+
+def _projected(node: Node) -> Site:
+    """Attention of com.microsoft: query, key and value are products of one input and weights."""
+    mask, bias = input_at(node, 3), input_at(node, 5)
+    if mask is not None and bias is not None:
+        return unknown(node, _TWO_MASKS)
+    if _number(node, "do_rotary"):
+        return unknown(node, "do_rotary, a rotation of query and key")
+    if input_at(node, 6) is not None or _number(node, "past_present_share_buffer"):
+        return unknown(node, "a past in the buffer of the present")
+    data, weights = input_at(node, 0), input_at(node, 1)
+    if data is None or weights is None:
+        return unknown(node)
+    if mask is not None and (mask.shape is None or len(mask.shape) not in (1, 2, 3)):
+        return unknown(node, "a mask whose axes are not known, or are four")
+    if mask is not None and mask.shape is not None and len(mask.shape) == 1:
+        batch = None if data.shape is None else data.shape[0]
+        if mask.shape != (batch,):
+            return unknown(node, "a mask of starts and ends of samples")
+    heads = _number(node, "num_heads")
+    call = _call(
+        node,
+        "onnxruntime",
+        "com.microsoft.Attention",
+        heads=(heads, heads),
+        causal=bool(_number(node, "unidirectional")),
+    )
+    before: Any = 0
+    past = input_at(node, 4)
+    if past is not None:
+        if past.shape is None or len(past.shape) != 5 or past.shape[3] is None:
+            return unknown(node, "a past of unknown length")
+        before = past.shape[3]
+    operands = tuple(_projections(node, data, weights))
+    kind = "bool" if bias is None else "float"
+    if mask is not None or bias is not None:
+        operands = (*operands, operand_of(mask if bias is None else bias))  # type: ignore[arg-type]
+    call = replace(call, asked=replace(call.asked, past=before, mask_type=kind))
+    return Site(node, Kind.NOT_MODELLED, operands, BOTH_WAYS, {}, call=call)
+
+
+def _projections(node: Node, data: Value, weights: Value) -> Iterator[Operand]:
+    """The query, key and value that the weights, side by side, take from the input."""
+    sizes: Any = node.attributes.get("qkv_hidden_sizes")
+    if not sizes and weights.shape is not None and len(weights.shape) == 2:
+        width: Any = weights.shape[1]
+        sizes = None if width is None else (width // 3,) * 3
+    known = data.shape is not None and len(data.shape) == 3 and sizes and len(sizes) == 3
+    for position, part in enumerate(("query", "key", "value")):
+        shape = (*data.shape[:2], sizes[position]) if known and data.shape is not None else None
+        yield Operand(f"{data.name}@{weights.name}[{part}]", shape, tensor=data)
 
 
 def _call(
@@ -149,4 +272,12 @@ Builder = Callable[[Node], "Site | None"]
 #: Ops of ai.onnx.
 ROWS: Mapping[str, Builder] = MappingProxyType({"Attention": _attention})
 #: Ops of com.microsoft.
-CONTRIB: Mapping[str, Builder] = MappingProxyType({"MultiHeadAttention": _multi_head})
+CONTRIB: Mapping[str, Builder] = MappingProxyType(
+    {
+        "Attention": _projected,
+        "GroupQueryAttention": _group_query,
+        "MultiHeadAttention": _multi_head,
+    }
+)
+#: The ops of both that are attention as a whole.
+ATTENTIONS = frozenset({*ROWS, *CONTRIB})
