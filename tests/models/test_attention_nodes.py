@@ -350,3 +350,32 @@ def test_weights_that_project_are_operands_of_an_attention(tmp_path: Any) -> Non
     assert finding(projected(tmp_path, {}), "mnn").reason == "no_op"
     ends = finding(projected(tmp_path, {"m": (4,)}), "onnxruntime")
     assert "a mask of starts and ends of samples" in ends.message
+
+
+@pytest.mark.parametrize(
+    ("target", "verdict"),
+    [
+        ("onnxruntime", "same"), ("openvino", "same"), ("mnn", "refused"), ("ncnn", "refused"),
+        ("litert", "refused"), ("tensorrt", "refused"), ("coreml", "refused"), ("numpy", "same"),
+    ],
+)  # fmt: skip
+def test_angles_of_a_rotary_embedding_repeat_along_heads(
+    tmp_path: Any, target: str, verdict: str
+) -> None:
+    shapes: dict[str, tuple[Any, ...]] = {"x": (2, 3, 4, 8), "cos": (9, 4), "sin": (9, 4)}
+    path = model(tmp_path, shapes | {"ids": (2, 4)}, "RotaryEmbedding", opset=23)
+    found = finding(path, target)
+    assert found.verdict == verdict, found.message
+    assert found.source.aligned == ((2, 3, 4, 4), (2, 1, 4, 4), (2, 1, 4, 4))
+    assert found.operands[1] == ("cos[ids]", (2, 4, 4))
+
+
+def test_one_position_repeats_along_samples_too(tmp_path: Any) -> None:
+    shapes = {"x": (2, 4, 24), "ids": (1,), "cos": (9, 4), "sin": (9, 4)}
+    path = model(
+        tmp_path, shapes, "RotaryEmbedding", "com.microsoft", 21, num_heads=3, interleaved=0
+    )
+    found = finding(path, "onnxruntime")
+    assert (found.verdict, found.source.stretched[1]) == ("same", (0, 2))
+    other = finding(path, "openvino")
+    assert (other.verdict, other.reason) == ("different", "wrong_result")

@@ -46,10 +46,11 @@ def find_site(node: Node) -> Site | None:
 @functools.cache
 def _builders() -> Mapping[tuple[str, str], Builder]:
     """Every row by domain and op."""
-    from . import attention_sites, quantised_sites  # which imports this module
+    from . import attention_sites, quantised_sites, rotary_sites  # which import this module
 
-    rows = {**quantised_sites.ROWS, **attention_sites.ROWS, **ROWS}
-    local = {**quantised_sites.CONTRIB, **attention_sites.CONTRIB}
+    more = quantised_sites, attention_sites, rotary_sites
+    rows = {**{op: row for module in more for op, row in module.ROWS.items()}, **ROWS}
+    local = {op: row for module in more for op, row in module.CONTRIB.items()}
     return {
         **{("", op): row for op, row in rows.items()},
         **{("com.microsoft", op): row for op, row in local.items()},

@@ -62,6 +62,19 @@ ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
         ("RMSNormalization", "tensorrt"): "its Normalization layer subtracts the mean; converters"
         " write it in several",
         ("RMSNormalization", "onnx-parser"): "onnx/onnx-tensorrt 10.1 takes op sets up to 20",
+        **{
+            ("RotaryEmbedding", engine): reason
+            for engine, reason in (
+                ("mnn", "MNN's converter refuses it"),
+                ("ncnn", "pnnx writes a layer of this name, which ncnn does not know"),
+                ("onnx-parser", "onnx/onnx-tensorrt 10.1 takes op sets up to 20"),
+                ("litert", "converters write products, a sum and a difference"),
+                ("litert-gpu", "converters write products, a sum and a difference"),
+                ("tosa", "TOSA 1.0 lists no such operator"),
+                ("stablehlo", "StableHLO 1.9 lists no such op"),
+                ("coreml", "coremltools 8.3, mil/ops/defs, has none"),
+            )
+        },
         ("PRelu", "tosa"): "TOSA 1.0 lists no such operator; converters write it in several",
         ("PRelu", "stablehlo"): "StableHLO 1.9 lists no such op; converters write it in several",
     }

@@ -140,6 +140,7 @@ _SLOPES: EngineRows = {
 }
 
 _ATTENDED = "OpenVINO 2026.4.1, ScaledDotProductAttention, run: tests/conformance/test_ir.py"
+_ROTATED = "ONNX Runtime 1.32.0, OpenVINO 2026.4.1, run: tests/conformance/test_rotary.py"
 _MANY_WAYS = replace(BOTH_WAYS, operands=(1, 16))
 #: ONNX op, then engine. A missing pair was not examined; its findings are `unknown`.
 CARRIERS: Mapping[str, EngineRows] = MappingProxyType(
@@ -338,6 +339,13 @@ CARRIERS: Mapping[str, EngineRows] = MappingProxyType(
             **dict.fromkeys(
                 ("numpy", "torch", "jax", "tensorflow", "paddle", "onnxruntime"),
                 (Carrier(_MANY_WAYS, "written out: products, the mask added", run=False),),
+            ),
+        },
+        "RotaryEmbedding": {
+            **each("onnxruntime openvino", Carrier(AS_WRITTEN, _ROTATED)),
+            **dict.fromkeys(
+                ("numpy", "torch", "jax", "tensorflow", "paddle"),
+                (Carrier(AS_WRITTEN, "written out: two products, a sum and a difference", False),),
             ),
         },
         "RMSNormalization": {

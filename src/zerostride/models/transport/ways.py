@@ -83,6 +83,7 @@ CONTRIB_OPENVINO = frozenset(
         "FusedGemm",
         "FusedMatMul",
         "MatMulIntegerToFloat",
+        "RotaryEmbedding",
         "SimplifiedLayerNormalization",
         "SkipLayerNormalization",
         "SkipSimplifiedLayerNormalization",
@@ -106,6 +107,8 @@ def _contributed(site: Site, engine: Engine) -> Side:
     if engine.name == "openvino" and op in _CAST_ALONE:
         detail = "openvino: the result is cut off and wraps around, not rounded and saturated"
         raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
+    if engine.name == "openvino" and op == "RotaryEmbedding":
+        _check_rotary(site)
     if engine.name == "onnxruntime" or (engine.name == "openvino" and op in CONTRIB_OPENVINO):
         return Side(site.rule, site.attributes, engine.title, op)
     if engine.name == "openvino" and op in UNREAD_OPENVINO:
@@ -113,6 +116,28 @@ def _contributed(site: Site, engine: Engine) -> Side:
     if engine.name == "openvino":
         raise NotJudged(f"{op} of com.microsoft on openvino has not been looked at")
     raise refusal(site, f"{op} is an op of ONNX Runtime; {engine.name} has none", Reason.NO_OP)
+
+
+def _check_rotary(site: Site) -> None:
+    """Raises where OpenVINO's frontend rotates otherwise than ONNX Runtime, or not at all.
+
+    OpenVINO 2026.4.1, run: tests/conformance/test_rotary.py.
+    """
+    attributes, (data, ids) = site.node.attributes, site.node.inputs[:2]
+    if "interleaved" not in attributes:
+        detail = "openvino's ONNX frontend takes no RotaryEmbedding without `interleaved`"
+        raise refusal(site, detail, Reason.ATTRIBUTE, hint="write interleaved=0")
+    partial, shape = attributes.get("rotary_embedding_dim"), None if data is None else data.shape
+    if isinstance(partial, int) and partial and shape is not None:
+        width = shape[-1]
+        if len(shape) != 3 or (isinstance(width, int) and width % partial):
+            raise refusal(site, "openvino does not read rotary_embedding_dim", Reason.NO_OP)
+        detail = "openvino takes rotary_embedding_dim for the size of a head"
+        raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
+    length = (site.operands[1].shape or (None,))[0]
+    if ids is not None and ids.shape is not None and len(ids.shape) == 1 and length != 1:
+        detail = "openvino: every place of a sequence gets the one position, not those behind it"
+        raise refusal(site, detail, Reason.WRONG_RESULT, silent=True)
 
 
 def _without_offset(site: Site) -> bool:
