@@ -160,7 +160,7 @@ def _past_of_total(node: Node, mask: Value | None) -> int | None:
     if key is None or key.shape is None or len(key.shape) != 3:
         return None
     now = key.shape[1]
-    return every - now if isinstance(every, int) and isinstance(now, int) else None
+    return max(0, every - now) if isinstance(every, int) and isinstance(now, int) else None
 
 
 def _projected(node: Node) -> Site:
@@ -207,9 +207,10 @@ def _projections(node: Node, data: Value, weights: Value) -> Iterator[Operand]:
     """The query, key and value that the weights, side by side, take from the input."""
     sizes: Any = node.attributes.get("qkv_hidden_sizes")
     if not sizes and weights.shape is not None and len(weights.shape) == 2:
-        width: Any = weights.shape[1]
-        sizes = None if width is None else (width // 3,) * 3
-    known = data.shape is not None and len(data.shape) == 3 and sizes and len(sizes) == 3
+        width = weights.shape[1]
+        sizes = (width // 3,) * 3 if isinstance(width, int) else None
+    whole = isinstance(sizes, tuple | list) and all(isinstance(size, int) for size in sizes)
+    known = data.shape is not None and len(data.shape) == 3 and whole and len(sizes) == 3
     for position, part in enumerate(("query", "key", "value")):
         shape = (*data.shape[:2], sizes[position]) if known and data.shape is not None else None
         yield Operand(f"{data.name}@{weights.name}[{part}]", shape, tensor=data)
