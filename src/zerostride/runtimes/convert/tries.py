@@ -27,8 +27,8 @@ from .prepare import prepared
 
 #: A note of an audit; the proof has shown that the converter folds them.
 _FOLDED = "from sizes: counted as the same"
-#: How often a model is written with other ops.
-_MOST_TRIES = 4
+#: How often a model is written with other ops, and how often for a converter that takes minutes.
+_MOST_TRIES, _FEW_TRIES = 4, 2
 #: Outcomes after which a model is tried again as another one.
 _WRONG = frozenset({Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED})
 
@@ -168,7 +168,7 @@ def best_of(job: Job) -> Try:
     """
     best = latest = _proven(job, _first(job))
     named = ""
-    for number in range(_MOST_TRIES):
+    for number in range(_FEW_TRIES if job.row.apart else _MOST_TRIES):
         if "onnx" not in job.row.reads or not (latest.failure or latest.wrong or latest.left):
             break
         if number and latest.named in named:
