@@ -52,25 +52,25 @@ def model(
     return str(path)
 
 
-def finding(path: str, target: str, **how: Any) -> Any:
-    (found,) = zs.audit(path, target=target, **how).findings
-    return found
+def finding_of(path: str, target: str, **how: Any) -> Any:
+    (finding,) = zs.audit(path, target=target, **how).findings
+    return finding
 
 
 @pytest.mark.parametrize("target", ["onnxruntime", "openvino", "torch", "numpy", "litert", "jax"])
 def test_grouped_heads_mean_the_same_where_they_are_known(tmp_path: Any, target: str) -> None:
-    found = finding(model(tmp_path, {**SHAPES, "m": (3, 5)}), target)
-    assert found.verdict == "same"
-    assert (found.source.space.kv_head, found.source.space.group) == (2, 2)
-    assert found.source == found.target or target in ("torch", "onnxruntime")
+    finding = finding_of(model(tmp_path, {**SHAPES, "m": (3, 5)}), target)
+    assert finding.verdict == "same"
+    assert (finding.source.space.kv_head, finding.source.space.group) == (2, 2)
+    assert finding.source == finding.target or target in ("torch", "onnxruntime")
 
 
 @pytest.mark.parametrize(("target", "way"), [("mnn", "mnnconvert"), ("ncnn", "pnnx")])
 def test_a_converter_without_attention_is_said(tmp_path: Any, target: str, way: str) -> None:
     path = model(tmp_path, SHAPES)
-    found = finding(path, target)
-    assert (found.verdict, found.reason) == ("refused", "no_op")
-    assert found.message.startswith(f"{way} does not convert Attention")
+    finding = finding_of(path, target)
+    assert (finding.verdict, finding.reason) == ("refused", "no_op")
+    assert finding.message.startswith(f"{way} does not convert Attention")
     report = zs.audit(path, target=target)
     words = after_audit(report, report.fresh, ModelOptions(None))
     assert words.startswith("zerostride convert")  # it writes it out
@@ -78,11 +78,11 @@ def test_a_converter_without_attention_is_said(tmp_path: Any, target: str, way: 
 
 def test_a_short_mask_is_short_from_op_set_24(tmp_path: Any) -> None:
     shapes = {**SHAPES, "m": (3, 1)}
-    new = finding(model(tmp_path, shapes), "torch")
+    new = finding_of(model(tmp_path, shapes), "torch")
     assert (new.verdict, new.code) == ("different", "ZS117")
     assert "keys from 1 are masked" in new.message
-    assert finding(model(tmp_path, shapes, opset=23), "torch").verdict == "same"
-    refused = finding(model(tmp_path, shapes, opset=23), "onnxruntime")
+    assert finding_of(model(tmp_path, shapes, opset=23), "torch").verdict == "same"
+    refused = finding_of(model(tmp_path, shapes, opset=23), "onnxruntime")
     assert (refused.verdict, refused.reason) == ("refused", "extent_mismatch")
 
 
@@ -91,11 +91,11 @@ def test_a_causal_mask_with_past_keys_begins_elsewhere_on_openvino(tmp_path: Any
     order = ("q", "k", "v", "", "pk", "pv")
     outputs = ("y", "present_k", "present_v")
     path = model(tmp_path, shapes, order=order, outputs=outputs, is_causal=1)
-    found = finding(path, "openvino")
-    assert (found.verdict, found.code) == ("different", "ZS117")
-    assert "query i sees keys to i + 6, in the model query i sees keys to i + 4" in found.message
-    assert found.witness.inputs.endswith("drawn with seed 0")
-    assert found.witness.source != found.witness.target
+    finding = finding_of(path, "openvino")
+    assert (finding.verdict, finding.code) == ("different", "ZS117")
+    assert "query i sees keys to i + 6, in the model query i sees keys to i + 4" in finding.message
+    assert finding.witness.inputs.endswith("drawn with seed 0")
+    assert finding.witness.source != finding.witness.target
 
 
 def test_open_sizes_say_where_it_differs(tmp_path: Any) -> None:
@@ -106,9 +106,9 @@ def test_open_sizes_say_where_it_differs(tmp_path: Any) -> None:
     order = ("q", "k", "v", "", "pk", "pv")
     outputs = ("y", "present_k", "present_v")
     path = model(tmp_path, shapes, order=order, outputs=outputs, is_causal=1)
-    found = finding(path, "openvino")
-    assert (found.verdict, str(found.when)) == ("different", "S != T")
-    assert finding(model(tmp_path, {k: shapes[k] for k in "qkv"}), "openvino").verdict == "same"
+    finding = finding_of(path, "openvino")
+    assert (finding.verdict, str(finding.when)) == ("different", "S != T")
+    assert finding_of(model(tmp_path, {k: shapes[k] for k in "qkv"}), "openvino").verdict == "same"
 
 
 def test_a_silent_engine_is_different(tmp_path: Any) -> None:
@@ -116,19 +116,19 @@ def test_a_silent_engine_is_different(tmp_path: Any) -> None:
     path = model(
         tmp_path, shapes, "MultiHeadAttention", "com.microsoft", 21, num_heads=2, unidirectional=1
     )
-    found = finding(path, "onnxruntime")
-    assert found.verdict == "refused"  # the op's own meaning is what it does
-    assert "the last query sees every key" in found.message
+    finding = finding_of(path, "onnxruntime")
+    assert finding.verdict == "refused"  # the op's own meaning is what it does
+    assert "the last query sees every key" in finding.message
     plain = model(tmp_path, shapes, "MultiHeadAttention", "com.microsoft", 21, num_heads=2)
-    assert finding(plain, "onnxruntime").verdict == "same"
-    assert finding(plain, "openvino").verdict == "same"
-    assert finding(plain, "tensorrt").verdict == "refused"
+    assert finding_of(plain, "onnxruntime").verdict == "same"
+    assert finding_of(plain, "openvino").verdict == "same"
+    assert finding_of(plain, "tensorrt").verdict == "refused"
 
 
 def test_a_model_that_does_not_fit_is_refused(tmp_path: Any) -> None:
-    found = finding(model(tmp_path, {**SHAPES, "m": (2, 3, 5)}), "onnxruntime")
-    assert (found.verdict, found.reason) == ("refused", "invalid_source")
-    assert "the mask's head axis does not fit" in found.message
+    finding = finding_of(model(tmp_path, {**SHAPES, "m": (2, 3, 5)}), "onnxruntime")
+    assert (finding.verdict, finding.reason) == ("refused", "invalid_source")
+    assert "the mask's head axis does not fit" in finding.message
 
 
 def test_a_past_of_unknown_sizes_is_named(tmp_path: Any) -> None:
@@ -138,14 +138,14 @@ def test_a_past_of_unknown_sizes_is_named(tmp_path: Any) -> None:
         value = loaded.graph.input.add(name=name)
         value.type.tensor_type.elem_type = 1
     onnx.save(loaded, path)
-    found = finding(path, "onnxruntime")
-    assert (found.verdict, found.reason) == ("unknown", "unknown_shape")
-    assert "'pk'" in found.message
+    finding = finding_of(path, "onnxruntime")
+    assert (finding.verdict, finding.reason) == ("unknown", "unknown_shape")
+    assert "'pk'" in finding.message
 
 
 @pytest.mark.parametrize("attribute", [{"scale": "x"}, {"softcap": [1, 2]}, {"is_causal": "x"}])
 def test_attributes_of_another_type_end_no_audit(tmp_path: Any, attribute: dict[str, Any]) -> None:
-    assert finding(model(tmp_path, SHAPES, **attribute), "onnxruntime").verdict in (
+    assert finding_of(model(tmp_path, SHAPES, **attribute), "onnxruntime").verdict in (
         "same",
         "unknown",
     )
@@ -188,10 +188,10 @@ def test_it_is_executed_as_onnx_means_it(
     arrays = {name: rng.standard_normal(shape).astype("f4") for name, shape in shapes.items()}
     if mask == "BOOL":
         arrays["m"] = arrays["m"] > -1
-    found = execute(read(path), arrays)
+    results = execute(read(path), arrays)
     expected = evaluator.ReferenceEvaluator(path).run(None, arrays)
     for name, value in zip(outputs, expected, strict=True):
-        np.testing.assert_allclose(found[name], value, atol=1e-5)
+        np.testing.assert_allclose(results[name], value, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -270,11 +270,11 @@ def grouped(tmp_path: Any, total: int = 6, inputs: Any = None, **attributes: Any
 
 @pytest.mark.parametrize("target", ["onnxruntime", "openvino", "litert", "coreml"])
 def test_grouped_queries_mean_the_same(tmp_path: Any, target: str) -> None:
-    found = finding(grouped(tmp_path), target)
-    assert found.verdict == "same"
-    assert (found.source.past, found.source.space.key, found.source.space.group) == (4, 6, 2)
+    finding = finding_of(grouped(tmp_path), target)
+    assert finding.verdict == "same"
+    assert (finding.source.past, finding.source.space.key, finding.source.space.group) == (4, 6, 2)
     if target in ("onnxruntime", "openvino"):
-        assert found.notes == ("this is so where seqlens_k counts every key of every sample",)
+        assert finding.notes == ("this is so where seqlens_k counts every key of every sample",)
 
 
 @pytest.mark.parametrize("target", ["mnn", "ncnn", "tensorrt"])
@@ -282,9 +282,9 @@ def test_grouped_queries_mean_the_same(tmp_path: Any, target: str) -> None:
 def test_grouped_queries_are_refused_by_name(
     tmp_path: Any, target: str, attributes: dict[str, int]
 ) -> None:
-    found = finding(grouped(tmp_path, **attributes), target)
-    assert (found.verdict, found.reason) == ("refused", "no_op")
-    assert "does not convert GroupQueryAttention, an op of ONNX Runtime" in found.message
+    finding = finding_of(grouped(tmp_path, **attributes), target)
+    assert (finding.verdict, finding.reason) == ("refused", "no_op")
+    assert "does not convert GroupQueryAttention, an op of ONNX Runtime" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -300,18 +300,18 @@ def test_grouped_queries_are_refused_by_name(
 def test_what_is_not_modelled_is_named(
     tmp_path: Any, attributes: dict[str, Any], words: str
 ) -> None:
-    found = finding(grouped(tmp_path, **attributes), "onnxruntime")
-    assert (found.verdict, found.reason) == ("unknown", "not_modelled")
-    assert words in found.message
+    finding = finding_of(grouped(tmp_path, **attributes), "onnxruntime")
+    assert (finding.verdict, finding.reason) == ("unknown", "not_modelled")
+    assert words in finding.message
 
 
 def test_openvino_writes_new_keys_into_the_past(tmp_path: Any) -> None:
-    found = finding(grouped(tmp_path, total=10), "openvino")
-    assert (found.verdict, found.reason) == ("refused", "no_op")
-    assert "room for 8 keys, and there are 10" in found.message
-    found = finding(grouped(tmp_path, softcap=1.0), "openvino")
-    assert (found.verdict, found.reason) == ("refused", "attribute")
-    narrow = finding(grouped(tmp_path, local_window_size=2), "openvino")
+    finding = finding_of(grouped(tmp_path, total=10), "openvino")
+    assert (finding.verdict, finding.reason) == ("refused", "no_op")
+    assert "room for 8 keys, and there are 10" in finding.message
+    finding = finding_of(grouped(tmp_path, softcap=1.0), "openvino")
+    assert (finding.verdict, finding.reason) == ("refused", "attribute")
+    narrow = finding_of(grouped(tmp_path, local_window_size=2), "openvino")
     assert (narrow.verdict, narrow.source.window) == ("same", 2)
 
 
@@ -339,16 +339,16 @@ def projected(tmp_path: Any, more: dict[str, tuple[Any, ...]], **attributes: Any
 
 def test_weights_that_project_are_operands_of_an_attention(tmp_path: Any) -> None:
     past = {"past": (2, 2, 2, 3, 8)}
-    found = finding(projected(tmp_path, past, unidirectional=1), "onnxruntime")
-    assert (found.verdict, found.source.past, found.source.shape) == ("same", 3, (2, 5, 16))
-    assert found.operands[1] == ("x@w[key]", (2, 5, 16))
-    assert finding(projected(tmp_path, {"m": (2,)}), "openvino").verdict == "same"
-    scaled = finding(projected(tmp_path, {}, scale=0.7), "openvino")
+    finding = finding_of(projected(tmp_path, past, unidirectional=1), "onnxruntime")
+    assert (finding.verdict, finding.source.past, finding.source.shape) == ("same", 3, (2, 5, 16))
+    assert finding.operands[1] == ("x@w[key]", (2, 5, 16))
+    assert finding_of(projected(tmp_path, {"m": (2,)}), "openvino").verdict == "same"
+    scaled = finding_of(projected(tmp_path, {}, scale=0.7), "openvino")
     assert (scaled.verdict, scaled.message) == ("different", "it does not read scale")
-    lone = finding(projected(tmp_path, {"m": (2, 1)}), "onnxruntime")
+    lone = finding_of(projected(tmp_path, {"m": (2, 1)}), "onnxruntime")
     assert "does not read a mask of one number" in lone.message
-    assert finding(projected(tmp_path, {}), "mnn").reason == "no_op"
-    ends = finding(projected(tmp_path, {"m": (4,)}), "onnxruntime")
+    assert finding_of(projected(tmp_path, {}), "mnn").reason == "no_op"
+    ends = finding_of(projected(tmp_path, {"m": (4,)}), "onnxruntime")
     assert "a mask of starts and ends of samples" in ends.message
 
 
@@ -364,10 +364,10 @@ def test_angles_of_a_rotary_embedding_repeat_along_heads(
 ) -> None:
     shapes: dict[str, tuple[Any, ...]] = {"x": (2, 3, 4, 8), "cos": (9, 4), "sin": (9, 4)}
     path = model(tmp_path, shapes | {"ids": (2, 4)}, "RotaryEmbedding", opset=23)
-    found = finding(path, target)
-    assert found.verdict == verdict, found.message
-    assert found.source.aligned == ((2, 3, 4, 4), (2, 1, 4, 4), (2, 1, 4, 4))
-    assert found.operands[1] == ("cos[ids]", (2, 4, 4))
+    finding = finding_of(path, target)
+    assert finding.verdict == verdict, finding.message
+    assert finding.source.aligned == ((2, 3, 4, 4), (2, 1, 4, 4), (2, 1, 4, 4))
+    assert finding.operands[1] == ("cos[ids]", (2, 4, 4))
 
 
 def test_one_position_repeats_along_samples_too(tmp_path: Any) -> None:
@@ -375,7 +375,7 @@ def test_one_position_repeats_along_samples_too(tmp_path: Any) -> None:
     path = model(
         tmp_path, shapes, "RotaryEmbedding", "com.microsoft", 21, num_heads=3, interleaved=0
     )
-    found = finding(path, "onnxruntime")
-    assert (found.verdict, found.source.stretched[1]) == ("same", (0, 2))
-    other = finding(path, "openvino")
+    finding = finding_of(path, "onnxruntime")
+    assert (finding.verdict, finding.source.stretched[1]) == ("same", (0, 2))
+    other = finding_of(path, "openvino")
     assert (other.verdict, other.reason) == ("different", "wrong_result")

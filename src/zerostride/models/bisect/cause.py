@@ -74,7 +74,7 @@ def cause(
         return FaultCause(*broadcast)
     converter = _CONVERTERS.get(other.format, "")
     if words := "; ".join(filter(None, (misread_words(n, converter) for n in fault.part.nodes))):
-        return FaultCause(words, "zerostride convert writes another form for it")
+        return FaultCause(words, "zerostride convert tries another form of it")
     if words := moved(fault) or overwritten(fault, side):
         return FaultCause(words)
     if words := "; ".join(differences(fault, other)):

@@ -56,7 +56,7 @@ class Operand:
 
 @dataclass(frozen=True, slots=True)
 class AttentionCall:
-    """What an attention node asks, without the shapes, and the row of its op.
+    """The call of an attention node without its shapes, and the row of its op.
 
     Attributes:
         rule: the row.

@@ -35,7 +35,7 @@ def attention(node: Node) -> Site:
 
 
 def standard_call(node: Node) -> AttentionCall:
-    """What an Attention of ai.onnx asks by its attributes."""
+    """The call that the attributes of an Attention of ai.onnx describe."""
     op = "Attention-23" if node.version <= _WHOLE_MASKS else "Attention"
     heads = _number(node, "q_num_heads"), _number(node, "kv_num_heads")
     return _call(

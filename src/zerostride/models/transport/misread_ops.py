@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-import numpy as np
-
 from ...errors import ModelError
 from ..ir.graph import Array, Graph, Node
 
@@ -35,14 +33,15 @@ class Misread(NamedTuple):
 
 
 def _numbers(node: Node, index: int) -> Array | None:
-    """The numbers of a constant operand."""
+    """The whole numbers of a constant operand; a malformed file may have others."""
     value = node.inputs[index] if index < len(node.inputs) else None
     if value is None or not value.constant:
         return None
     try:
-        return value.data()
+        array = value.data()
     except ModelError:
         return None
+    return array if array.dtype.kind in "iu" else None
 
 
 def _drops_axis(node: Node) -> bool:
@@ -64,7 +63,7 @@ def _runs_backwards(node: Node) -> bool:
 
 def _cuts(node: Node) -> bool:
     pads = _numbers(node, 1) if node.op == "Pad" else None
-    return pads is not None and bool((np.asarray(pads) < 0).any())
+    return pads is not None and bool((pads < 0).any())
 
 
 #: Kinds of nodes by converter.
@@ -103,7 +102,7 @@ def misread_notes(graph: Graph, converter: str) -> Iterator[str]:
             more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
             yield (
                 f"{converter} misreads {nodes[0].op} {nodes[0].path!r}{more}: it {row.fault}; "
-                "zerostride convert writes another form for it"
+                "zerostride convert tries another form of it"
             )
 
 
