@@ -31,7 +31,7 @@ def fresh_warnings() -> Iterator[None]:
 def test_all_required_engines_have_rows() -> None:
     required = {
         *("numpy", "torch", "tensorflow", "jax", "onnxruntime"),
-        *("openvino", "paddle", "ncnn", "mnn", "litert"),
+        *("openvino", "paddle", "ncnn", "mnn", "litert", "executorch"),
         *("tensorrt", "coreml", "litert-gpu", "tosa", "stablehlo"),
     }
     assert required <= set(ENGINES)
@@ -157,7 +157,7 @@ def test_another_release_warns_once(monkeypatch: pytest.MonkeyPatch, fresh_warni
 
 
 #: Rows of what pip does not install for the conformance suite, and of another release beside it.
-NOT_INSTALLED = {"tensorrt", "coreml", "tosa", "stablehlo", "litert-gpu"}
+NOT_INSTALLED = {"tensorrt", "coreml", "tosa", "stablehlo", "litert-gpu", "executorch"}
 
 
 def test_the_suite_runs_against_the_measured_releases() -> None:

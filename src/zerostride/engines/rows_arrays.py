@@ -1,4 +1,4 @@
-"""Rows of the array libraries: NumPy, PyTorch, TensorFlow, JAX."""
+"""Rows of the array libraries NumPy, PyTorch, TensorFlow and JAX, and of ExecuTorch."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ _NP = measured("NumPy 2.5.5")
 #: The full run was of 0.10; on 0.12 the probe's cases were run.
 _JAX = "JAX 0.10.2, run: 20,000 generated cases by value; 0.12.0, run: 4,637; 0 disagreements"
 _TF = measured("TensorFlow 2.21.0")
+_EXECUTORCH = "ExecuTorch 1.5.1, portable kernels, run: generated cases by value, 0 disagreements"
 
 _IN_DIM = replace(RULES["explicit"], align=aligns.jax_dims, silent=frozenset({Reason.WRONG_RESULT}))
 _LAX = replace(
@@ -73,6 +74,19 @@ TORCH = Engine(
             dtypes=frozen("int8 uint8 int16 int32 int64"),
         ),
     ),
+)
+
+EXECUTORCH = Engine(
+    "executorch",
+    "1.5",
+    "executorch",
+    "executorch",
+    _EXECUTORCH,
+    rows(replace(NUMPY_RULE, max_rank=16), source=_EXECUTORCH),
+    modes(_EXECUTORCH, numpy=replace(ONE_WAY, max_rank=16)),
+    ops={"prelu": rows(replace(ONE_SLOPE, max_rank=16), source=_EXECUTORCH)},
+    tensor_rank=16,
+    keeps=True,
 )
 
 TENSORFLOW = Engine(

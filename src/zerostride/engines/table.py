@@ -25,13 +25,13 @@ from ..sizes import Asker, Undecided
 from .installed import installed, newest_wanted
 from .model import Divergence, Engine, Rules, always
 from .releases import installed_row, release_row, short
-from .rows_arrays import JAX, NUMPY, TENSORFLOW, TORCH
+from .rows_arrays import EXECUTORCH, JAX, NUMPY, TENSORFLOW, TORCH
 from .rows_litert import LITERT
 from .rows_openvino import OPENVINO
 from .rows_read import COREML, LITERT_GPU, STABLEHLO, TENSORRT, TOSA
 from .rows_runtimes import MNN, NCNN, ONNXRUNTIME, PADDLE
 
-_RUN = (NUMPY, TORCH, TENSORFLOW, JAX, ONNXRUNTIME, OPENVINO, PADDLE, NCNN, MNN, LITERT)
+_RUN = (NUMPY, TORCH, TENSORFLOW, JAX, ONNXRUNTIME, OPENVINO, PADDLE, NCNN, MNN, LITERT, EXECUTORCH)
 _READ = (TENSORRT, COREML, LITERT_GPU, TOSA, STABLEHLO)
 
 

@@ -122,7 +122,7 @@ def translated(column: str, to: str) -> Mapping[Name, Name]:
     return words
 
 
-_READS = {"onnxruntime": "onnx", "litert-gpu": "litert"}
+_READS = {"onnxruntime": "onnx", "litert-gpu": "litert", "executorch": "torch"}
 
 
 def take_names(engine: str, column: str) -> None:

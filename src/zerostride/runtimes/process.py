@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
@@ -37,13 +38,25 @@ class NotStarted(BadInput):
     """The child does not start, so nothing is known about the engine."""
 
 
+def own_folder(name: str) -> Path:
+    """The folder of the environment of an engine, or a converter, that needs one of its own."""
+    return Path.home() / ".cache" / "zerostride" / name
+
+
 def interpreter_for(engine: str, chosen: dict[str, str] | None = None) -> str:
     """The interpreter that runs an engine: chosen, from the environment, or this one.
+
+    An engine that needs an environment of its own (`RunnerRow.apart`), and is not installed for
+    this interpreter, has that of its folder, if there is one.
 
     Raises BadInput if it cannot be run.
     """
     name = ENVIRONMENT + engine.upper()
     path = (chosen or {}).get(engine) or os.environ.get(name) or sys.executable
+    row = RUNNERS.get(engine)
+    if path == sys.executable and row is not None and row.apart and find_spec(engine) is None:
+        own = own_folder(engine) / "bin" / "python"
+        path = str(own) if own.exists() else path
     if not os.access(path, os.X_OK) or Path(path).is_dir():
         raise BadInput(f"{path}, the interpreter for {engine}, is not a program that can be run")
     return path
@@ -199,6 +212,20 @@ def engines_kept() -> Iterator[None]:
             process.stop()
 
 
+def _install(engine: str) -> str:
+    """The command that installs an engine."""
+    row = RUNNERS[engine]
+    if row.apart:
+        return environment_command(engine, row.distribution)
+    return f"pip install '{row.distribution}'"
+
+
+def environment_command(name: str, distributions: str) -> str:
+    """The command that makes an environment of its own, with these distributions."""
+    place = own_folder(name)
+    return f"python3 -m venv {place} && {place}/bin/pip install {distributions}"
+
+
 @contextmanager
 def running(
     engine: str,
@@ -230,9 +257,9 @@ def running(
         yield process
     except Missing as error:
         raise ZerostrideError(
-            f"{engine} is not installed for {python} ({error}): pip install "
-            f"'{RUNNERS[engine].distribution}', or name an interpreter that has it "
-            f"(--python {engine}=..., ZEROSTRIDE_PYTHON_{engine.upper()})"
+            f"{engine} is not installed for {python} ({error}): {_install(engine)}, "
+            f"or name an interpreter that has it (--python {engine}=..., "
+            f"{ENVIRONMENT}{engine.upper()})"
         ) from None
     finally:
         if waiting is not _waiting or process.ended or key in waiting:

@@ -28,6 +28,7 @@ from .judged_site import Judgement, sizes_of
 #: Engines on which attention is written as products, a sum and a softmax, as documents say them.
 _WRITTEN_OUT = frozenset(
     {"numpy", "jax", "tensorflow", "paddle", "litert", "litert-gpu", "tosa", "stablehlo", "coreml"}
+    | {"executorch"}
 )
 #: Converters without attention, and what to do.
 _LACK: Mapping[str, str] = MappingProxyType(

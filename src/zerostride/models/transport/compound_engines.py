@@ -142,8 +142,7 @@ _SLOPES: EngineRows = {
 _ATTENDED = "OpenVINO 2026.4.1, ScaledDotProductAttention, run: tests/conformance/test_ir.py"
 _ROTATED = "ONNX Runtime 1.32.0, OpenVINO 2026.4.1, run: tests/conformance/test_rotary.py"
 _MANY_WAYS = replace(BOTH_WAYS, operands=(1, 16))
-#: ONNX op, then engine. A missing pair was not examined; its findings are `unknown`.
-CARRIERS: Mapping[str, EngineRows] = MappingProxyType(
+_MEASURED: Mapping[str, EngineRows] = MappingProxyType(
     {
         "PRelu": _SLOPES,
         **QUANTISED,
@@ -356,6 +355,21 @@ CARRIERS: Mapping[str, EngineRows] = MappingProxyType(
             **ran("ncnn", COUNTED, "RMSNorm", weights=True),
         },
     }
+)
+
+
+def _with_lowered(rows: EngineRows) -> EngineRows:
+    """The rows of an op, and those of ExecuTorch, which lowers PyTorch's functions."""
+    lowered = (
+        replace(row, source=f"lowered from PyTorch's; {row.source}", run=False)
+        for row in rows.get("torch", ())
+    )
+    return {**rows, "executorch": tuple(lowered)} if "torch" in rows else rows
+
+
+#: ONNX op, then engine. A missing pair was not examined; its findings are `unknown`.
+CARRIERS: Mapping[str, EngineRows] = MappingProxyType(
+    {op: _with_lowered(rows) for op, rows in _MEASURED.items()}
 )
 
 #: Element-wise ops of more than two operands that are one op on the engine, not a chain of ops of

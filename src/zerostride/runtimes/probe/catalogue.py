@@ -74,6 +74,9 @@ _BOTH = ("float32", "int32")
 #: NumPy makes the operands and reads the results, so the highest testable rank is 64.
 _NUMPY_RANK = 64
 
+#: One more than ExecuTorch's tensors have.
+_EXECUTORCH_RANK = 17
+
 #: One more than LiteRT stretches; each higher rank ends a process.
 _LITERT_RANK = 9
 
@@ -101,6 +104,34 @@ CATALOGUE: Mapping[str, tuple[CatalogueRow, ...]] = MappingProxyType(
                 "broadcast_to", "broadcast", ShapeRoles.TO, Draw.KEEPS, max_rank=_NUMPY_RANK
             ),
             CatalogueRow("where", "where", ShapeRoles.WHERE, ask="where", weight=2),
+            CatalogueRow("prelu", "prelu", ShapeRoles.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
+        ),
+        "executorch": (
+            CatalogueRow(
+                "add", "add", max_rank=_EXECUTORCH_RANK, dtypes=("float32", "int32", "int64")
+            ),
+            CatalogueRow("sub", "subtract", max_rank=_EXECUTORCH_RANK, dtypes=_BOTH, weight=2),
+            CatalogueRow(
+                "mul", "multiply", max_rank=_EXECUTORCH_RANK, ask="multiply", dtypes=_BOTH
+            ),
+            CatalogueRow("div", "divide", ask="divide", weight=1),
+            CatalogueRow("maximum", "maximum", ask="maximum", dtypes=_BOTH, weight=1),
+            CatalogueRow("minimum", "minimum", ask="minimum", weight=1),
+            CatalogueRow("pow", "pow", ask="pow", weight=1),
+            CatalogueRow("atan2", "atan2", ask="atan2", weight=1),
+            CatalogueRow("fmod", "fmod", ask="fmod", weight=1),
+            CatalogueRow("remainder", "remainder", ask="remainder", weight=1),
+            CatalogueRow("floor_divide", "floor_divide", ask="floor_divide", weight=1),
+            CatalogueRow("gt", "greater", ask="greater", weight=2),
+            CatalogueRow(
+                "logical_and", "logical_and", ask="logical_and", dtypes=("bool",), weight=2
+            ),
+            CatalogueRow(
+                "where", "where", ShapeRoles.WHERE, max_rank=_EXECUTORCH_RANK, ask="where"
+            ),
+            CatalogueRow(
+                "expand", "broadcast", ShapeRoles.TO, Draw.KEEPS, _EXECUTORCH_RANK, dtypes=_BOTH
+            ),
             CatalogueRow("prelu", "prelu", ShapeRoles.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
         ),
         "tensorflow": (

@@ -31,20 +31,24 @@ class RunnerRow:
         module: the module of this folder.
         distribution: what pip installs; "": zerostride's extra of the engine's name.
         files: the formats of the model files that it runs.
+        sealed: the suffix of files of its own that nothing else reads; its name is their format.
         onnx_nodes: whether it runs a compound as a model of one ONNX node; otherwise as a function
             or a layer of its own.
         own_layers: whether it runs a layer of its own format alone.
         holds: for each NumPy dtype, the dtype in which the engine stores it; None: the same one.
         ulps: the least tolerance of its results, in units in the last place.
+        apart: its packages pin releases, so that it has an environment of its own.
     """
 
     module: str
     distribution: str
     files: frozenset[str] = frozenset()
+    sealed: str = ""
     onnx_nodes: bool = False
     own_layers: bool = False
     holds: Mapping[str, str] | None = None
     ulps: int = 0
+    apart: bool = False
 
 
 _FLOATS = dict.fromkeys(("float32", "float16", "bfloat16"), "float32")
@@ -74,6 +78,12 @@ RUNNERS: Mapping[str, RunnerRow] = MappingProxyType(
             holds={**_FLOATS, "int32": "int32", "int64": "int32", "bool": "bool"},
         ),
         "litert": _row("litert", "litert", own_layers=True),
+        "executorch": _row(
+            *("executorch", "executorch"),
+            sealed=".pte",
+            distribution="executorch torch",
+            apart=True,
+        ),
     }
 )
 
