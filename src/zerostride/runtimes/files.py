@@ -9,8 +9,34 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ..models.formats import format_of
 from .process import Process
+from .runners import RUNNERS
 from .task import Array, Form, Reply, Task
+
+
+def form_of(file: Path) -> str:
+    """The format of a file that an engine runs.
+
+    Raises:
+        ModelError: its name does not end like a model's.
+    """
+    return _sealed(file) or format_of(file).name
+
+
+def is_sealed(file: Path) -> bool:
+    """Whether an engine runs the file, and nothing reads what is inside.
+
+    >>> is_sealed(Path("model.pte"))
+    True
+    """
+    return _sealed(file) is not None
+
+
+def _sealed(file: Path) -> str | None:
+    name = file.name.lower()
+    rows = RUNNERS.items()
+    return next((e for e, row in rows if row.sealed and name.endswith(row.sealed)), None)
 
 
 def tensors(

@@ -47,6 +47,12 @@ OTHER_FILES = (
         "audit the model that it was converted from, with the target coreml",
     ),
     OtherFile(
+        (".pte",),
+        "a program of ExecuTorch, which runs and is not read",
+        "audit the module or the .pt2 file that it was lowered from, with the target executorch, "
+        "and compare the two: zerostride verify MODEL --engine executorch --against FILE",
+    ),
+    OtherFile(
         (".pdiparams",),
         "the weights of a Paddle model",
         "name the .json or .pdmodel file beside it",

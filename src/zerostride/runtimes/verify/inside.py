@@ -16,6 +16,7 @@ from ...models.ir.graph import Graph
 from ...models.options import ModelOptions
 from ..bisect.run import FilePair, bisected, engine_of
 from ..feeds import Fed
+from ..files import is_sealed
 from .compare import WIDEST
 
 
@@ -49,7 +50,8 @@ def check_inside(
         seconds: for one answer of an engine.
         approximated: by output, the approximations of the engine that explain a larger difference.
     """
-    if any(check.outcome in (Outcome.REFUSED, Outcome.CRASHED) for check in checks):
+    stopped = any(check.outcome in (Outcome.REFUSED, Outcome.CRASHED) for check in checks)
+    if stopped or is_sealed(other):
         return list(checks)
     agree = all(check.outcome is Outcome.AGREES for check in checks)
     if agree and not _share_names(given.graph, other):
