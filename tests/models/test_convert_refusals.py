@@ -12,6 +12,7 @@ from tflite_files import of_one
 
 import warm
 import zerostride as zs
+from zerostride.runtimes import process
 from zerostride.runtimes.convert import converters
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -21,7 +22,8 @@ MODEL = EXAMPLES / "tiny_vision.onnx"
 @pytest.mark.parametrize(
     ("model", "engine", "words"),
     [
-        (MODEL, "numpy", "convert writes for litert, litert-gpu, mnn, ncnn, openvino, not numpy"),
+        (MODEL, "numpy", "for executorch, litert, litert-gpu, mnn, ncnn, openvino, not numpy"),
+        (EXAMPLES / "square_add.param", "executorch", "PyTorch modules and .pt2 files, not ncnn"),
         (MODEL, "tensorflow", "not tensorflow; convert a copy of the model with onnx2tf"),
         (EXAMPLES / "square_add.param", "litert-gpu", ".pt2 files, .tflite files, not ncnn"),
         (EXAMPLES / "square_add.param", "mnn", "convert to mnn reads ONNX models, PyTorch modules"),
@@ -82,6 +84,32 @@ def test_a_converter_with_an_environment_of_its_own(
     with pytest.raises(zs.ZerostrideError, match="the interpreter for onnx2tf, is not a program"):
         zs.convert(MODEL, "litert", tmp_path / "out")
     assert converters.interpreter_of(converters.converter_to("litert", "litert")) is None
+
+
+def test_executorch_has_an_environment_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("ZEROSTRIDE_PYTHON_EXECUTORCH", raising=False)
+    monkeypatch.setattr(converters.importlib.util, "find_spec", lambda name: None)
+    place = tmp_path / ".cache" / "zerostride" / "executorch"
+    row = converters.converter_to("executorch", "torch")
+    words = f"python3 -m venv {place} && {place}/bin/pip install executorch torch; or name an"
+    with pytest.raises(zs.ZerostrideError, match=re.escape(words)) as raised:
+        converters.interpreter_of(row)
+    assert str(raised.value).endswith("(ZEROSTRIDE_PYTHON_EXECUTORCH)")
+    with pytest.raises(zs.ZerostrideError, match=re.escape(words.partition(";")[0])):
+        zs.verify(MODEL, "executorch", against=tmp_path / "m.pte")
+    (place / "bin").mkdir(parents=True)
+    (place / "bin" / "python").symlink_to(sys.executable)
+    assert converters.interpreter_of(row) == str(place / "bin" / "python")
+    assert process.interpreter_for("executorch") == str(place / "bin" / "python")
+
+
+def test_files_of_executorch_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "m.pte").write_bytes(b"")
+    with pytest.raises(zs.ModelError, match="a program of ExecuTorch, which runs and is not read"):
+        zs.audit(tmp_path / "m.pte", "ncnn")
 
 
 def test_files_of_litert_need_no_converter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @options.target(
     required=True,
     type=options.engine_name,
-    help="The engine: ncnn, openvino, mnn, litert or litert-gpu.",
+    help="The engine: ncnn, openvino, mnn, litert, litert-gpu or executorch.",
 )
 @click.option(
     "-o",

@@ -1,6 +1,7 @@
 """The converters of engines, each run in a child process.
 
-They are pnnx, OpenVINO's, mnnconvert, litert-torch, and onnx2tf in an environment of its own.
+They are pnnx, OpenVINO's, mnnconvert, litert-torch, and in environments of their own onnx2tf and
+ExecuTorch.
 
 A converter may crash, hang, print, and leave files beside the model. None installs packages.
 """
@@ -29,8 +30,9 @@ from ...models.formats.child import ask
 from ...models.formats.ncnn.embedding import embed_rows
 from ...models.formats.onnx.external_files import save_inside
 from ...models.formats.onnx.prepared import reads_rows
-from ..process import ENVIRONMENT, interpreter_for
+from ..process import ENVIRONMENT, environment_command, interpreter_for, own_folder
 from ..task import Array
+from .executorch_child import SOURCE as _EXECUTORCH
 from .onnx2tf_child import SOURCE as _ONNX2TF
 
 #: Seconds for one conversion.
@@ -39,6 +41,8 @@ SECONDS = 600.0
 _SECONDS_TO_ASK = 60.0
 #: With fewer bytes left after a conversion, its files may have been cut off.
 _LEAST_ROOM = 1 << 16
+#: Converters whose children get the shapes of the inputs.
+_SHAPED = frozenset({"litert-torch", "executorch"})
 #: The end of the script in which pnnx writes how its file is fed, and its word for no batch axis.
 _SCRIPT, _NO_BATCH = ".py", 233
 #: How pnnx writes element types.
@@ -134,6 +138,7 @@ class EngineConverter:
         runs_on: the engine that runs the files here, if it is another one.
         extra: zerostride's extra with the packages; "": they are installed by their names.
         apart: its packages pin releases, so that it has an environment of its own.
+        installs: what pip installs in an environment of its own.
     """
 
     name: str
@@ -150,6 +155,12 @@ class EngineConverter:
     runs_on: str = ""
     extra: str = ""
     apart: bool = False
+    installs: str = ""
+
+    @property
+    def of_programs(self) -> bool:
+        """Whether it reads programs of torch.export themselves, not ONNX models of them."""
+        return "torch" in self.reads and "onnx" not in self.reads
 
     @property
     def runner(self) -> str:
@@ -178,6 +189,19 @@ _FROM_ONNX = EngineConverter(
     fixes_sizes=True,
     own="litert",
     apart=True,
+    installs="onnx2tf",
+)
+#: It is its own runtime; `engine` and its name are one, and so is its environment.
+_EXECUTORCH_ROW = EngineConverter(
+    "executorch",
+    "executorch",
+    ".pte",
+    ("executorch",),
+    _EXECUTORCH,
+    reads=("torch",),
+    fixes_sizes=True,
+    apart=True,
+    installs="executorch torch",
 )
 ENGINE_CONVERTERS: Mapping[str, EngineConverter] = {
     row.engine: row
@@ -192,12 +216,14 @@ ENGINE_CONVERTERS: Mapping[str, EngineConverter] = {
         EngineConverter("mnnconvert", "mnn", ".mnn", ("MNN",), _MNN),
         _LITERT_TORCH,
         replace(_LITERT_TORCH, engine="litert-gpu", runs_on="litert"),
+        _EXECUTORCH_ROW,
     )
 }
 #: The converters of ONNX files to engines that have another one for programs of PyTorch.
 _OF_ONNX: Mapping[str, EngineConverter] = {
     "litert": _FROM_ONNX,
     "litert-gpu": replace(_FROM_ONNX, engine="litert-gpu", runs_on="litert"),
+    "executorch": replace(_EXECUTORCH_ROW, reads=("onnx",), installs="executorch torch onnx2torch"),
 }
 #: Engines with converters that are not run here, and the way to them.
 _ELSEWHERE: Mapping[str, str] = {
@@ -270,13 +296,13 @@ def interpreter_of(row: EngineConverter, pythons: dict[str, str] | None = None) 
         return None
     python = interpreter_for(row.name, pythons)
     if python == sys.executable and importlib.util.find_spec(row.modules[0]) is None:
-        place = Path.home() / ".cache" / "zerostride" / row.name
+        place = own_folder(row.name)
         python = str(place / "bin" / "python")
         if not place.is_dir():
             raise ZerostrideError(
                 f"{row.name} is not installed, and its packages pin releases, so it needs an "
-                f"environment of its own: python3 -m venv {place} && {place}/bin/pip install "
-                f"{row.name}; or name an interpreter that has it ({ENVIRONMENT}{row.name.upper()})"
+                f"environment of its own: {environment_command(row.name, row.installs)}; or name "
+                f"an interpreter that has it ({ENVIRONMENT}{row.name.upper()})"
             )
     return python
 
@@ -376,7 +402,9 @@ def _words_of(row: EngineConverter, stem: str, inputs: Mapping[str, Array]) -> S
     """The further words of a converter's child."""
     if row.name == "pnnx":
         return pnnx_words(stem, inputs)
-    return [json.dumps([array.shape for array in inputs.values()])] if row.extra else []
+    if row.name not in _SHAPED:
+        return []
+    return [json.dumps([array.shape for array in inputs.values()])]
 
 
 def pnnx_words(stem: str, inputs: Mapping[str, Array]) -> Sequence[str]:

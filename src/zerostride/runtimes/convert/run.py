@@ -73,7 +73,8 @@ def convert(
         model: an ONNX file, a .pt2 file, or a module or program of PyTorch; for LiteRT also a
             .tflite file, which is ported and not converted.
         to: the engine: "ncnn" (by pnnx), "openvino" (by OpenVINO's converter), "mnn" (by
-            mnnconvert), "litert" or "litert-gpu" (by litert-torch, and ONNX files by onnx2tf).
+            mnnconvert), "litert" or "litert-gpu" (by litert-torch, and ONNX files by onnx2tf),
+            "executorch" (and ONNX files by onnx2torch).
         output: the folder for the ported model, the converted files and the report; it is made.
         args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`.
         inputs: arrays, lists or numbers by the names of the model's inputs; the others are chosen.
@@ -83,7 +84,7 @@ def convert(
         dequantize: convert a copy of a quantised ONNX model in which its ops are those of floats,
             without the rounding. The report says how far its outputs are from the model's.
         pythons: interpreters by name, for engines and converters that need an environment of their
-            own ("onnx2tf").
+            own ("onnx2tf", "executorch").
         progress: called with the number of nodes done and of all, while the model is ported.
 
     Returns:
@@ -109,8 +110,10 @@ def convert(
             options = replace(options, sizes=every)
         folder = folder_at(Path(output))
         python = interpreter_of(row, pythons) if form != row.own else None
-        is_program = bool(row.own) and form not in ("onnx", row.own)
+        is_program = row.of_programs and form != row.own
         archive = archive_of(model, source.program) if is_program else None
+        if python is not None and row.engine == row.name:  # it is the engine, too
+            pythons = {**(pythons or {}), row.name: python}
         with scratch_folder() as scratch:
             how_long = timeout or SECONDS
             copy = scratch / f"{stem}.float.onnx"

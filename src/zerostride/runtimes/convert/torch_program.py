@@ -1,6 +1,6 @@
-"""A program of torch.export as the converter of LiteRT reads it, and that conversion.
+"""A program of torch.export as converters read it, and the conversion for LiteRT.
 
-The parent writes the program's archive. A child process loads it and runs litert-torch.
+The parent writes the program's archive. A child process loads it and runs the converter.
 """
 
 from __future__ import annotations
@@ -44,9 +44,17 @@ def write_litert(archive: str, goal: str, shapes: Sequence[Sequence[int]]) -> No
     import torch
 
     program = torch.export.load(archive)
+    args, kwargs = example_of(program, shapes)
+    litert_torch.convert(program.module(), args, kwargs).export(goal)
+
+
+def example_of(program: Any, shapes: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    """Arguments of a program, positional and by name, whose tensors have these shapes."""
+    import torch
+
     flat = list(_inputs(program, shapes))
     args, kwargs = torch.utils._pytree.tree_unflatten(flat, program.call_spec.in_spec)
-    litert_torch.convert(program.module(), args, kwargs).export(goal)
+    return args, kwargs
 
 
 def _inputs(program: Any, shapes: Sequence[Sequence[int]]) -> Iterator[Any]:
@@ -71,4 +79,4 @@ def _inputs(program: Any, shapes: Sequence[Sequence[int]]) -> Iterator[Any]:
             yield entry.arg.value
 
 
-__all__ = ["archive_of", "write_litert"]
+__all__ = ["archive_of", "example_of", "write_litert"]

@@ -201,14 +201,17 @@ def _first(job: Job) -> Try:
             job.model, row.engine, folder / job.goal, job.options, progress=job.progress
         )
         return Try(folder, report)
-    if not row.own:
-        ported = folder / job.ported
-        report = port_model(job.model, row.engine, ported, job.options, progress=job.progress)
-        return Try(folder, report, "", _converted(job, ported, folder / job.goal, job.inputs))
     if job.archive is not None:
         program = folder.with_suffix(".pt2")
         write_scratch(program, lambda file: file.write_bytes(job.archive or b""))
-        return _of_written(job, folder, job.model, job.inputs, program=program)
+        if row.own:
+            return _of_written(job, folder, job.model, job.inputs, program=program)
+        failure = _converted(job, job.model, folder / job.goal, job.inputs, program)
+        return Try(folder, audit_model(job.model, row.engine, job.options), "", failure)
+    if not row.apart:
+        ported = folder / job.ported
+        report = port_model(job.model, row.engine, ported, job.options, progress=job.progress)
+        return Try(folder, report, "", _converted(job, ported, folder / job.goal, job.inputs))
     try:
         first = _as_another(job, "", again=False)
     except ZerostrideError as error:
@@ -388,7 +391,8 @@ def _converted(
             write_scratch(copy, partial(shutil.copyfile, file))
     else:
         # onnx2tf compares all orders of axes of a model as it is, which may take all of the time.
-        seconds = job.seconds if again or not row.apart else job.seconds / 3
+        part = 3 if row.apart and row.own and not again else 1
+        seconds = job.seconds / part
         failure = run_converter(row, program or model, goal, inputs, seconds, job.python, again)
         if failure is not None:
             return failure
