@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO
@@ -109,6 +109,9 @@ def _of_onnx(model: str, shapes: Sequence[Sequence[int]]) -> Any:
     weights = {weight.name for weight in loaded.graph.initializer}
     inputs = [v.type.tensor_type for v in loaded.graph.input if v.name not in weights]
     dtypes = [onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type).name for kind in inputs]
+    _as_older(loaded)
+    own = onnx2torch.converter
+    own.get_converter = _with_older(own.get_converter)
     try:
         module = onnx2torch.convert(loaded)
     except Exception as error:
@@ -122,6 +125,44 @@ def _of_onnx(model: str, shapes: Sequence[Sequence[int]]) -> Any:
     except Exception as error:
         raise ValueError(f"onnx2torch's module does not run: {_line(error)}") from error
     return _exported(traced, tensors)
+
+
+def _with_older(get_converter: Callable[..., Any]) -> Callable[..., Any]:
+    """onnx2torch's look-up of an op, which takes that of an older op set where it lacks a newer.
+
+    Most new versions of an op add element types alone. The proof shows where one did more.
+    """
+
+    def found(operation_type: str, version: int, domain: str = "") -> Any:
+        for older in range(version, 0, -1):
+            try:
+                return get_converter(operation_type, older, domain)
+            except NotImplementedError:
+                continue
+        raise NotImplementedError(f"it has no converter of {operation_type}")
+
+    return found
+
+
+def _as_older(model: Any) -> None:
+    """Ops in forms of older op sets, which onnx2torch has.
+
+    Axes of reductions become attributes, and shapes without a 0 need no word on zeros.
+    """
+    import onnx
+
+    weights = {weight.name: weight for weight in model.graph.initializer}
+    for node in model.graph.node:
+        later = node.op_type.startswith("Reduce") and node.op_type != "ReduceSum"
+        if later and len(node.input) > 1 and node.input[1] in weights:
+            axes = onnx.numpy_helper.to_array(weights[node.input[1]]).tolist()
+            node.attribute.append(onnx.helper.make_attribute("axes", axes))
+            del node.input[1:]
+        if node.op_type == "Reshape" and node.input[1] in weights:
+            shape = onnx.numpy_helper.to_array(weights[node.input[1]])
+            for attribute in node.attribute:
+                if attribute.name == "allowzero" and shape.all():
+                    attribute.i = 0
 
 
 def _traced(module: Any, tensors: Sequence[Any]) -> Any:
@@ -164,7 +205,28 @@ def _traced(module: Any, tensors: Sequence[Any]) -> Any:
             return module(*arguments)
 
     with torch.no_grad():
-        return proxy_tensor.make_fx(run, tracing_mode="real")(*tensors)
+        traced = proxy_tensor.make_fx(run, tracing_mode="real")(*tensors)
+    _upsample_by_size(traced.graph)
+    traced.recompile()
+    return traced
+
+
+def _upsample_by_size(graph: Any) -> None:
+    """Resizes in the form that is in the core of ATen, which alone ExecuTorch lowers.
+
+    Their last operands are the scales; the size before them follows from those.
+    """
+    import torch
+
+    aten = torch.ops.aten
+    forms = {
+        aten.upsample_nearest2d.default: (aten.upsample_nearest2d.vec, 2),
+        aten.upsample_bilinear2d.default: (aten.upsample_bilinear2d.vec, 3),
+    }
+    for node in graph.nodes:
+        if node.target in forms:
+            node.target, kept = forms[node.target]
+            node.args, node.kwargs = (*node.args[:kept], None), {}
 
 
 def _have_torchvision() -> None:
