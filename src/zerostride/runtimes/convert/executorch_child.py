@@ -123,7 +123,7 @@ def _of_onnx(model: str, shapes: Sequence[Sequence[int]]) -> Any:
     try:
         traced = _traced(module.eval(), tensors)
     except Exception as error:
-        raise ValueError(f"onnx2torch's module does not run: {_line(error)}") from error
+        raise ValueError(f"onnx2torch: its module does not run: {_line(error)}") from error
     return _exported(traced, tensors)
 
 

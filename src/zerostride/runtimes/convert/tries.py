@@ -29,6 +29,8 @@ from .prepare import prepared
 _FOLDED = "from sizes: counted as the same"
 #: How often a model is written with other ops, and how often for a converter that takes minutes.
 _MOST_TRIES, _FEW_TRIES = 4, 2
+#: Programs that a converter runs, whose failures begin with their names.
+_STEPS = frozenset({"onnx2torch", "torch.export"})
 #: Outcomes after which a model is tried again as another one.
 _WRONG = frozenset({Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED})
 
@@ -326,7 +328,9 @@ def _limits(job: Job, best: Try) -> Iterator[str]:
     if "it took longer than" in reason:
         yield f"{row.name} was stopped after {job.seconds:g} s: --timeout gives it more"
         return
-    whose = row.engine if reason.startswith(f"{row.engine} does not load") else row.name
+    step = reason.removeprefix(f"{row.name}: ").partition(":")[0]
+    loads = reason.startswith(f"{row.engine} does not load")
+    whose = step if step in _STEPS else row.engine if loads else row.name
     ops = set(re.findall(r"[A-Z]\w+", reason.rpartition(": ")[2]))
     named: dict[str, list[str]] = {}
     for node in job.options.read(job.model).nodes:
