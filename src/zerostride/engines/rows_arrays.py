@@ -23,7 +23,9 @@ _NP = measured("NumPy 2.5.5")
 #: The full run was of 0.10; on 0.12 the probe's cases were run.
 _JAX = "JAX 0.10.2, run: 20,000 generated cases by value; 0.12.0, run: 4,637; 0 disagreements"
 _TF = measured("TensorFlow 2.21.0")
-_EXECUTORCH = "ExecuTorch 1.5.1, portable kernels, run: generated cases by value, 0 disagreements"
+_EXECUTORCH = (
+    "ExecuTorch 1.5.1, portable kernels, run: 420 generated cases by value, 0 disagreements"
+)
 
 _IN_DIM = replace(RULES["explicit"], align=aligns.jax_dims, silent=frozenset({Reason.WRONG_RESULT}))
 _LAX = replace(

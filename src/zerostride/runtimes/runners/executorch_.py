@@ -67,7 +67,9 @@ class _ExecuTorch:
         return array
 
     def _tensor(self, array: Array) -> Any:
-        return self.torch.from_numpy(array)
+        """An array as a tensor; NumPy's empty ones have strides of 0, which ExecuTorch refuses."""
+        tensor = self.torch.from_numpy(array)
+        return tensor if array.size else self.torch.empty(array.shape, dtype=tensor.dtype)
 
     def open_file(self, path: str, names: Sequence[str]) -> ModelFile:
         """A .pte file; its inputs and outputs have no names, and tensors inside are not read."""
