@@ -7,10 +7,8 @@ this module from the package of the process that calls it.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any, BinaryIO
 
 #: The source of the child.
@@ -96,7 +94,6 @@ def _is_plain(program: Any) -> bool:
 
 def _of_onnx(model: str, shapes: Sequence[Sequence[int]]) -> Any:
     """The program of an ONNX file, by onnx2torch."""
-    _have_torchvision()
     try:
         import onnx
         import onnx2torch
@@ -227,22 +224,6 @@ def _upsample_by_size(graph: Any) -> None:
         if node.target in forms:
             node.target, kept = forms[node.target]
             node.args, node.kwargs = (*node.args[:kept], None), {}
-
-
-def _have_torchvision() -> None:
-    """An empty torchvision where that is not installed, or does not fit the release of torch.
-
-    onnx2torch imports it, and uses it for NonMaxSuppression and RoiAlign alone.
-    """
-    try:
-        import torchvision  # noqa: F401
-    except (ImportError, RuntimeError):
-        for name in [one for one in sys.modules if one.partition(".")[0] == "torchvision"]:
-            del sys.modules[name]
-        empty, ops = ModuleType("torchvision"), ModuleType("torchvision.ops")
-        vars(ops)["roi_align"] = None
-        vars(empty)["ops"] = ops
-        sys.modules.update({"torchvision": empty, "torchvision.ops": ops})
 
 
 def _exported(module: Any, tensors: Sequence[Any]) -> Any:
