@@ -120,6 +120,13 @@ def test_what_executorch_lacks_is_named_with_its_node(tmp_path: Path) -> None:
     assert not list((tmp_path / "out").glob("*.pte"))
 
 
+def test_an_onnx_file_is_converted_and_proven(tmp_path: Path) -> None:
+    model = Path(__file__).parents[2] / "examples" / "tiny_vision.onnx"
+    report = zs.convert(model, "executorch", tmp_path / "out")
+    assert report.output == str(tmp_path / "out" / "tiny_vision.executorch.pte"), report
+    assert set(outcomes(report)) == {Outcome.AGREES}
+
+
 @pytest.mark.parametrize(
     ("op", "shapes", "dtype"),
     [

@@ -100,6 +100,9 @@ def _of_onnx(model: str, shapes: Sequence[Sequence[int]]) -> Any:
     except ImportError as error:
         words = "convert the PyTorch module or its .pt2 file, or install onnx2torch beside it"
         raise ValueError(f"an ONNX file needs onnx2torch ({error}): {words}") from None
+    except RuntimeError as error:  # it imports torchvision, which PyTorch of another build refuses
+        words = "install torch and torchvision in one command, from one index"
+        raise ValueError(f"onnx2torch does not load ({_line(error)}): {words}") from None
     import torch
 
     loaded = onnx.load(model)
