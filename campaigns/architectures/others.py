@@ -17,8 +17,7 @@ from zerostride.runtimes.feeds import fed
 
 #: The seeds after the one with which a file was proven.
 SEEDS = (1, 2)
-_SKEWED = 3
-#: Some models make nothing but NaN of skewed inputs, which says nothing about a conversion.
+_SKEWED, _SKEWED_SEED = "skewed", 3
 _WRONG = frozenset({Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED})
 
 
@@ -35,6 +34,8 @@ def disagreement(model: Path, engine: str, file: Path) -> str:
     for name, inputs, seed in _others(model, shapes):
         how: dict[str, Any] = {"inputs": inputs, "input_shapes": shapes, "seed": seed}
         report = zs.verify(str(model), engine, against=file, **how)
+        if name == _SKEWED and any(check.outcome is Outcome.NOT_RUN for check in report.checks):
+            continue  # some models make nothing but NaN of them, which says nothing
         for check in report.checks:
             if check.outcome in _WRONG:
                 return f"{name}: {check.op} {check.node}: {check.detail}"[:200]
@@ -47,14 +48,14 @@ def _others(
     """Other seeds, and floats of another distribution: half are 0, the others are skewed."""
     for seed in SEEDS:
         yield f"seed {seed}", None, seed
-    rng = np.random.default_rng(_SKEWED)
-    arrays = fed(ModelOptions(None, input_shapes=shapes), model, {}, _SKEWED).runs[0]
+    rng = np.random.default_rng(_SKEWED_SEED)
+    arrays = fed(ModelOptions(None, input_shapes=shapes), model, {}, _SKEWED_SEED).runs[0]
     skewed = {
         name: (array * abs(array) * (rng.random(array.shape) < 0.5)).astype(array.dtype)
         for name, array in arrays.items()
         if array.dtype.kind == "f"
     }
-    yield "skewed", {**arrays, **skewed}, _SKEWED
+    yield _SKEWED, {**arrays, **skewed}, _SKEWED_SEED
 
 
 if __name__ == "__main__":
