@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ pytest.importorskip("onnxruntime", reason="an engine is an extra, not a test nee
 from campaigns.quantisation.engines import model, on_onnxruntime, on_openvino
 
 import zerostride as zs
+from zerostride.models.findings import Verdict
 
 pytestmark = pytest.mark.conformance
 
@@ -37,6 +39,77 @@ def test_blocks_are_runs_of_neighbours() -> None:
     assert on_onnxruntime(*file)[0].tolist() == wanted
     pytest.importorskip("openvino", reason="an engine is an extra, not a test need")
     assert on_openvino(*file)[0].tolist() == wanted  # since the fix
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "openvino"])
+def test_blocks_of_another_axis_are_named(engine: str, tmp_path: Path) -> None:
+    """openvinotoolkit/openvino#37900: NNCF wrote axis 0 for blocks along the last axis."""
+    operands = [np.ones((8, 64), np.uint8), np.ones((8, 2), F)]
+    file = tmp_path / "blocks.onnx"
+    for axis, verdict in ((0, Verdict.REFUSED), (1, Verdict.SAME)):
+        attributes = {"axis": axis, "block_size": 32}
+        built, feeds = model("DequantizeLinear", operands, attributes, 21, result=FLOAT)
+        file.write_bytes(built.SerializeToString())
+        (finding,) = zs.audit(file, engine).findings
+        assert finding.verdict is verdict
+    assert on_onnxruntime(built, feeds)[0].shape == (8, 64)
+    attributes = {"axis": 0, "block_size": 32}
+    with pytest.raises(Exception, match=r"(?i)shape|scale|dim"):
+        on_onnxruntime(*model("DequantizeLinear", operands, attributes, 21, result=FLOAT))
+
+
+@pytest.mark.parametrize(
+    ("axis", "sizes", "verdicts"),
+    [
+        (0, (8, 64), "same same same same"),
+        (1, (8, 64), "refused different different same"),
+        (1, (8, 4), "refused same same same"),
+        (-1, (8, 64), "refused refused refused same"),
+        (1, (2, 8, 3), "refused refused different same"),
+        (2, (2, 3, 8), "refused refused refused same"),
+    ],
+)
+def test_older_releases_interleave_blocks(
+    axis: int, sizes: tuple[int, ...], verdicts: str, tmp_path: Path
+) -> None:
+    """openvinotoolkit/openvino#32918, as its releases were run."""
+    scale = np.ones([n // 4 if k == axis % len(sizes) else n for k, n in enumerate(sizes)], F)
+    operands = [np.ones(sizes, np.uint8), scale, scale.astype(np.uint8)]
+    attributes = {"axis": axis, "block_size": 4}
+    file = tmp_path / "blocks.onnx"
+    built = model("DequantizeLinear", operands, attributes, 21, result=FLOAT)
+    file.write_bytes(built[0].SerializeToString())
+    releases = ("2025.0", "2025.2", "2025.4", "2026.0")
+    judged = [zs.audit(file, f"openvino@{name}").findings[0].verdict for name in releases]
+    assert judged == verdicts.split()
+
+
+def test_openvino_takes_blocks_with_zero_points_alone(tmp_path: Path) -> None:
+    operands = [np.ones((4, 8), F), np.ones((4, 2), F)]
+    file = tmp_path / "blocks.onnx"
+    for zeros, verdict in (([], Verdict.REFUSED), ([np.ones((4, 2), np.uint8)], Verdict.SAME)):
+        attributes = {"axis": 1, "block_size": 4}
+        built = model("QuantizeLinear", operands + zeros, attributes, 21, result=UINT8)
+        file.write_bytes(built[0].SerializeToString())
+        assert zs.audit(file, "openvino").findings[0].verdict is verdict
+        pytest.importorskip("openvino", reason="an engine is an extra, not a test need")
+        if verdict is Verdict.SAME:
+            assert (on_openvino(*built)[0] == 2).all()
+        else:
+            with pytest.raises(Exception, match="QuantizeLinear"):
+                on_openvino(*built)
+
+
+def test_the_axis_of_blocks_is_proposed(tmp_path: Path) -> None:
+    operands = [np.ones((8, 64), np.uint8), np.ones((8, 2), F)]
+    attributes = {"axis": 0, "block_size": 32}
+    file = tmp_path / "blocks.onnx"
+    built = model("DequantizeLinear", operands, attributes, 21, result=FLOAT)
+    file.write_bytes(built[0].SerializeToString())
+    (finding,) = zs.audit(file, "openvino").findings
+    assert finding.reason == "invalid_source"
+    assert "(1, 64), not (8, 2)" in finding.message
+    assert "write axis=1" in finding.message
 
 
 @pytest.mark.parametrize("engine", [None, "onnxruntime", "openvino"])

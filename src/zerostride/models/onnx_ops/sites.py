@@ -13,7 +13,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+from ...core.alignment import Alignment, Attribute, Attributes
 from ...core.rules import RULES
+from ...errors import Misfit, Reason
+from ...quantisation.placing import Advised, place
+from ...sizes import Asker, Shape, brief
 from ..ir.graph import FileShape, Node
 from ..ir.site import (
     AT_AXIS,
@@ -171,17 +175,50 @@ def _per_axis(node: Node) -> Site:
     return Site(node, Kind.PER_AXIS, operands, AT_AXIS, {"axis": axis})
 
 
+def _misfit(data: Shape, scale: Shape, axis: int, block: int) -> Misfit | None:
+    """Why scales are not those of blocks along an axis, if they are not."""
+    try:
+        place(data, scale, axis, block, None)
+    except Advised as advised:
+        hint = f": {advised.hint}" if advised.hint else ""
+        return Misfit(advised.misfit.reason, f"{advised.misfit.detail}{hint}")
+    return None
+
+
+def _refuse_blocks(_: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """Raises why these scales are not those of the blocks."""
+    data, scale = shapes[:2]
+    misfit = _misfit(data, scale, attributes["axis"], attributes["block_size"])
+    raise misfit or Misfit(Reason.EXTENT_MISMATCH, "a block is an axis of its own")
+
+
+#: The rule of scales that no block has. Those that fit are planned with the block as an axis.
+_BLOCKS = replace(
+    AT_AXIS,
+    name="blocks",
+    attributes=MappingProxyType(
+        {"axis": Attribute(required=True), "block_size": Attribute(required=True)}
+    ),
+    align=_refuse_blocks,
+    summary="A scale for each block along an axis.",
+    source="ONNX operator document, DequantizeLinear 21: block_size",
+)
+
+
 def _blocked(node: Node, operands: tuple[Operand, ...], block: int) -> Site:
     """One scale per block along `axis`: that axis of the data as two, the second one a block."""
     shapes = [part.shape for part in operands]
     axis = int(node.attributes.get("axis", 1))
     if len(shapes) < 2 or None in shapes or len({len(shape or ()) for shape in shapes}) != 1:
         return not_modelled(node)
-    data = shapes[0] or ()
+    data, scale = shapes[0] or (), shapes[1] or ()
     axis += len(data) if axis < 0 else 0
+    if all(isinstance(size, int) for size in (*data, *scale)) and _misfit(data, scale, axis, block):
+        return Site(node, Kind.PER_AXIS, operands, _BLOCKS, {"axis": axis, "block_size": block})
     size = data[axis] if 0 <= axis < len(data) else None
     if not isinstance(size, int) or size % block:
-        return not_modelled(node)  # a block that is cut off is no axis
+        # A block that is cut off is no axis.
+        return not_modelled(node, f"blocks of {block} along an axis of {brief(size)}")
     inner = [(size // block, block), *(((shape or ())[axis], 1) for shape in shapes[1:])]
     parts = [
         replace(part, shape=(*(shape or ())[:axis], *two, *(shape or ())[axis + 1 :]))

@@ -26,7 +26,10 @@ from .node_limits import (
     COREML_EIGHT,
     FLOAT_EIGHT,
     TENSORFLOW_EIGHT,
+    blocks_along,
+    blocks_with_zero_points,
     first_axes,
+    interleaved_blocks,
     mnn_dequantised,
     mnn_quantised,
     mnn_scale_fits,
@@ -48,6 +51,19 @@ def _written(*scalars: int, openvino: Callable[[Node], str | None] | None = None
         **ran("onnxruntime", AS_WRITTEN, ORT, needs=one_number(*scalars)),
         **ran("openvino", AS_WRITTEN, OPENVINO, needs=openvino),
     }
+
+
+#: Scales of blocks in older releases; openvinotoolkit/openvino#32918.
+_OLDER = "OpenVINO 2024.6.0 to 2026.0.0, ONNX frontend, run: 44 nodes with blocks each"
+
+
+def _before(
+    release: str,
+    needs: Callable[[Node], str | None],
+    wrong: Callable[[Node], str | None] | None = None,
+) -> Carrier:
+    """OpenVINO's releases before one."""
+    return Carrier(AS_WRITTEN, _OLDER, needs=needs, wrong=wrong, until=release)
 
 
 _TOSA_ZEROS = f"{TOSA}CONV2D, MATMUL, RESCALE; llvm/llvm-project, TosaComplianceData.h.inc: read"
@@ -103,13 +119,22 @@ QUANTISED: Mapping[str, EngineRows] = {
         **_written(),
         **read("litert", ONE_NUMBER, f"{_LITERT}quantize.cc, {_SCALE_OF_TENSOR}", weights=True),
         **ran("onnxruntime", AS_WRITTEN, ORT, needs=quantised_data, because=Reason.DTYPE),
-        **ran("openvino", AS_WRITTEN, OPENVINO, wrong=openvino_ties),
+        "openvino": (
+            _before("2025.3.0", blocks_along(), openvino_ties),
+            Carrier(AS_WRITTEN, OPENVINO, needs=blocks_with_zero_points, wrong=openvino_ties),
+        ),
         "onnx-parser": (_PARSED_OFFSET,),
         "mnn": (Carrier(AS_WRITTEN, _MNN_QUANTISED, wrong=mnn_quantised),),
     },
     "DequantizeLinear": {
         **_AFFINE,
         **_written(),
+        "openvino": (
+            _before("2025.2.0", blocks_along(0, most=2)),
+            _before("2025.4.0", blocks_along(0, 1, most=2), interleaved_blocks),
+            _before("2026.0.0", blocks_along(0, 1), interleaved_blocks),
+            *ran("openvino", AS_WRITTEN, OPENVINO)["openvino"],
+        ),
         **read("litert", AS_WRITTEN, f"{_LITERT}dequantize.cc, {_SCALE_OF_TENSOR}", weights=True),
         "onnx-parser": (_PARSED_OFFSET,),
         "mnn": (Carrier(AS_WRITTEN, _MNN_QUANTISED, wrong=mnn_dequantised, needs=mnn_scale_fits),),

@@ -31,6 +31,7 @@ class Carrier:
         crashes: says why the engine's process ends on a node, at least now and then, or None.
         wrong: says what the engine silently gets wrong in a node, whatever is broadcast, or None.
         types: gives the reason why the engine refuses the operands' element types, or None.
+        until: the first release that this row is not of; "": it is of all.
     """
 
     rule: Rule
@@ -42,6 +43,7 @@ class Carrier:
     crashes: Callable[[Node], str | None] | None = None
     wrong: Callable[[Node], str | None] | None = None
     types: Callable[[tuple[str, ...]], str | None] | None = None
+    until: str = ""
 
 
 # Sources.

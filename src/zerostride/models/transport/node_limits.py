@@ -347,3 +347,38 @@ def openvino_ties(node: Node) -> str | None:
     if not whole or not tied(node):
         return None
     return "it rounds a tie to an even number after the zero point is added, not before"
+
+
+def blocks_along(*axes: int, most: int = 99) -> Callable[[Node], str | None]:
+    """An engine that takes scales of blocks along these axes of tensors of at most so many axes."""
+
+    def check(node: Node) -> str | None:
+        data = node.inputs[0].shape if node.inputs and node.inputs[0] is not None else None
+        if not node.attributes.get("block_size"):
+            return None
+        if data is not None and len(data) > most:
+            return f"scales of blocks have at most {most} axes"
+        axis = node.attributes.get("axis", 1)
+        if axis not in axes:
+            able = " or ".join(map(str, axes))
+            return f"blocks lie along axis {able}, not {axis}" if axes else "it has no blocks"
+        return None
+
+    return check
+
+
+def interleaved_blocks(node: Node) -> str | None:
+    """OpenVINO's frontend took elements that lie apart for a block; right where there is one."""
+    block = node.attributes.get("block_size", 0)
+    data = node.inputs[0].shape if node.inputs and node.inputs[0] is not None else None
+    if block < 2 or node.attributes.get("axis", 1) != 1 or (data and data[1:2] == (block,)):
+        return None
+    return f"a block is elements that lie apart along axis 1, not {block} side by side"
+
+
+def blocks_with_zero_points(node: Node) -> str | None:
+    """OpenVINO's frontend takes no blocks without a zero point."""
+    bare = len(node.inputs) < 3 or node.inputs[2] is None
+    if node.attributes.get("block_size", 0) > 1 and bare:
+        return "scales of blocks need zero points"
+    return None

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...core.alignment import Rule
 from ...derive.size_traps import Side
+from ...engines.changes import place_of
 from ...engines.model import Engine
 from ...engines.planning import NAMELESS, has_op, rule_row, without_op
 from ...errors import BroadcastError, Reason
@@ -239,8 +240,10 @@ def _compound(site: Site, engine: Engine, via: str) -> Side:
     carriers = CARRIERS.get(name, {})
     rows = carriers.get(via) or carriers.get(engine.name, ())
     weights = all(part.constant for part in site.operands[1:])
+    release = place_of(engine.release)
     for row in rows:
-        if row.weights in (None, weights):
+        of_release = not row.until or release < place_of(row.until)
+        if of_release and row.weights in (None, weights):
             for asked, word, reason in (
                 (row.needs, " refuses", row.because),
                 (row.crashes, "", Reason.CRASH),
