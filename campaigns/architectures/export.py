@@ -50,6 +50,10 @@ def export(name: str, file: str, attention: str) -> None:
             return next((tensor for tensor in named if tensor is not None), result[0])
 
     row = ARCHITECTURES[name]
+    if row.library == "attention":
+        module, inputs = importlib.import_module(f"{__package__}.attentions").attention(row.maker)
+        torch.onnx.export(module, inputs, file, dynamo=True, external_data=False, verbose=False)
+        return
     draw = partial(torch.randn, generator=torch.Generator().manual_seed(1))
     inputs = INPUTS[row.inputs](torch, draw, row.options.get("image_size", 224))
     module = OneResult(built(row, attention)).eval()

@@ -1,6 +1,7 @@
-"""Architectures of transformers, timm and diffusers, small and with random weights.
+"""Architectures of transformers, timm and diffusers, and modules with attention.
 
-Nothing is downloaded. A row has a configuration and the inputs of one call.
+They are small and have random weights. Nothing is downloaded. A row has a configuration and the
+inputs of one call.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ class Architecture:
     """An architecture.
 
     Attributes:
-        library: "transformers", "timm" or "diffusers".
-        maker: the configuration's or the model's class, or timm's name.
-        inputs: a name of `INPUTS`.
+        library: "transformers", "timm", "diffusers", or "attention" for modules of `attentions`.
+        maker: the configuration's or the model's class, timm's name, or the module's.
+        inputs: a name of `INPUTS`; a module with attention has its own.
         options: of the configuration.
     """
 
@@ -164,6 +165,14 @@ ARCHITECTURES: Mapping[str, Architecture] = {
             "resnet18",
             "tinynet_e",
             "vit_tiny_patch16_224",
+        )
+    },
+    **{
+        f"attention_{name}": Architecture("attention", name, "own")
+        for name in (
+            *("alibi", "biased", "capped", "causal", "cosine", "cross", "decoder", "encoder"),
+            *("extended", "fused", "grouped", "image", "llama", "multi_query", "own", "padded"),
+            *("rotated", "standard", "tril", "weights", "whisper", "window"),
         )
     },
     "unet2d": Architecture(
