@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 import zerostride as zs
 from zerostride.models.findings import Verdict
+from zerostride.models.formats import read_model
+from zerostride.models.onnx_ops.attention_patterns import attention_roles
 
 torch: Any = pytest.importorskip("torch", reason="the models are modules of PyTorch")
 pytest.importorskip("onnxscript", reason="PyTorch's exporter needs it")
@@ -24,8 +27,15 @@ ENGINES = ("openvino", "mnn", "ncnn", "litert", "tensorrt", "coreml", "onnxrunti
 def test_every_broadcast_is_decided_and_found_at_its_line(name: str, tmp_path: Path) -> None:
     module, inputs = attentions.attention(name)
     file = str(tmp_path / f"{name}.onnx")
-    torch.onnx.export(module, inputs, file, dynamo=True, external_data=False, verbose=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's exporter warns of its own code
+        torch.onnx.export(module, inputs, file, dynamo=True, external_data=False, verbose=False)
     lines = Path(attentions.__file__).read_text().splitlines()
+    roles = attention_roles(read_model(Path(file)))
+    assert sum("multiplies its weights by the values" in role for role in roles.values())
+    assert any("(rotary)" in role for role in roles.values()) is (name in ("llama", "rotated"))
+    repeated = name in ("capped", "grouped", "llama", "rotated")
+    assert any("repeats each key head" in role for role in roles.values()) is repeated
     for engine in ENGINES:
         report = zs.audit(file, engine)
         assert report.findings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...engines.model import Engine
 from ...engines.releases import release_note
@@ -15,6 +15,7 @@ from ..flow.resolved import resolved
 from ..format_table import FORMATS, FormatModule, lowered, module_of
 from ..ir.graph import Graph, Node
 from ..ir.site import Site
+from ..onnx_ops.attention_patterns import attention_roles
 from ..open_sizes import with_advice
 from ..options import ModelOptions
 from ..reasons import Cause
@@ -121,9 +122,10 @@ class Audited:
         kinds = {site.node.path: site.kind for site in self.sites.values()}
         findings, clean = with_outcomes(engine, kinds, findings)
         notes += clean
-        advised = tuple(with_advice(self.graph, findings))
+        in_onnx = lowered(self.graph)
+        advised = tuple(with_advice(self.graph, _with_roles(in_onnx, findings)))
         path, release = self.graph.path, engine.release
-        lacks = lacking_ops(lowered(self.graph), way.name)
+        lacks = lacking_ops(in_onnx, way.name)
         notes += _lacking_notes(way.name, lacks)
         notes += misread_notes(self.graph, way.name)
         return Report(
@@ -137,6 +139,17 @@ class Audited:
             arrival=way.words,
             lacks=lacks,
         )
+
+
+def _with_roles(graph: Graph, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings; those of nodes that write out an attention say which part they are."""
+    notes = attention_roles(graph)
+    return [
+        replace(finding, notes=(*finding.notes, notes[finding.node]))
+        if finding.node in notes
+        else finding
+        for finding in findings
+    ]
 
 
 def _lacking_notes(converter: str, lacks: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from .. import reasons
 from ..findings import Finding, Verdict
 from ..format_table import lowered
 from ..ir.graph import Array, Graph, Node
+from ..onnx_ops.attention_patterns import attention_roles
 from ..transport.misread_ops import misread_words
 from .layouts import layouts
 from .readings import reading, reading_in_other
@@ -53,6 +54,17 @@ def cause(
         side: the other side's tensors.
         most: the tolerance of one node.
     """
+    known = _cause(fault, findings, other, side, most)
+    if not known.words:
+        return known
+    roles = attention_roles(lowered(fault.part.graph))
+    role = next((roles[node.path] for node in fault.part.nodes if node.path in roles), "")
+    return replace(known, words=f"{known.words}; {role}") if role else known
+
+
+def _cause(
+    fault: Fault, findings: Sequence[Finding], other: Graph, side: Other, most: float
+) -> FaultCause:
     if (read := reading(fault, most)) is not None:
         (known,) = _of(findings, [read.node]) or (None,)
         words, fix = read.describe(), read.fix()
