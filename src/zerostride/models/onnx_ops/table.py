@@ -14,11 +14,12 @@ from typing import TypeAlias
 import numpy as np
 
 from ..ir.graph import Array
-from .kernels import attention, narrow, pointwise, recurrent, reduction, resize
+from .kernels import attention, narrow, pointwise, recurrent, reduction, resize, written
 from .kernels import movement as moving
 from .kernels import windows as sliding
 from .kernels.call import Kernel, NodeCall, Unfit
 from .kernels.pointwise import Values, compared, folded
+from .sizes import attention as attended
 from .sizes import elementwise, indexing, movement, windows
 from .sizes.facts import OpCall, Results
 
@@ -62,7 +63,7 @@ OPS: Mapping[str, OnnxOp] = MappingProxyType(
         "Add": OnnxOp(elementwise.broadcast, values=folded("Add"), making=2),
         **_alike(
             "Affine Bernoulli ImageScaler MeanVarianceNormalization ParametricSoftplus "
-            "RandomNormalLike RandomUniformLike RotaryEmbedding ScaledTanh TensorScatter",
+            "RandomNormalLike RandomUniformLike ScaledTanh TensorScatter",
             OnnxOp(elementwise.like),
         ),
         "And": OnnxOp(elementwise.broadcast, values=folded("And"), making=4),
@@ -165,6 +166,7 @@ OPS: Mapping[str, OnnxOp] = MappingProxyType(
         "Reshape": OnnxOp(movement.reshape, moving.run_reshape, making=0, reading=0),
         **_alike("Resize Upsample", OnnxOp(windows.resize, resize.run_resized, making=34)),
         "ReverseSequence": OnnxOp(elementwise.like, moving.run_reverse_sequence),
+        "RotaryEmbedding": OnnxOp(elementwise.like, written.run_written),
         "RoiAlign": OnnxOp(indexing.roi_align),
         "STFT": OnnxOp(windows.spectra),
         **_alike(
@@ -207,6 +209,10 @@ CONTRIB: Mapping[str, OnnxOp] = MappingProxyType(
         "FusedGemm": OnnxOp(elementwise.gemm),
         "FusedConv": OnnxOp(windows.convolution),
         "DynamicQuantizeLSTM": OnnxOp(indexing.recurrent),
+        "Attention": OnnxOp(attended.projected, written.run_written),
+        "GroupQueryAttention": OnnxOp(attended.group_query, written.run_written),
+        "MultiHeadAttention": OnnxOp(attended.multi_head, written.run_written),
+        "RotaryEmbedding": OnnxOp(elementwise.as_first, written.run_written),
         **_alike("QLinearAdd QLinearMul", OnnxOp(elementwise.pair)),
         **_alike(
             "BiasGelu FastGelu Gelu QuickGelu QLinearLeakyRelu QLinearSigmoid QLinearSoftmax "
@@ -230,7 +236,7 @@ def run_op(call: NodeCall) -> tuple[Array, ...]:
     Raises:
         Unfit: the op is not executed, or does not fit its operands.
     """
-    kernel = op_row(call.node.op).kernel
+    kernel = op_row(call.node.op, call.node.domain).kernel
     if kernel is None:
         raise Unfit("it is not executed")
     with np.errstate(all="ignore"):

@@ -1,24 +1,34 @@
-"""Attention as products, a sum and a softmax; heads are grouped by a reshape, none is copied."""
+"""Attention as products, a sum and a softmax, and the other ops of `onnx_ops.written`."""
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .....attention import AttentionPlan, plan_attention
 from .....errors import BroadcastError
+from ....onnx_ops.written.calls import CompoundCall, NotWritten
+from ....onnx_ops.written.heads import (
+    Space,
+    attend,
+    by_head,
+    infinite_where_none,
+    seen_of,
+    side_by_side,
+)
+from ....onnx_ops.written.table import WRITTEN
 from .rewriting import Rewriting, attributes_of
 
 if TYPE_CHECKING:
     import onnx
 
 _FLOAT32, _BOOL = 1, 9
-#: The least number of 32 bits: it swallows any score, and its power is 0.
-_LEAST = np.finfo(np.float32).min
-#: The least number times this is -4.
-_SHRUNK = np.float32(2.0**-126)
+#: The ops that are written out.
+COMPOUND_OPS = frozenset({"Attention", *(op for _, op in WRITTEN)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,56 +37,60 @@ class _Call:
 
     plan: AttentionPlan
     inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
     heads: tuple[int, int] | None  # where they lie side by side
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """Batch, key heads, group, queries, keys, features, features of values."""
-        return tuple(map(int, self.plan.space))
+    def space(self) -> Space:
+        """The sizes."""
+        return Space(*map(int, self.plan.space))
+
+
+def written_out(graph: Rewriting, ops: Set[str]) -> list[str]:
+    """Writes compound ops out where it can; the ops of the nodes that it wrote."""
+    return [node.op_type for node in graph.each(partial(_written, graph, ops))]
+
+
+def _written(graph: Rewriting, ops: Set[str], node: onnx.NodeProto) -> bool:
+    """Writes an op of 32-bit floats as others, where its form is known."""
+    if node.op_type not in ops:
+        return False
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    if (domain, node.op_type) == ("", "Attention"):
+        return attended(graph, node)
+    rule = WRITTEN.get((domain, node.op_type))
+    if rule is None or graph.types.get(node.input[0]) != _FLOAT32:
+        return False
+    constants = len(graph.graph.initializer)
+    try:
+        results = rule(_compound(graph, node))
+    except NotWritten:
+        del graph.graph.initializer[constants:]
+        return False
+    graph.ending_in(node, results)
+    return True
+
+
+def _compound(graph: Rewriting, node: onnx.NodeProto) -> CompoundCall:
+    domain, outputs = node.domain.removeprefix("ai.onnx"), tuple(map(bool, node.output))
+    return CompoundCall(
+        graph, node.op_type, domain, tuple(node.input), outputs, attributes_of(node)
+    )
 
 
 def attended(graph: Rewriting, node: onnx.NodeProto) -> bool:
-    """Writes an Attention of 32-bit floats whose sizes are numbers."""
-    call = _call(graph, node)
+    """Writes an Attention of ai.onnx."""
+    call, compound = _call(graph, node), _compound(graph, node)
     if call is None:
         return False
-    batch, heads, group, queries, keys, features, value_features = call.sizes
-    query = _by_head(graph, call, 0, heads * group)
-    key, value = (_with_past(graph, call, position, heads) for position in (1, 2))
-    if group != 1:
-        query = graph.reshaped(query, (batch, heads, group * queries, features))
-    factor = call.plan.factor
-    query = graph.add("Mul", query, graph.constant(np.float32(factor)))
-    scores = graph.add("MatMul", query, graph.add("Transpose", key, perm=[0, 1, 3, 2]))
-    cap = call.plan.softcap
-    if cap:
-        bounded = graph.add("Tanh", graph.add("Mul", scores, graph.constant(np.float32(1 / cap))))
-        scores = graph.add("Mul", bounded, graph.constant(np.float32(cap)))
-    bias, seen = _masks(graph, call)
-    apart = group != 1 and bias is not None
-    if apart:
-        scores = graph.reshaped(scores, (batch, heads * group, queries, keys))
-    if bias is not None:
-        scores = graph.add("Add", scores, bias)
-    if seen is not None:
-        # -inf with a key, and the least number without: such a row has no NaN.
-        above = graph.add("Add", seen, graph.constant(np.float32(1)))
-        floor = graph.add("Mul", above, graph.constant(_LEAST))
-        scores = graph.add("Max", scores, floor)
-    weights = graph.add("Softmax", scores, axis=-1)
-    if seen is not None:
-        weights = graph.add("Mul", weights, seen)
-    if apart:
-        weights = graph.reshaped(weights, (batch, heads, group * queries, keys))
-    packed, goal = call.heads is not None, node.output[0]
-    result = graph.add("MatMul", weights, value, to=None if packed or group != 1 else goal)
-    if group != 1:
-        by_head = (batch, heads * group, queries, value_features)
-        result = graph.reshaped(result, by_head, to=None if packed else goal)
-    if packed:
-        result = graph.add("Transpose", result, perm=[0, 2, 1, 3])
-        graph.reshaped(result, (batch, queries, heads * group * value_features), to=goal)
+    space = call.space
+    query = _by_head(graph, call, compound, 0)
+    key, value = (_with_past(graph, call, compound, position) for position in (1, 2))
+    bias, seen = _masks(graph, call, compound)
+    factor, softcap = call.plan.factor or 1.0, call.plan.softcap
+    result = attend(compound, space, (query, key, value), factor, softcap, bias, seen)
+    if call.heads is not None:
+        result = side_by_side(compound, result, space)
+    graph.ending_in(node, (result, key, value))
     return True
 
 
@@ -114,25 +128,18 @@ def _call(graph: Rewriting, node: onnx.NodeProto) -> _Call | None:
         )
     except BroadcastError:
         return None
-    return _Call(plan, inputs[:7], outputs[:3], heads if packed else None)
+    return _Call(plan, inputs[:7], heads if packed else None)
 
 
-def _masks(graph: Rewriting, call: _Call) -> tuple[str | None, str | None]:
+def _masks(graph: Rewriting, call: _Call, compound: CompoundCall) -> tuple[str | None, str | None]:
     """What is added to the scores, and 1 for each query that sees a key, or else 0; or None."""
     causal = _causal(call)
     if not call.inputs[3]:
         return (None if causal is None else graph.constant(causal)), None
-    mask = _added(graph, call)
+    mask = _added(graph, call, compound)
     if causal is not None:
         mask = graph.add("Add", mask, graph.constant(causal))
-    # A key that is masked by -inf, and not by the least number, is none.
-    last = graph.constant(np.array([-1], np.int64))
-    most = graph.add("ReduceMax", mask, last, keepdims=1)
-    shrunk = graph.add("Mul", most, graph.constant(_SHRUNK))
-    above = graph.add("Add", shrunk, graph.constant(np.float32(8)))
-    bounds = (graph.constant(np.float32(0)), graph.constant(np.float32(1)))
-    seen = graph.add("Clip", above, *bounds)
-    return mask, seen
+    return mask, seen_of(compound, mask, lowest=True)
 
 
 def _causal(call: _Call) -> Any:
@@ -140,19 +147,16 @@ def _causal(call: _Call) -> Any:
     offset = call.plan.offset
     if offset is None:
         return None
-    later = np.arange(call.sizes[4]) > np.arange(call.sizes[3])[:, None] + int(offset)
+    later = np.arange(call.space.key) > np.arange(call.space.query)[:, None] + int(offset)
     return np.where(later, np.float32(-np.inf), np.float32(0))
 
 
-def _added(graph: Rewriting, call: _Call) -> str:
+def _added(graph: Rewriting, call: _Call, compound: CompoundCall) -> str:
     """The mask as numbers that are added, one for each key."""
-    name, keys = call.inputs[3], call.sizes[4]
+    name, keys = call.inputs[3], call.space.key
     shape = graph.shape(name) or ()
     if graph.types.get(name) == _BOOL:
-        # 1 becomes 0, and 0 the least number twice, which is -inf.
-        kept = graph.add("Sub", graph.as_float(name), graph.constant(np.float32(1)))
-        twice = graph.add("Mul", kept, graph.constant(-_LEAST))
-        name = graph.add("Add", twice, twice)
+        name = infinite_where_none(compound, graph.as_float(name))
     if call.plan.mask_keys != call.plan.space.key:
         missing = (*shape[:-1], keys - shape[-1])
         behind = graph.constant(np.full(missing, -np.inf, np.float32))
@@ -160,24 +164,20 @@ def _added(graph: Rewriting, call: _Call) -> str:
     return name
 
 
-def _by_head(graph: Rewriting, call: _Call, position: int, heads: int, to: str = "") -> str:
+def _by_head(graph: Rewriting, call: _Call, compound: CompoundCall, position: int) -> str:
     """An operand as (batch, head, length, feature)."""
-    name = call.inputs[position]
-    if call.heads is None:
-        return graph.add("Identity", name, to=to) if to else name
+    name, heads = call.inputs[position], call.heads
+    if heads is None:
+        return name
     batch, length, width = graph.shape(name) or ()
-    apart = graph.reshaped(name, (batch, length, heads, width // heads))
-    return graph.add("Transpose", apart, to=to or None, perm=[0, 2, 1, 3])
+    number = heads[1] if position else heads[0]
+    return by_head(compound, name, batch, length, number, width // number)
 
 
-def _with_past(graph: Rewriting, call: _Call, position: int, heads: int) -> str:
-    """Keys or values behind those of the past, under the name of the result that has them."""
-    past, goal = call.inputs[position + 3], call.outputs[position]
-    if not past:
-        return _by_head(graph, call, position, heads, goal)
-    return graph.add(
-        "Concat", past, _by_head(graph, call, position, heads), to=goal or None, axis=2
-    )
+def _with_past(graph: Rewriting, call: _Call, compound: CompoundCall, position: int) -> str:
+    """Keys or values behind those of the past."""
+    past, now = call.inputs[position + 3], _by_head(graph, call, compound, position)
+    return compound.joined([past, now], 2) if past else now
 
 
-__all__ = ["attended"]
+__all__ = ["COMPOUND_OPS", "written_out"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..external_files import save_inside
 from ..reader import parse
-from .attention import attended
+from .attention import COMPOUND_OPS, written_out
 from .layouts import in_order as results_in_order
 from .numbers import as_floats
 from .rewriting import Rewriting, attributes_of, version_of
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 _OLDEST = 13
 #: The op set that older ones become.
 _NEWER = 17
+#: The domains of the standard, and those of ops that are written out.
+_STANDARD = frozenset({"", "ai.onnx"})
+_DOMAINS = _STANDARD | {"com.microsoft"}
 #: Ops that go first: onnx infers wrong shapes of an STFT, and a Where looks at an IsNaN.
 _FIRST = frozenset({"STFT", "Where"})
 
@@ -75,7 +78,7 @@ def with_functions(path: Path, lacking: frozenset[str]) -> tuple[str, ...]:
     import onnx
     from onnx import inliner
 
-    done = _written_out(path) if "Attention" in lacking else ()
+    done = _written_out(path, lacking & COMPOUND_OPS)
     model = onnx.load(path)
     ops = _ops(model) & lacking - RULES.keys()
     pairs = [("", op) for op in sorted(ops)]
@@ -85,17 +88,27 @@ def with_functions(path: Path, lacking: frozenset[str]) -> tuple[str, ...]:
     return tuple(sorted({*done, *(ops - _ops(model))}))
 
 
-def _written_out(path: Path) -> tuple[str, ...]:
-    """Writes attention out in the file; its op, if there is one."""
-    model = inferred(path, {"Attention"})
-    if model is None or not (done := Rewriting(model).run({"Attention": attended})):
-        return ()
-    save(model, path)
+def _written_out(path: Path, ops: Set[str]) -> list[str]:
+    """Writes attention and rotary embeddings out in the file; their ops.
+
+    Sizes behind an op of ONNX Runtime are known once it is written out, and so the next one.
+    """
+    import onnx
+
+    model, done = inferred(path, ops, _DOMAINS), []
+    while model is not None:
+        written = written_out(Rewriting(model), ops)
+        if not written:
+            break
+        done += written
+        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    if model is not None and done:
+        save(model, path)
     return done
 
 
-def _ops(model: onnx.ModelProto) -> set[str]:
-    return {node.op_type for node in model.graph.node if node.domain in ("", "ai.onnx")}
+def _ops(model: onnx.ModelProto, domains: Set[str] = _STANDARD) -> set[str]:
+    return {node.op_type for node in model.graph.node if node.domain in domains}
 
 
 def rewritten(path: Path, lacking: frozenset[str]) -> tuple[str, ...]:
@@ -153,7 +166,9 @@ def in_order(path: Path) -> None:
         save(model, path)
 
 
-def inferred(path: Path, ops: Set[str] | None = None) -> onnx.ModelProto | None:
+def inferred(
+    path: Path, ops: Set[str] | None = None, domains: Set[str] = _STANDARD
+) -> onnx.ModelProto | None:
     """The model with the shapes of its tensors; None for an old op set, or if it has none of `ops`.
 
     Inference of a large model takes long.
@@ -162,7 +177,7 @@ def inferred(path: Path, ops: Set[str] | None = None) -> onnx.ModelProto | None:
 
     model = onnx.load(path)
     del model.graph.value_info[:]
-    if version_of(model) < _OLDEST or (ops is not None and ops.isdisjoint(_ops(model))):
+    if version_of(model) < _OLDEST or (ops is not None and ops.isdisjoint(_ops(model, domains))):
         return None
     return onnx.shape_inference.infer_shapes(model, data_prop=True)
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     import onnx
 
 Shape = tuple[int, ...]
+#: From this op set on the axes of ReduceMax are an input.
+_AXES_AS_INPUT = 18
 #: Adds nodes that end in a node's results, or says that it cannot.
 Rule: TypeAlias = "Callable[[Rewriting, onnx.NodeProto], bool]"
 
@@ -51,7 +53,7 @@ class Rewriting:
         """Replaces the nodes of ops that have a rule, where it can; the names of their ops."""
 
         def rewritten(node: onnx.NodeProto) -> bool:
-            rule = rules.get(node.op_type)
+            rule = rules.get(node.op_type) if node.domain in ("", "ai.onnx") else None
             return rule is not None and rule(self, node)
 
         return tuple(dict.fromkeys(node.op_type for node in self.each(rewritten)))
@@ -96,6 +98,13 @@ class Rewriting:
         """A tensor's sizes, if all are known."""
         return self.shapes.get(name)
 
+    def dtype(self, name: str) -> str | None:
+        """NumPy's name of a tensor's element type, if it is known."""
+        from onnx import helper
+
+        kind = self.types.get(name)
+        return str(helper.tensor_dtype_to_np_dtype(kind)) if kind else None
+
     def constant(self, array: Any) -> str:
         """A new constant."""
         from onnx import numpy_helper
@@ -123,10 +132,37 @@ class Rewriting:
         self._made.append(node)
         self.makers |= dict.fromkeys(results, node)
 
+    def largest(self, name: str) -> str:
+        """The largest number of each row, as a row of one."""
+        if self.version < _AXES_AS_INPUT:
+            return self.add("ReduceMax", name, axes=[-1], keepdims=1)
+        return self.add("ReduceMax", name, self.constant(np.array([-1], np.int64)), keepdims=1)
+
+    def ending_in(self, node: onnx.NodeProto, results: Sequence[str]) -> None:
+        """Gives results the names of a node's outputs."""
+        own = {name for added in self._made for name in added.output}
+        names: dict[str, str] = {}
+        for result, name in zip(results, node.output, strict=False):
+            if name and result in own and result not in names:
+                names[result] = name
+            elif name:
+                self.add("Identity", result, to=name)
+        for added in self._made:
+            for tensors in (added.input, added.output):
+                tensors[:] = [names.get(tensor, tensor) for tensor in tensors]
+        self.makers |= {name: added for added in self._made for name in added.output}
+
     def as_float(self, name: str) -> str:
         """A Cast to 32-bit floats."""
+        return self._cast(name, 1)
+
+    def as_whole(self, name: str) -> str:
+        """A Cast to 64-bit whole numbers."""
+        return self._cast(name, 7)
+
+    def _cast(self, name: str, kind: int) -> str:
         result = take("zerostride_cast", self._names)
-        self.put("Cast", [name], [result], to=1)
+        self.put("Cast", [name], [result], to=kind)
         return result
 
     def repeat(self, node: onnx.NodeProto, inputs: Sequence[str]) -> None:
