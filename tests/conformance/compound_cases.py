@@ -184,7 +184,7 @@ def projected(number: int) -> Case:
         "input": draw.floats(batch, length, width),
         "weights": draw.floats(width, sum(sizes)) / 2,
         "bias": draw.floats(sum(sizes)) if draw.often(0.8) else None,
-        "mask": _padding(draw, batch, length, past + length) if draw.often(0.6) else None,
+        "mask": _padding(draw, batch, length, past + length, 0) if draw.often(0.6) else None,
         "past": draw.floats(2, batch, heads, past, features) if past else None,
         "added": None,
     }
@@ -205,9 +205,12 @@ def projected(number: int) -> Case:
     )
 
 
-def _padding(draw: Draw, batch: int, length: int, keys: int) -> Array:
-    """A mask of each rank: lengths, keys, or queries and keys."""
-    rank = draw.one(1, 2, 3)
+def _padding(draw: Draw, batch: int, length: int, keys: int, *more: int) -> Array:
+    """A mask of each rank: lengths, keys, or queries and keys; 0: ends and starts."""
+    rank = draw.one(1, 2, 3, *more)
+    if rank == 0:
+        bounds = draw.rng.integers(1, keys + 1, batch), draw.rng.integers(0, keys, batch)
+        return np.concatenate(bounds).astype(np.int32)
     if rank == 1:
         return draw.rng.integers(0 if draw.often(0.1) else 1, keys + 1, batch).astype(np.int32)
     shape = (batch, keys) if rank == 2 else (batch, length, keys)

@@ -12,6 +12,7 @@ from ..ir.graph import MALFORMED, Body, Graph, Node, Value
 from ..ir.site import Site, input_at
 from ..onnx_ops.sites import find_site as onnx_site
 from ..onnx_ops.table import op_row
+from ..onnx_ops.written.table import not_written
 from .broadcasts import can_plan
 from .inputs import near
 
@@ -205,9 +206,9 @@ def _steps_of(node: Node, module: FormatModule, refused: list[NotExecuted]) -> t
     site = onnx_site(node) if node.domain == "" else None
     if site is not None and can_plan(site):
         return (NodeStep(node, onnx_site),)
-    why = _limit(node) if node.domain == "" else None
+    why = (_limit(node) if node.domain == "" else None) or not_written(node)
     if why is not None:
-        refused.append(NotExecuted(node.path, node.op, why))
+        refused.append(NotExecuted(node.path, _op_name(node), why))
         return ()
     if op_row(node.op, node.domain).kernel is not None:
         return (NodeStep(node),)

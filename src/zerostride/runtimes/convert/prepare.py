@@ -18,7 +18,7 @@ import numpy as np
 
 from ...errors import ModelError
 from ...models.formats.child import ask
-from ...models.formats.onnx.prepared import RULES
+from ...models.formats.onnx.prepared import COMPOUND_OPS, RULES
 from ..task import Array
 
 #: Writes the model, and answers with the ops that were rewritten, and the inputs that are floats
@@ -61,6 +61,7 @@ _BY_PNNX = frozenset({"Erf", "Pad"})
 #: in all.
 _LEFT_BY_PNNX = (
     RULES.keys()
+    | COMPOUND_OPS
     | {"Celu", "Mish", "RMSNormalization", "Swish"}
     | {"ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"}
 )

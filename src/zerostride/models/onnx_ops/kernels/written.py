@@ -10,7 +10,7 @@ import numpy as np
 
 from ...ir.graph import Array
 from ..written.calls import CompoundCall, NotWritten, Shape
-from ..written.table import WRITTEN
+from ..written.table import written
 from .call import NodeCall, Unfit, room
 from .reduction import product
 
@@ -21,9 +21,9 @@ def run_written(call: NodeCall) -> tuple[Array, ...]:
     names = tuple("" if array is None else writer.constant(_wide(array)) for array in call.inputs)
     node = call.node
     outputs = tuple(bool(value.name) for value in node.outputs)
-    compound = CompoundCall(writer, node.op, node.domain, names, outputs, node.attributes)
+    compound = CompoundCall(node.op, node.domain, names, outputs, node.attributes, writer)
     try:
-        results = WRITTEN[node.domain, node.op](compound)
+        results = written(compound)
     except NotWritten as error:
         raise Unfit(str(error)) from error
     kind = call[0].dtype
@@ -71,10 +71,6 @@ class _Arrays:
     def as_float(self, name: str) -> str:
         """The same numbers as 32-bit floats."""
         return self.constant(self.arrays[name].astype(np.float32))
-
-    def as_whole(self, name: str) -> str:
-        """The same numbers as 64-bit whole numbers."""
-        return self.constant(self.arrays[name].astype(np.int64))
 
 
 def _pair(function: Callable[[Array, Array], Array]) -> Callable[..., Array]:

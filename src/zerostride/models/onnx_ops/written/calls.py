@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -41,23 +41,18 @@ class Writer(Protocol):
     def as_float(self, name: str) -> str:
         """The same numbers as 32-bit floats."""
 
-    def as_whole(self, name: str) -> str:
-        """The same numbers as 64-bit whole numbers."""
-
 
 @dataclass(frozen=True, slots=True)
-class CompoundCall:
-    """A compound op with its operands.
+class Form:
+    """The form of a compound op: which operands, results and attributes it has.
 
     Attributes:
-        writer: takes the ops that are written for it.
         op, domain: which op it is.
         inputs: the names of the operands; "" for one that is left out.
         outputs: whether each result is wanted.
         attributes: of the node.
     """
 
-    writer: Writer
     op: str
     domain: str
     inputs: tuple[str, ...]
@@ -71,6 +66,33 @@ class CompoundCall:
     def wants(self, position: int) -> bool:
         """Whether a result is wanted."""
         return position < len(self.outputs) and self.outputs[position]
+
+    def number(self, name: str, default: int = 0) -> int:
+        """An attribute that is a whole number."""
+        value = self.attributes.get(name, default)
+        return value if isinstance(value, int) else default
+
+    def real(self, name: str, default: float = 0.0) -> float:
+        """An attribute that is a number."""
+        value = self.attributes.get(name, default)
+        return float(value) if isinstance(value, int | float) else default
+
+    def refuse(self, *reasons: tuple[Any, str]) -> None:
+        """Raises NotWritten with the first reason whose condition holds."""
+        for condition, reason in reasons:
+            if condition:
+                raise NotWritten(reason)
+
+
+@dataclass(frozen=True, slots=True)
+class CompoundCall(Form):
+    """A compound op whose operands have sizes.
+
+    Attributes:
+        writer: takes the ops that are written for it.
+    """
+
+    writer: Writer
 
     def sizes(self, position: int, *ranks: int) -> Shape:
         """The sizes of an operand of one of these ranks.
@@ -96,21 +118,16 @@ class CompoundCall:
             raise NotWritten(f"operand {position} is not of the shape {shape}")
         return self.input(position)
 
-    def number(self, name: str, default: int = 0) -> int:
-        """An attribute that is a whole number."""
-        value = self.attributes.get(name, default)
-        return value if isinstance(value, int) else default
+    def kind(self, position: int) -> str:
+        """An operand's element type.
 
-    def real(self, name: str, default: float = 0.0) -> float:
-        """An attribute that is a number."""
-        value = self.attributes.get(name, default)
-        return float(value) if isinstance(value, int | float) else default
-
-    def refuse(self, *reasons: tuple[Any, str]) -> None:
-        """Raises NotWritten with the first reason whose condition holds."""
-        for condition, reason in reasons:
-            if condition:
-                raise NotWritten(reason)
+        Raises:
+            NotWritten: it is not known.
+        """
+        kind = self.writer.dtype(self.input(position))
+        if kind is None:
+            raise NotWritten(f"the element type of operand {position} is not known")
+        return kind
 
     # Ops of constant parameters.
 
@@ -141,5 +158,14 @@ class CompoundCall:
         return self.writer.add("Clip", name, *bounds)
 
 
-#: Writes a call; the names of its results, at least of those that are wanted.
-WrittenRule: TypeAlias = Callable[[CompoundCall], "tuple[str, ...]"]
+@dataclass(frozen=True, slots=True)
+class WrittenOp:
+    """A row: how an op is written out.
+
+    Attributes:
+        check: raises NotWritten for a form that is not written out, whatever its sizes.
+        rule: writes a call; the names of its results, at least of those that are wanted.
+    """
+
+    check: Callable[[Form], None]
+    rule: Callable[[CompoundCall], tuple[str, ...]]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...ir.graph import Array
-from .calls import CompoundCall
+from .calls import CompoundCall, Form
 from .heads import Space, attend, infinite_where_none, seen_of, side_by_side
 from .rotary import behind, gathered, turned
 
@@ -38,17 +38,23 @@ class _Caches(NamedTuple):
     prompt: bool
 
 
+def check_group_query(form: Form) -> None:
+    """Raises NotWritten for caches and softmaxes of other kinds."""
+    form.refuse(
+        (form.attributes.get("causal", 1) == 0, "causal=0"),
+        (form.number("sliding_window_cache"), "sliding_window_cache"),
+        (form.number("smooth_softmax") == 1 or form.input(11), "a softmax with a sink"),
+        (form.input(12) or form.input(13), "a quantised past"),
+        (form.input(14) or form.input(15), "a normalised query and key"),
+        (form.input(16), "query_seqlens, a length for each sample"),
+        (form.wants(3), "its scores as a result"),
+        (not form.input(5) or not form.input(6), "it has no lengths of samples"),
+        (bool(form.input(3)) != bool(form.input(4)), "past keys without past values"),
+    )
+
+
 def group_query(call: CompoundCall) -> tuple[str, ...]:
     """GroupQueryAttention: query, key, value, past, lengths, total, angles, positions, bias."""
-    call.refuse(
-        (call.attributes.get("causal", 1) == 0, "causal=0"),
-        (call.number("sliding_window_cache"), "sliding_window_cache"),
-        (call.number("smooth_softmax") == 1 or call.input(11), "a softmax with a sink"),
-        (call.input(12) or call.input(13), "a quantised past"),
-        (call.input(14) or call.input(15), "a normalised query and key"),
-        (call.input(16), "query_seqlens, a length for each sample"),
-        (call.wants(3), "its scores as a result"),
-    )
     batch, length, width = call.sizes(0, 3)
     heads, key_heads = call.number("num_heads"), call.number("kv_num_heads")
     packed = not call.input(1)
@@ -157,15 +163,14 @@ def _angles(call: CompoundCall, position: int, batch: int, length: int, caches: 
         places = call.fits(9, batch, length)
         if caches.prompt:  # ONNX Runtime reads one position
             first = call.part(call.part(places, 0, 0, 1), 1, 0, 1)
-            places = behind(call, call.reshaped(first, 1), length)
+            places = behind(call, call.reshaped(first, 1), call.kind(9), length)
         return gathered(call, cache, places)
     if caches.before is not None:
-        last = caches.before + length
-        call.refuse((last > rows, f"positions beyond the {rows} of the caches"))
-        return call.part(cache, 0, caches.before, last)
-    first = call.with_number("Sub", call.reshaped(caches.lengths, batch, 1), length)
-    places = call.with_number("Add", first, np.arange(length))
-    return gathered(call, cache, call.writer.as_whole(places))
+        end = caches.before + length
+        call.refuse((end > rows, f"positions beyond the {rows} of the caches"))
+        return call.part(cache, 0, caches.before, end)
+    last = call.reshaped(call.input(5), batch, 1)
+    return gathered(call, cache, behind(call, last, call.kind(5), length, 1 - length))
 
 
 def _present(

@@ -13,19 +13,35 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from ...ir.graph import Array
-from .calls import CompoundCall
+from .calls import CompoundCall, Form
 from .heads import LEAST, Space, attend, by_head, side_by_side
 
 _FILTER = -10000.0
 
 
+def check_multi_head(form: Form) -> None:
+    """Raises NotWritten for tensors that ONNX Runtime's CPU does not take, or of its decoders."""
+    form.refuse(
+        (not form.input(1) or not form.input(2), "query, key and value in one tensor"),
+        (any(map(form.input, (8, 9))), "a past in the buffer of the present"),
+        (bool(form.input(6)) != bool(form.input(7)), "past keys without past values"),
+        (form.wants(3), "its scores as a result"),
+    )
+
+
+def check_projected(form: Form) -> None:
+    """Raises NotWritten for rotations and shared buffers."""
+    form.refuse(
+        (form.number("do_rotary"), "do_rotary, a rotation of query and key"),
+        (
+            form.input(6) or form.number("past_present_share_buffer"),
+            "a past in the buffer of the present",
+        ),
+    )
+
+
 def multi_head(call: CompoundCall) -> tuple[str, ...]:
     """MultiHeadAttention: query, key, value, bias, padding, attention bias, past."""
-    call.refuse(
-        (not call.input(1) or not call.input(2), "query, key and value in one tensor"),
-        (any(map(call.input, (8, 9))), "a cache in the buffer of the past"),
-        (call.wants(3), "its scores as a result"),
-    )
     batch, length, width = call.sizes(0, 3)
     heads = call.number("num_heads")
     call.refuse((not heads or width % max(1, heads), "heads whose number is not known"))
@@ -65,10 +81,6 @@ def multi_head(call: CompoundCall) -> tuple[str, ...]:
 
 def projected(call: CompoundCall) -> tuple[str, ...]:
     """Attention: query, key and value are products of one input and the weights."""
-    call.refuse(
-        (call.number("do_rotary"), "do_rotary, a rotation of query and key"),
-        (call.input(6) or call.number("past_present_share_buffer"), "a past in a shared buffer"),
-    )
     batch, length, _ = call.sizes(0, 3)
     heads, width = call.number("num_heads"), call.sizes(1, 2)[1]
     listed = call.attributes.get("qkv_hidden_sizes") or [width // 3] * 3
@@ -153,9 +165,20 @@ def _kept(call: CompoundCall, space: Space, position: int) -> str | None:
         return None  # it is not read
     mask = call.writer.as_float(call.input(position))
     if len(shape) == 1:
-        call.refuse((shape != (batch,), "a mask of starts and ends of samples"))
-        numbers = call.reshaped(mask, batch, 1, 1, 1)
-        keys = call.writer.constant(np.arange(space.key, dtype=np.float32))
-        return call.bounded(call.writer.add("Sub", numbers, keys))
+        starts = call.op == "Attention" and shape == (2 * batch,)
+        call.refuse((shape != (batch,) and not starts, "a mask of places of samples"))
+        return _between(call, space, mask, starts=starts)
     call.fits(position, batch, *(() if len(shape) == 2 else (space.query,)), space.key)
     return call.reshaped(call.bounded(mask), batch, 1, -1, space.key)
+
+
+def _between(call: CompoundCall, space: Space, mask: str, *, starts: bool) -> str:
+    """1 for each key before the end of its sample, and not before its start, else 0."""
+    batch, keys = space.batch, np.arange(space.key)
+    ends = call.reshaped(call.part(mask, 0, 0, batch) if starts else mask, batch, 1, 1, 1)
+    before = call.bounded(call.with_number("Sub", ends, keys))
+    if not starts:
+        return before
+    first = call.reshaped(call.part(mask, 0, batch, 2 * batch), batch, 1, 1, 1)
+    away = call.with_number("Mul", call.with_number("Sub", first, keys + 1), -1)
+    return call.writer.add("Mul", before, call.bounded(away))

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from .calls import CompoundCall, NotWritten, Shape
+from .calls import CompoundCall, Form, NotWritten, Shape
+
+
+def check_rotary(form: Form) -> None:
+    """Raises NotWritten for a form that is none of the document's."""
+    form.refuse((not form.input(1) or not form.input(2), "it has no cosines and sines"))
+
+
+def check_contributed(form: Form) -> None:
+    """Raises NotWritten for samples one behind the other."""
+    form.refuse(
+        (form.number("is_packed_batching"), "is_packed_batching, samples one behind the other"),
+        (not all(map(form.input, (1, 2, 3))), "it has no positions, cosines or sines"),
+    )
 
 
 def rotary(call: CompoundCall) -> tuple[str, ...]:
@@ -14,10 +29,6 @@ def rotary(call: CompoundCall) -> tuple[str, ...]:
 
 def contributed(call: CompoundCall) -> tuple[str, ...]:
     """RotaryEmbedding of com.microsoft (input, positions, cosines, sines): ContribOperators.md."""
-    call.refuse(
-        (call.number("is_packed_batching"), "is_packed_batching, samples one behind the other"),
-        (not call.input(1), "it has no positions"),
-    )
     return (_rotated(call, caches=(2, 3), ids=1),)
 
 
@@ -52,16 +63,18 @@ def _angles(call: CompoundCall, cache: int, ids: int, batch: int, length: int, h
     positions = call.input(ids)
     if len(call.sizes(ids, 1, 2)) == 1:  # the position of the first place of every sample
         call.fits(ids, 1)
-        positions = behind(call, positions, length)
+        positions = behind(call, positions, call.kind(ids), length)
     else:
         call.fits(ids, batch, length)
     return gathered(call, call.fits(cache, rows, half), positions)
 
 
-def behind(call: CompoundCall, first: str, length: int) -> str:
-    """A position and those behind it."""
-    kind = call.writer.dtype(first) or "int64"
-    return call.writer.add("Add", first, call.writer.constant(np.arange(length).astype(kind)))
+def behind(call: CompoundCall, first: str, kind: str, length: int, start: int = 0) -> str:
+    """Positions of a type from one that is `start` behind another."""
+    if length == 1 and not start:
+        return first
+    places = np.arange(start, start + length, dtype=kind)
+    return call.writer.add("Add", first, call.writer.constant(places))
 
 
 def gathered(call: CompoundCall, cache: str, positions: str) -> str:
@@ -85,12 +98,12 @@ def turned(call: CompoundCall, data: str, shape: Shape, angles: tuple[str, str],
     add, (cos, sin), last = call.writer.add, angles, len(shape) - 1
     outer, features = shape[:-1], shape[-1]
     neighbours = call.number("interleaved") or call.number("rotary_interleaved")
+    pairs = outer[0], math.prod(outer[1:]), half  # engines take four axes
     if neighbours:
         first = data if 2 * half == features else call.part(data, last, 0, 2 * half)
-        pairs = call.reshaped(first, *outer, half, 2)
+        first = call.reshaped(first, *pairs, 2)
         real, imaginary = (
-            call.reshaped(call.part(pairs, last + 1, side, side + 1), *outer, half)
-            for side in (0, 1)
+            call.reshaped(call.part(first, 3, side, side + 1), *outer, half) for side in (0, 1)
         )
     else:
         real, imaginary = (call.part(data, last, side * half, (side + 1) * half) for side in (0, 1))
@@ -99,7 +112,7 @@ def turned(call: CompoundCall, data: str, shape: Shape, angles: tuple[str, str],
         add("Add", add("Mul", real, sin), add("Mul", imaginary, cos)),
     ]
     if neighbours:
-        pairs = call.joined([call.reshaped(name, *outer, half, 1) for name in results], last + 1)
-        results = [call.reshaped(pairs, *outer, 2 * half)]
+        both = call.joined([call.reshaped(name, *pairs, 1) for name in results], 3)
+        results = [call.reshaped(both, *outer, 2 * half)]
     rest = [] if 2 * half == features else [call.part(data, last, 2 * half, features)]
     return call.joined([*results, *rest], last)

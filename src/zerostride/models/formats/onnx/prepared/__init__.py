@@ -2,11 +2,12 @@
 
 `files` reads and writes, `rewriting` replaces nodes of a graph, `substitutes` has a rule for each
 op: `layouts` for parts and orders of axes, `reductions`, `waves` for Fourier transforms, `unrolled`
-for recurrent layers. `numbers` writes truth values and whole numbers as floats, where `ranges`
-shows that none wraps around, and `decisions` takes the branch of an If that a number decides. In: a
-file, the ops that are lacking. Out: a file.
+for recurrent layers; `attention` writes attention and rotary embeddings. `numbers` writes truth
+values and whole numbers as floats, where `ranges` shows that none wraps around, and `decisions`
+takes the branch of an If that a number decides. In: a file, the ops that are lacking. Out: a file.
 """
 
+from .attention import COMPOUND_OPS
 from .decisions import with_decisions
 from .files import (
     in_order,
@@ -19,6 +20,7 @@ from .files import (
 from .substitutes import RULES
 
 __all__ = [
+    "COMPOUND_OPS",
     "RULES",
     "in_order",
     "reads_rows",

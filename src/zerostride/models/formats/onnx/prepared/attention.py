@@ -20,7 +20,7 @@ from ....onnx_ops.written.heads import (
     seen_of,
     side_by_side,
 )
-from ....onnx_ops.written.table import WRITTEN
+from ....onnx_ops.written.table import WRITTEN, written
 from .rewriting import Rewriting, attributes_of
 
 if TYPE_CHECKING:
@@ -57,12 +57,11 @@ def _written(graph: Rewriting, ops: Set[str], node: onnx.NodeProto) -> bool:
     domain = "" if node.domain == "ai.onnx" else node.domain
     if (domain, node.op_type) == ("", "Attention"):
         return attended(graph, node)
-    rule = WRITTEN.get((domain, node.op_type))
-    if rule is None or graph.types.get(node.input[0]) != _FLOAT32:
+    if (domain, node.op_type) not in WRITTEN or graph.types.get(node.input[0]) != _FLOAT32:
         return False
     constants = len(graph.graph.initializer)
     try:
-        results = rule(_compound(graph, node))
+        results = written(_compound(graph, node))
     except NotWritten:
         del graph.graph.initializer[constants:]
         return False
@@ -73,7 +72,7 @@ def _written(graph: Rewriting, ops: Set[str], node: onnx.NodeProto) -> bool:
 def _compound(graph: Rewriting, node: onnx.NodeProto) -> CompoundCall:
     domain, outputs = node.domain.removeprefix("ai.onnx"), tuple(map(bool, node.output))
     return CompoundCall(
-        graph, node.op_type, domain, tuple(node.input), outputs, attributes_of(node)
+        node.op_type, domain, tuple(node.input), outputs, attributes_of(node), graph
     )
 
 

@@ -154,15 +154,8 @@ class Rewriting:
 
     def as_float(self, name: str) -> str:
         """A Cast to 32-bit floats."""
-        return self._cast(name, 1)
-
-    def as_whole(self, name: str) -> str:
-        """A Cast to 64-bit whole numbers."""
-        return self._cast(name, 7)
-
-    def _cast(self, name: str, kind: int) -> str:
         result = take("zerostride_cast", self._names)
-        self.put("Cast", [name], [result], to=kind)
+        self.put("Cast", [name], [result], to=1)
         return result
 
     def repeat(self, node: onnx.NodeProto, inputs: Sequence[str]) -> None:
