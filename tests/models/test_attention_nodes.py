@@ -11,6 +11,7 @@ import pytest
 import zerostride as zs
 from zerostride.models.execute.program import not_executed
 from zerostride.models.execute.run import execute
+from zerostride.models.flow import flow
 from zerostride.models.formats.onnx.format import read
 from zerostride.models.options import ModelOptions
 from zerostride.report.next_command import after_audit
@@ -379,3 +380,54 @@ def test_one_position_repeats_along_samples_too(tmp_path: Any) -> None:
     assert (finding.verdict, finding.source.stretched[1]) == ("same", (0, 2))
     other = finding_of(path, "openvino")
     assert (other.verdict, other.reason) == ("different", "wrong_result")
+
+
+def test_a_form_that_is_not_written_out_is_named_before_the_run(tmp_path: Any) -> None:
+    graph = read(grouped(tmp_path, smooth_softmax=1))
+    (left,) = not_executed(graph)
+    assert (left.op, left.why) == ("com.microsoft:GroupQueryAttention", "a softmax with a sink")
+    assert not not_executed(read(grouped(tmp_path, do_rotary=0)))
+
+
+@pytest.mark.parametrize("target", ["mnn", "ncnn"])
+def test_a_converter_is_given_it_written_out(tmp_path: Any, target: str) -> None:
+    assert "zerostride convert does so" in finding_of(grouped(tmp_path), target).message
+    sink = finding_of(grouped(tmp_path, smooth_softmax=1), target)
+    assert "zerostride convert" not in sink.message
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "attributes", "outputs"),
+    [
+        (
+            "MultiHeadAttention",
+            {"q": ("B", "S", 16), "k": ("B", "T", 16), "v": ("B", "T", 8)},
+            {"num_heads": 2},
+            {"y": "(B, S, 8)", "k2": "(B, 2, T, 8)", "v2": "(B, 2, T, 4)"},
+        ),
+        (
+            "GroupQueryAttention",
+            {"q": ("B", "S", 32), "k": ("B", "S", 16), "v": ("B", "S", 16)},
+            {"num_heads": 4, "kv_num_heads": 2},
+            {"y": "(B, S, 32)", "k2": "(B, 2, S, 8)", "v2": "(B, 2, S, 8)"},
+        ),
+        (
+            "Attention",
+            {"x": ("B", "S", 8), "w": (8, 48), "b": (48,)},
+            {"num_heads": 2},
+            {"y": "(B, S, 16)", "kv": "(2, B, 2, S, 8)"},
+        ),
+    ],
+)
+def test_sizes_flow_through_ops_of_onnx_runtime(
+    tmp_path: Any,
+    op: str,
+    shapes: dict[str, Any],
+    attributes: dict[str, int],
+    outputs: dict[str, str],
+) -> None:
+    path = model(tmp_path, shapes, op, "com.microsoft", 17, outputs=tuple(outputs), **attributes)
+    sizes = flow(read(path))
+    shapes = {v.name: sizes.shape_of(v) or () for v in sizes.graph.nodes[0].outputs}
+    words = {name: f"({', '.join(map(str, shape))})" for name, shape in shapes.items()}
+    assert words == outputs

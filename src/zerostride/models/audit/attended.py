@@ -21,6 +21,7 @@ from ...sizes.dim import Dim
 from ..findings import Verdict
 from ..ir.site import AttentionCall, Site, input_at
 from ..onnx_ops.attention_sites import ATTENTIONS
+from ..onnx_ops.written.table import not_written
 from ..reasons import Cause
 from ..transport.converters import Converter
 from .judged_site import Judgement, sizes_of
@@ -69,13 +70,11 @@ def lacked(site: Site, way: Converter) -> Judgement | None:
     node = site.node
     if way.name not in _LACK or node.op not in ATTENTIONS or node.domain not in ("", _LOCAL):
         return None
-    if node.domain == _LOCAL:
-        message = f"{way.name} does not convert {node.op}, an op of ONNX Runtime"
-    else:
-        message = (
-            f"{way.name} does not convert {node.op}; written out as MatMul, Add and Softmax "
-            f"it means the same: {_LACK[way.name]}"
-        )
+    whose = ", an op of ONNX Runtime" if node.domain == _LOCAL else ""
+    message = f"{way.name} does not convert {node.op}{whose}"
+    if not_written(node) is None and not (whose and way.name == "onnx-parser"):
+        same = "written out as MatMul, Add and Softmax it means the same"
+        message = f"{message}; {same}: {_LACK[way.name]}"
     return Judgement(None, None, Verdict.REFUSED, Reason.NO_OP, message)
 
 
