@@ -100,8 +100,10 @@ class Draw:
         """What is added to scores: some numbers are -inf or the least float."""
         bias = self.floats(*shape)
         if self.often(0.5):
-            least = self.one(-np.inf, np.finfo(np.float32).min, -10000.0)
+            least = self.one(-np.inf, np.finfo(np.float32).min, -5000.0)
             bias[self.rng.random(shape) < 0.3] = least
+            if self.often(0.5):
+                bias[..., 0, :] = least
         return bias
 
 
@@ -206,13 +208,15 @@ def projected(number: int) -> Case:
 
 
 def _padding(draw: Draw, batch: int, length: int, keys: int, *more: int) -> Array:
-    """A mask of each rank: lengths, keys, or queries and keys; 0: ends and starts."""
+    """A mask of each rank: lengths, keys, or queries and keys; 0: ends and starts, or one key."""
     rank = draw.one(1, 2, 3, *more)
     if rank == 0:
         bounds = draw.rng.integers(1, keys + 1, batch), draw.rng.integers(0, keys, batch)
         return np.concatenate(bounds).astype(np.int32)
     if rank == 1:
         return draw.rng.integers(0 if draw.often(0.1) else 1, keys + 1, batch).astype(np.int32)
+    if more and draw.often(0.1):
+        rank, keys = 2, 1
     shape = (batch, keys) if rank == 2 else (batch, length, keys)
     return (draw.rng.random(shape) < 0.7).astype(np.int32)
 
@@ -243,7 +247,7 @@ def group_query(number: int) -> Case:
     heads, features = key_heads * ratio, draw.one(8, 16, 32)
     batch, new, past = draw.one(1, 2, 3), draw.one(1, 2, 3, 5), draw.one(1, 2, 4)
     form = draw.one(
-        "prompt", "prompt", "padded", "buffer", "step", "step", "ragged", "more", "room"
+        "prompt", "padded", "padded", "buffer", "step", "step", "ragged", "more", "room"
     )
     buffer: int | None = None
     if form in ("prompt", "padded"):
@@ -289,11 +293,11 @@ def group_query(number: int) -> Case:
             arrays["places"] = draw.rng.integers(0, room, (batch, new))
     if draw.often(0.35):
         arrays["added"] = draw.bias(draw.one(1, batch), draw.one(1, heads), new, total)
-    if draw.often(0.3):
+    if draw.often(0.4):
         attributes["softcap"] = draw.one(1.0, 2.5)
     if draw.often(0.3):
         attributes["scale"] = draw.one(0.25, 0.5)
-    if draw.often(0.35):
+    if draw.often(0.7 if form == "padded" else 0.35):
         attributes["local_window_size"] = draw.one(1, 2, 3)
     held = {"lengths"} if draw.often(0.4) else set()
     if buffer is not None or draw.often(0.3):

@@ -81,9 +81,9 @@ def tally(op: str, count: int, folder: Path) -> tuple[Counter[str], list[str]]:
 
 @pytest.mark.parametrize("op", CASES)
 def test_it_means_the_same_written_out_and_run(op: str, tmp_path: Path) -> None:
-    counts, wrong = tally(op, 20, tmp_path)
+    counts, wrong = tally(op, 100, tmp_path)
     assert wrong == []
-    assert counts["agree"] > 15
+    assert counts["agree"] > 90
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from campaigns.attention.runners import onnx_model  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402 - onnx may be missing
 
 from zerostride.attention.rows import find_rule  # noqa: E402
+from zerostride.models.execute.run import execute  # noqa: E402
+from zerostride.models.formats.onnx.format import read  # noqa: E402
 from zerostride.models.formats.onnx.prepared import with_functions  # noqa: E402
 
 
@@ -126,3 +128,16 @@ def test_two_results_of_one_tensor_have_both_names(tmp_path: Path) -> None:
     _, keys, values = ReferenceEvaluator(onnx.load(path)).run(None, {"x": x})
     np.testing.assert_array_equal(keys, x)
     np.testing.assert_array_equal(values, x)
+
+
+@pytest.mark.parametrize(("added", "key"), [(-9000.0, 0), (-11000.0, 1)])
+def test_a_padded_key_gets_10000_less(tmp_path: Path, added: float, key: int) -> None:
+    inputs = ["q", "q2", "v", "", "padding", "added"]
+    node = attention_of("MultiHeadAttention", inputs, "y", num_heads=1)
+    shapes = {"q": (1, 1, 2), "q2": (1, 2, 2), "v": (1, 2, 2), "added": (1, 1, 1, 2)}
+    path = tmp_path / "padded.onnx"
+    onnx.save(local_model([node], shapes, padding=[[1, 0]]), path)
+    arrays = {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
+    arrays["v"][0, :, 0] = 0, 1
+    arrays["added"][..., 0] = added
+    assert execute(read(path), arrays)["y"][0, 0, 0] == key
