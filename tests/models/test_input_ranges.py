@@ -62,3 +62,27 @@ def test_indices_are_of_the_table(tmp_path: Path) -> None:
     array = random_inputs(read_model(tmp_path / "m.onnx"), 0)["ids"]
     assert array.dtype == np.int64
     assert (array.min(), array.max()) == (0, 49)
+
+
+@pytest.mark.parametrize(("total", "between"), [([5], (0, 4)), (None, (0, 5)), ([1], (0, 0))])
+def test_lengths_of_samples_are_within_the_keys(
+    tmp_path: Path, total: list[int] | None, between: tuple[int, int]
+) -> None:
+    """A GroupQueryAttention of one new key and a past of five."""
+    floats, whole = TensorProto.FLOAT, TensorProto.INT32
+    shapes = {"q": (100, 1, 16), "k": (100, 1, 8), "p": (100, 1, 5, 8)}
+    infos = [helper.make_tensor_value_info(name, floats, shape) for name, shape in shapes.items()]
+    infos.append(helper.make_tensor_value_info("n", whole, (100,)))
+    held = [] if total is None else [numpy_helper.from_array(np.array(total, np.int32), "t")]
+    if total is None:
+        infos.append(helper.make_tensor_value_info("t", whole, (1,)))
+    names = ["q", "k", "k", "p", "p", "n", "t"]
+    heads = {"num_heads": 2, "kv_num_heads": 1, "domain": "com.microsoft"}
+    node = helper.make_node("GroupQueryAttention", names, ["y", "a", "b"], **heads)
+    outputs = [helper.make_tensor_value_info(name, floats, None) for name in ("y", "a", "b")]
+    graph = helper.make_graph([node], "g", infos, outputs, held)
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "m.onnx")
+    arrays = random_inputs(read_model(tmp_path / "m.onnx"), 0)
+    assert (arrays["n"].min(), arrays["n"].max()) == between
+    assert total is not None or arrays["t"] == 6

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...errors import ModelError
 from ..ir.graph import Node, Value
+from ..ir.site import input_at
 
 #: Ops that pass numbers on.
 _PASSING = frozenset(
@@ -59,6 +60,8 @@ def input_range(value: Value, uses: Uses) -> Meant | None:
         if node.onnx_op == "Gather" and position == 1:
             rows = _rows(node)
             return None if rows is None else Meant(0, rows - 1, whole=True)
+        if node.onnx_op == "GroupQueryAttention":
+            return _lengths(node, position)
         if node.onnx_op == "Clip":
             return _bounds(node)
         if node.onnx_op == "QuantizeLinear":
@@ -124,6 +127,20 @@ def _rows(node: Node) -> int | None:
         return None
     size = table.shape[axis]
     return size if isinstance(size, int) and size > 0 else None
+
+
+def _lengths(node: Node, position: int) -> Meant | None:
+    """The keys of a sample but one, and the most keys: those of the past, and the new ones."""
+    query, past, total = (input_at(node, place) for place in (0, 3, 6))
+    shapes = [() if value is None else value.shape or () for value in (query, past)]
+    numbers = [shape[axis] for shape, axis in zip(shapes, (1, 2), strict=True) if len(shape) > axis]
+    if len(shapes[0]) != 3 or not all(isinstance(size, int) for size in numbers):
+        return None
+    new, *before = (int(size) for size in numbers if isinstance(size, int))
+    listed = _numbers(node, 6) if total is not None else None
+    keys = int(listed[0]) if listed else new + sum(before)
+    ranges = {5: Meant(new - 1, keys - 1, whole=True), 6: Meant(keys, keys, whole=True)}
+    return ranges.get(position) if keys >= new > 0 else None
 
 
 def _beside(node: Node, position: int) -> Meant | None:
