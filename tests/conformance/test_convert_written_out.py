@@ -50,6 +50,17 @@ CASES = {
         {"num_heads": 2, "unidirectional": 1},
         {**_THREE, "bias": floats(96), "padding": np.array([[1, 0, 1]], np.int32)},
     ),
+    "two masks": Case(
+        "MultiHeadAttention",
+        _LOCAL,
+        {"num_heads": 2},
+        {
+            **_THREE,
+            "bias": None,
+            "padding": np.array([[1, 0, 1]], np.int32),
+            "added": floats(1, 2, 3, 3),
+        },
+    ),
     "projected": Case(
         "Attention",
         _LOCAL,

@@ -15,6 +15,7 @@ from pathlib import Path
 from ...errors import ZerostrideError
 from ...models.audit.run import audit_model
 from ...models.findings import Check, Outcome, Report, Verdict
+from ...models.formats.onnx.prepared import COMPOUND_OPS
 from ...models.ir.files import write_scratch
 from ...models.options import ModelOptions
 from ...models.port.run import port_model
@@ -148,7 +149,8 @@ class Try:
         if self.failure is not None:
             return self.failure.reason
         ops = [check.op for check in self.wrong if check.node]
-        ops += [f.op for f in self.report.findings if f.reason == Cause.OTHER_ATTENTION]
+        left = (finding for finding in self.report.findings if not finding.holds)
+        ops += [f.op for f in left if f.reason == Cause.OTHER_ATTENTION or f.op in COMPOUND_OPS]
         refused = (check.detail for check in self.wrong if check.outcome is not Outcome.DIFFERS)
         return " ".join(dict.fromkeys([*ops, *refused]))
 
