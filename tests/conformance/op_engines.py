@@ -50,7 +50,7 @@ def result_dtype(op, operands):
     return np.dtype(bool) if op.name in PREDICATES else operands[0].dtype
 
 
-def _torch():
+def _torch(compute=None):
     torch = importlib.import_module("torch")
     homes = (torch, importlib.import_module("torch.nn.functional"))
 
@@ -61,9 +61,32 @@ def _torch():
             parameters = {}
         function = found(op.names["torch"][0], homes)
         more = {"approximate": "tanh"} if op.name == "gelu_tanh" else {}
-        return function(*map(torch.tensor, tensors), *parameters.values(), **more).numpy()
+        tensors = tuple(map(torch.tensor, tensors))
+        if compute is not None:
+            return compute(lambda *them: function(*them, *parameters.values(), **more), tensors)
+        return function(*tensors, *parameters.values(), **more).numpy()
 
     return run
+
+
+def _executorch():
+    """PyTorch's functions, lowered; in the environment that has ExecuTorch."""
+    lower = importlib.import_module("executorch.exir").to_edge_transform_and_lower
+    runtime = importlib.import_module("executorch.runtime").Runtime.get()
+    torch = importlib.import_module("torch")
+
+    def compute(function, tensors):
+        class Module(torch.nn.Module):
+            def forward(self, *tensors):
+                return function(*tensors)
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = lower(torch.export.export(Module(), tensors)).to_executorch()
+        (result,) = runtime.load_program(program.buffer).load_method("forward").execute(tensors)
+        return result.numpy()
+
+    return _torch(compute)
 
 
 def _jax():
@@ -300,6 +323,7 @@ def _mnn():
 
 ENGINES = {
     "torch": _torch,
+    "executorch": _executorch,
     "jax": _jax,
     "tensorflow": _tensorflow,
     "onnxruntime": _onnxruntime,

@@ -76,6 +76,7 @@ ROWS = (
         reversed_names="ncnn:16,rfloor_divide",
         variants={
             "floor_divide_in_int32": "jax:b",
+            "unknown": "executorch:f",
             "checked_floor_divide": "torch:iu jax:iu paddle:iu tensorflow:iu mnn:i",
             "floor_of_quotient": "tensorflow:f ncnn:f",
             "floor_of_float64_quotient": "mnn:f",
@@ -94,7 +95,8 @@ ROWS = (
         variants={
             "remainder_in_int32": "jax:b",
             "checked_remainder": "onnxruntime:iu torch:iu jax:iu paddle:iu tensorflow:iu",
-            "checked_fmod": "mnn:i",
+            "checked_fmod": "mnn:i executorch:i",
+            "unknown": "executorch:float64",
             "remainder_of_quotient": "openvino:f mnn:f",
             "remainder_by_float32": "openvino:iu",
             "nearest_remainder": "ncnn:f",
@@ -115,6 +117,7 @@ ROWS = (
             "checked_remainder": "mnn:i",
             "fmod_of_quotient": "openvino:f ncnn:f",
             "fmod_by_float32": "openvino:iu",
+            "unknown": "executorch:int64",
             # TruncateMod has kernels only for the longer integers.
             "refused": "tensorflow:u tensorflow:int8 tensorflow:int16 " + _NO_QUOTIENT_OF_BOOL,
         },
@@ -136,6 +139,7 @@ ROWS = (
             "pow_by_float32": "openvino:iu",
             "pow_in_16_bits": "openvino/avx2:uint8",
             "integer_pow": "torch:iu",
+            "unknown": "executorch:iu",
             "pow_six_bits": "jax:iu",
             "pow_of_first_dtype": "onnxruntime:f",
             "refused": "onnxruntime:int8 onnxruntime:uint8 onnxruntime:int16 onnxruntime:uint16 "

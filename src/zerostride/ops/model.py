@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -108,6 +108,8 @@ class Op:
 
 #: Engines that read the column of another engine.
 _COLUMNS = MappingProxyType({"onnx": "onnxruntime"})
+#: Engines that compute as another one does, where their own words say nothing else.
+_LOWERED = MappingProxyType({"executorch": "torch"})
 #: The operands of most examples.
 PAIR = "[[6, 5], [2, 3]], [1, 2]"
 
@@ -147,7 +149,7 @@ def row(
         names=MappingProxyType(columns),
         reversed_names=MappingProxyType(_names(reversed_names)),
         swap=swap,
-        variants=_variants(variants or {}, {_COLUMNS.get(key, key) for key in columns}),
+        variants=_variants(variants or {}, _engines_of(columns)),
         fixed=frozenset(fixed.split()),
         first_decides=frozenset(first_decides.split()),
         aliases=tuple(aliases.split()),
@@ -174,6 +176,12 @@ def _names(words: str) -> dict[str, tuple[Name, ...]]:
     }
 
 
+def _engines_of(columns: Iterable[str]) -> set[str]:
+    """The engines that read these columns."""
+    names = {_COLUMNS.get(column, column) for column in columns}
+    return names | {name for name, other in _LOWERED.items() if other in names}
+
+
 def _variants(rows: Mapping[str, str], engines: set[str]) -> Mapping[str, Mapping[str, str]]:
     """{"larger": "mnn:if jax:int8"} as {"mnn": {"i": "larger", "f": ...}, "jax": {"int8": ...}}.
 
@@ -187,6 +195,9 @@ def _variants(rows: Mapping[str, str], engines: set[str]) -> Mapping[str, Mappin
                 continue
             dtypes = codes if set(codes) <= set("biufc") else (codes,)
             table.setdefault(engine, {}).update(dict.fromkeys(dtypes, function))
+    for engine, other in _LOWERED.items():
+        if engine in engines and other in table:
+            table[engine] = {**table[other], **table.get(engine, {})}
     return MappingProxyType({key: MappingProxyType(value) for key, value in table.items()})
 
 

@@ -10,6 +10,8 @@ from .model import NO_BOOL, row
 _row = functools.partial(row, tensors=1)
 
 #: OpenVINO rounds integers of more than 24 bits in float32; how is unknown.
+#: ExecuTorch's portable kernels compute these on floats.
+_BY_FLOAT = "executorch:int32 executorch:int64"
 _OPENVINO_LARGE = "openvino:uint32 openvino:int64 openvino:uint64"
 #: Paddle has kernels only for the integer types of shapes.
 _PADDLE_SMALL = "paddle:bu paddle:int8 paddle:int16"
@@ -85,6 +87,7 @@ ROWS = (
         args="[5.0, -0.5, 0.0]",
         variants={
             "sign_of_nan_is_zero": "onnxruntime:float16 torch:f mnn:f",
+            "numpy": "executorch:f",
             "unknown": "torch:b",
             "refused": NO_BOOL + " jax:b paddle:b",
         },
@@ -131,6 +134,7 @@ ROWS = (
             "square_in_int64": "torch:b",
             "square_in_int32": "jax:b",
             "square_in_float32": "mnn:i",
+            "unknown": _BY_FLOAT,
             "refused": "tensorflow:b " + _PADDLE_SMALL,
         },
         formula=formulas.square,
@@ -347,7 +351,7 @@ ROWS = (
         variants={
             "floor_by_float32": "openvino:int32",
             "floor_in_float32": "mnn:i",
-            "unknown": _OPENVINO_LARGE,
+            "unknown": f"{_OPENVINO_LARGE} {_BY_FLOAT}",
             "refused": "onnxruntime:biu openvino:b torch:b tensorflow:biu paddle:b",
         },
         facts="modular",
@@ -361,7 +365,7 @@ ROWS = (
         variants={
             "ceil_by_float32": "openvino:int32",
             "ceil_in_float32": "mnn:i",
-            "unknown": _OPENVINO_LARGE,
+            "unknown": f"{_OPENVINO_LARGE} {_BY_FLOAT}",
             "refused": "onnxruntime:biu openvino:b torch:b tensorflow:biu paddle:b",
         },
         facts="modular",
@@ -387,7 +391,10 @@ ROWS = (
         "[1.0, -1.0]",
         "ncnn:UnaryOp.19 paddle:trunc tensorflow:-",
         args="[1.5, -1.5]",
-        variants={"unknown": "paddle:int64", "refused": "torch:b " + _PADDLE_SMALL},
+        variants={
+            "unknown": f"paddle:int64 {_BY_FLOAT}",
+            "refused": "torch:b " + _PADDLE_SMALL,
+        },
         facts="modular",
     ),
     _row(
