@@ -11,6 +11,7 @@ import pytest
 pytest.importorskip("onnx", reason="the models are made with the onnx package")
 pytest.importorskip("onnxruntime", reason="an engine is an extra, not a test need")
 
+from campaigns.quantisation import blocks
 from campaigns.quantisation.engines import model, on_onnxruntime, on_openvino
 
 import zerostride as zs
@@ -80,6 +81,35 @@ def test_older_releases_interleave_blocks(
     built = model("DequantizeLinear", operands, attributes, 21, result=FLOAT)
     file.write_bytes(built[0].SerializeToString())
     releases = ("2025.0", "2025.2", "2025.4", "2026.0")
+    judged = [zs.audit(file, f"openvino@{name}").findings[0].verdict for name in releases]
+    assert judged == verdicts.split()
+
+
+def test_verdicts_on_blocks_are_what_openvino_does(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("openvino", reason="an engine is an extra, not a test need")
+    assert blocks.main() == 0
+    assert "40 nodes, 0 wrong" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("op", "block", "zeros", "verdicts"),
+    [
+        ("QuantizeLinear", 1, False, "refused refused refused same"),
+        ("QuantizeLinear", 2, True, "refused refused same same"),
+        ("QuantizeLinear", 8, True, "same same same same"),
+        ("DequantizeLinear", 8, False, "refused same same same"),
+    ],
+)
+def test_older_releases_take_blocks_that_stretch(
+    op: str, block: int, zeros: bool, verdicts: str, tmp_path: Path
+) -> None:
+    data, scale = np.ones((2, 8), F if op[0] == "Q" else np.uint8), np.ones((2, 8 // block), F)
+    operands = [data, scale, *([scale.astype(np.uint8)] if zeros else [])]
+    file = tmp_path / "blocks.onnx"
+    kind = UINT8 if op[0] == "Q" else FLOAT
+    built = model(op, operands, {"axis": 1, "block_size": block}, 21, result=kind)
+    file.write_bytes(built[0].SerializeToString())
+    releases = ("2025.0", "2025.2", "2025.4", "2026.2")
     judged = [zs.audit(file, f"openvino@{name}").findings[0].verdict for name in releases]
     assert judged == verdicts.split()
 

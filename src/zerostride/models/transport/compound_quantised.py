@@ -27,8 +27,10 @@ from .node_limits import (
     FLOAT_EIGHT,
     TENSORFLOW_EIGHT,
     blocks_along,
+    blocks_that_stretch,
     blocks_with_zero_points,
     first_axes,
+    first_of,
     interleaved_blocks,
     mnn_dequantised,
     mnn_quantised,
@@ -54,7 +56,8 @@ def _written(*scalars: int, openvino: Callable[[Node], str | None] | None = None
 
 
 #: Scales of blocks in older releases; openvinotoolkit/openvino#32918.
-_OLDER = "OpenVINO 2024.6.0 to 2026.0.0, ONNX frontend, run: 44 nodes with blocks each"
+_OLDER = "OpenVINO 2024.6.0 to 2026.2.1, ONNX frontend, run: campaigns/quantisation/blocks.py"
+_ZERO_POINTS = blocks_with_zero_points(1)
 
 
 def _before(
@@ -120,8 +123,9 @@ QUANTISED: Mapping[str, EngineRows] = {
         **read("litert", ONE_NUMBER, f"{_LITERT}quantize.cc, {_SCALE_OF_TENSOR}", weights=True),
         **ran("onnxruntime", AS_WRITTEN, ORT, needs=quantised_data, because=Reason.DTYPE),
         "openvino": (
-            _before("2025.3.0", blocks_along(), openvino_ties),
-            Carrier(AS_WRITTEN, OPENVINO, needs=blocks_with_zero_points, wrong=openvino_ties),
+            _before("2025.3.0", first_of(_ZERO_POINTS, blocks_that_stretch), openvino_ties),
+            _before("2026.1.0", _ZERO_POINTS, openvino_ties),
+            Carrier(AS_WRITTEN, OPENVINO, needs=blocks_with_zero_points(2), wrong=openvino_ties),
         ),
         "onnx-parser": (_PARSED_OFFSET,),
         "mnn": (Carrier(AS_WRITTEN, _MNN_QUANTISED, wrong=mnn_quantised),),
@@ -130,6 +134,7 @@ QUANTISED: Mapping[str, EngineRows] = {
         **_AFFINE,
         **_written(),
         "openvino": (
+            _before("2025.1.0", first_of(_ZERO_POINTS, blocks_along(0, most=2))),
             _before("2025.2.0", blocks_along(0, most=2)),
             _before("2025.4.0", blocks_along(0, 1, most=2), interleaved_blocks),
             _before("2026.0.0", blocks_along(0, 1), interleaved_blocks),

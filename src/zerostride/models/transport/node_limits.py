@@ -376,9 +376,28 @@ def interleaved_blocks(node: Node) -> str | None:
     return f"a block is elements that lie apart along axis 1, not {block} side by side"
 
 
-def blocks_with_zero_points(node: Node) -> str | None:
-    """OpenVINO's frontend takes no blocks without a zero point."""
-    bare = len(node.inputs) < 3 or node.inputs[2] is None
-    if node.attributes.get("block_size", 0) > 1 and bare:
-        return "scales of blocks need zero points"
-    return None
+def blocks_with_zero_points(least: int) -> Callable[[Node], str | None]:
+    """OpenVINO's frontend takes no blocks of at least this size without a zero point."""
+
+    def check(node: Node) -> str | None:
+        bare = len(node.inputs) < 3 or node.inputs[2] is None
+        if node.attributes.get("block_size", 0) >= least and bare:
+            return "scales of blocks need zero points"
+        return None
+
+    return check
+
+
+def blocks_that_stretch(node: Node) -> str | None:
+    """Scales that NumPy's rule stretches: a block is one element, or the whole axis."""
+    block, axis = node.attributes.get("block_size", 0), node.attributes.get("axis", 1)
+    data = node.inputs[0].shape if node.inputs and node.inputs[0] is not None else None
+    size = data[axis] if data is not None and -len(data) <= axis < len(data) else None
+    if block < 2 or size == block:
+        return None
+    return f"a block is one element or the whole axis, not {block} of {size}"
+
+
+def first_of(*checks: Callable[[Node], str | None]) -> Callable[[Node], str | None]:
+    """The first reason of several checks."""
+    return lambda node: next(filter(None, (check(node) for check in checks)), None)
