@@ -97,7 +97,7 @@ class Draw:
         return (self.rng.standard_normal(shape) * 1.5).astype(np.float32)
 
     def bias(self, *shape: int) -> Array:
-        """What is added to scores: some numbers are -inf or the least float."""
+        """A mask of floats that is added; some are -inf or the least float."""
         bias = self.floats(*shape)
         if self.often(0.5):
             least = self.one(-np.inf, np.finfo(np.float32).min, -5000.0)

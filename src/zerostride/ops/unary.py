@@ -9,9 +9,9 @@ from .model import NO_BOOL, row
 
 _row = functools.partial(row, tensors=1)
 
-#: OpenVINO rounds integers of more than 24 bits in float32; how is unknown.
 #: ExecuTorch's portable kernels compute these on floats.
 _BY_FLOAT = "executorch:int32 executorch:int64"
+#: OpenVINO rounds integers of more than 24 bits in float32; how is unknown.
 _OPENVINO_LARGE = "openvino:uint32 openvino:int64 openvino:uint64"
 #: Paddle has kernels only for the integer types of shapes.
 _PADDLE_SMALL = "paddle:bu paddle:int8 paddle:int16"

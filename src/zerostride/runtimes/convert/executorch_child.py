@@ -133,15 +133,15 @@ def _with_older(get_converter: Callable[..., Any]) -> Callable[..., Any]:
     Most new versions of an op add element types alone. The proof shows where one did more.
     """
 
-    def found(operation_type: str, version: int, domain: str = "") -> Any:
+    def newest(operation_type: str, version: int, domain: str = "") -> Any:
         for older in range(version, 0, -1):
             try:
                 return get_converter(operation_type, older, domain)
-            except NotImplementedError:
+            except NotImplementedError:  # its word for an op set that it lacks
                 continue
         raise NotImplementedError(f"it has no converter of {operation_type}")
 
-    return found
+    return newest
 
 
 def _as_older(model: Any) -> None:

@@ -18,7 +18,7 @@ from .torch_ import compounds
 #: The name of a program's only method, and what its metadata raise for an input or output that is
 #: no tensor.
 _METHOD, _NO_TENSOR = "forward", RuntimeError
-#: What a broadcast to a target is called in PyTorch.
+#: PyTorch's names of a broadcast to a target.
 _SPREADS = ("expand", "broadcast_to")
 
 
@@ -80,8 +80,8 @@ class _ExecuTorch:
         def compute(feeds: Mapping[int, Array], wanted: Sequence[int | str]) -> Sequence[Array]:
             if not all(isinstance(one, int) for one in wanted):
                 raise Absent("ExecuTorch hands out no tensors inside a program")
-            given = [self._tensor(feeds[k]) for k in range(inputs)]
-            results = [_array(result) for result in method.execute(given)]
+            tensors = [self._tensor(feeds[k]) for k in range(inputs)]
+            results = [_array(result) for result in method.execute(tensors)]
             return [results[int(k)] for k in wanted]
 
         return ModelFile([()] * inputs, [()] * outputs, compute)

@@ -1,7 +1,7 @@
 """GroupQueryAttention of com.microsoft, as ONNX Runtime's CPU computes it.
 
-Sample b has seqlens_k[b] + 1 keys, the new ones last, and `total_sequence_length` is the most of
-any sample. Where it is the number of new keys there are none before; the past is a buffer then.
+Sample b has seqlens_k[b] + 1 keys, the new ones last. The longest sample has
+`total_sequence_length`; if that is the number of new keys, the past is an empty buffer.
 Source: contrib_ops/cpu/bert/gqa_attention_base.h, group_query_attention_helper.h; run.
 """
 
@@ -147,13 +147,12 @@ def _rotated(
     for position in (7, 8):
         name = _angles(call, position, batch, length, caches)
         angles.append(call.reshaped(name, -1, length, 1, half))
-    turns = []
-    for name in parts:
-        shape = (batch, length, -1, features)
-        heads = call.number("num_heads") if name is parts[0] else call.number("kv_num_heads")
-        shape = (batch, length, heads, features)
-        turns.append(turned(call, name, shape, (angles[0], angles[1]), half))
-    return turns
+    cos, sin = angles
+    numbers = call.number("num_heads"), call.number("kv_num_heads")
+    return [
+        turned(call, name, (batch, length, heads, features), (cos, sin), half)
+        for name, heads in zip(parts, numbers, strict=True)
+    ]
 
 
 def _angles(call: CompoundCall, position: int, batch: int, length: int, caches: _Caches) -> str:
@@ -208,7 +207,7 @@ def _minus(call: CompoundCall, name: str, numbers: object) -> str:
 
 
 def _masks(call: CompoundCall, caches: _Caches, space: Space) -> tuple[str | None, str | None]:
-    """What is added to the scores, and 1 for each query that sees a key, or else 0; or None."""
+    """The sum of all masks, and 1 for a query that sees a key, 0 for another; None: not needed."""
     bias, window = _causal(call, caches, space), call.number("local_window_size", -1)
     empty = window > 0 and caches.prompt
     if call.input(10):

@@ -131,7 +131,7 @@ def _call(graph: Rewriting, node: onnx.NodeProto) -> _Call | None:
 
 
 def _masks(graph: Rewriting, call: _Call, compound: CompoundCall) -> tuple[str | None, str | None]:
-    """What is added to the scores, and 1 for each query that sees a key, or else 0; or None."""
+    """The sum of all masks, and 1 for a query that sees a key, 0 for another; None: not needed."""
     causal = _causal(call)
     if not call.inputs[3]:
         return (None if causal is None else graph.constant(causal)), None
