@@ -186,6 +186,77 @@ def test_packed_bytes_have_the_first_number_in_the_low_half() -> None:
                 assert result[i, 2 * j + half] == signed
 
 
+#: The numbers of an axis, and the places of its scales.
+RUNS: tuple[tuple[int, tuple[int, ...], dict[str, Any]], ...] = (
+    (6, (3,), {"axis": 0}),
+    (6, (6,), {}),
+    (16, (16,), {}),
+    (16, (3, 16), {}),
+    (16, (), {}),
+    (16, (3, 2), {"block": 8}),
+    (12, (3, 3), {"block": 4}),
+    (6, (3, 2), {"block": 3}),  # blocks end within a byte
+    (18, (3, 3), {"block": 8}),  # the last block is cut off
+    (8, (1, 8), {"axis": 0, "block": 3}),
+)
+
+
+@pytest.mark.parametrize(("numbers", "shape", "places"), RUNS)
+@pytest.mark.parametrize("name", ["int4", "uint4"])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_packed_numbers_are_those_of_unpacked_ones(
+    numbers: int, shape: tuple[int, ...], places: dict[str, Any], name: str, zeros: bool
+) -> None:
+    rng = np.random.default_rng(7)
+    low, _ = quantised.ENDS[name]
+    whole = rng.integers(0, 16, (3, numbers), dtype=np.uint8)
+    packed = whole[:, ::2] | whole[:, 1::2] << 4
+    signed = (whole.astype(np.int8) ^ -low) + low if low else whole.astype(np.int8)
+    scale = rng.uniform(0.1, 2, shape).astype(np.float32)
+    zero = rng.integers(low, low + 16, shape).astype(np.int8) if zeros else None
+    wanted = zs.dequantize(signed, scale, zero, **places)
+    small = whole.view(np.dtype(getattr(pytest.importorskip("ml_dtypes"), name)))
+    for q, more in ((packed, {"packed": name}), (small, {})):
+        out = np.empty((3, numbers), np.float32)
+        for kind in (np.ascontiguousarray, np.asfortranarray):
+            assert np.array_equal(zs.dequantize(kind(q), scale, zero, **places, **more), wanted)
+        assert zs.dequantize(q, scale, zero, **places, **more, out=out) is out
+        assert np.array_equal(out, wanted)
+
+
+@pytest.mark.parametrize(("shape", "places"), PLACES)
+def test_results_go_into_out(shape: tuple[int, ...], places: dict[str, Any]) -> None:
+    rng = np.random.default_rng(2)
+    x, scale = rng.normal(0, 9, (4, 6)).astype(np.float32), np.full(shape, 0.5, np.float32)
+    q = zs.quantize(x, scale, dtype="int8", **places)
+    for out in (np.empty((4, 6), np.int8), np.empty((6, 4), np.int8).T, np.empty((4, 12), np.int8)):
+        into = out[:, ::2] if out.shape[1] == 12 else out
+        assert zs.quantize(x, scale, dtype="int8", **places, out=into) is into
+        assert np.array_equal(into, q)
+    for dtype in (None, "float32", "float64"):
+        into = np.empty((4, 6), dtype or "float32")
+        assert zs.dequantize(q, scale, **places, dtype=dtype, out=into) is into
+        assert np.array_equal(into, zs.dequantize(q, scale, **places, dtype=dtype))
+
+
+@pytest.mark.parametrize(
+    ("out", "words"),
+    [
+        (np.empty((2, 4), np.int8), "shape"),
+        (np.empty((2, 3), np.uint8), "does not become out's uint8"),
+        ([[0, 0, 0]] * 2, "array"),
+    ],
+)
+def test_an_out_that_does_not_fit_is_refused(out: Any, words: str) -> None:
+    calls: tuple[Callable[[], Any], ...] = (
+        lambda: zs.quantize(np.zeros((2, 3), np.float32), 1, dtype="int8", out=out),
+        lambda: zs.quantize(np.zeros((2, 3)), 1.0, dtype="int8", out=out),
+    )
+    for call in calls:
+        with pytest.raises((TypeError, zs.BroadcastError), match=words):
+            call()
+
+
 def test_packed_numbers_are_exact_on_openvino() -> None:
     """Of 4 bits they are constants there, which are dequantised as in ONNX."""
     q, scale = np.uint8([0x21, 0xF3]), np.float32(0.1)
@@ -205,6 +276,9 @@ def test_arrays_of_other_libraries_give_their_own() -> None:
     assert q.dtype == torch.int8
     assert q.tolist() == [[1, 3], [2, -3]]
     assert zs.dequantize(q, torch.tensor([0.5, 1.0]), axis=0).tolist() == [[0.5, 1.5], [2.0, -3.0]]
+    out = torch.empty(2, 2)
+    assert zs.dequantize(q, torch.tensor([0.5, 1.0]), axis=0, out=out) is out
+    assert out.tolist() == [[0.5, 1.5], [2.0, -3.0]]
     with pytest.raises(TypeError, match="requires a gradient"):
         zs.quantize(x.requires_grad_(), 1.0)
 

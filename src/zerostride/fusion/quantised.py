@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from ..quantisation import QuantizationPlan, Rounding, plan_quantization
 from ..quantisation.model import Subtracted
 from ..sizes import brief
 from . import fuse
+from .run import checked, put
 from .trace.value import Value
 
 if TYPE_CHECKING:
@@ -40,8 +42,8 @@ if TYPE_CHECKING:
 
 #: Types of few enough bits that float32 has their differences, and that the engine loads.
 _EXACT = frozenset({"int8", "uint8", "int16", "uint16"})
-#: Types of 4 bits, two of which packed data hold in a byte.
-_NIBBLES = ("int4", "uint4")
+#: Types of few bits, which arrays hold in bytes.
+_FEW = frozenset({"int4", "uint4", "int2", "uint2"})
 
 
 def quantize(
@@ -54,6 +56,7 @@ def quantize(
     dtype: Any = None,
     engine: str | None = None,
     opset: int | None = None,
+    out: Any = None,
 ) -> Any:
     """Quantises: round(x / scale) + zero point, saturated; ties to even.
 
@@ -68,14 +71,15 @@ def quantize(
             than 8 bits) or a float8; the zero point's if left out, else uint8, as in ONNX.
         engine: compute what that engine's measured release computes.
         opset: ONNX's opset; an engine may compute otherwise in older ones.
+        out: an array of x's shape that receives the result and is returned.
 
     Returns:
         An array of x's shape and library. NaN gives the lowest number, which ONNX leaves open, or
         under an engine what it gives there.
 
     Raises:
-        BroadcastError: the scale does not fit, or the engine lacks the placement or the type.
-        TypeError: x is on a device, has labels or is lazy.
+        BroadcastError: the scale or `out` does not fit; the engine lacks the placement or the type.
+        TypeError: x is on a device, has labels or is lazy; the result does not fit `out`.
 
     Source: ONNX, QuantizeLinear-25.
 
@@ -87,19 +91,17 @@ def quantize(
     """
     places = {"axis": axis, "block": block, "engine": engine, "opset": opset}
     _refuse_traced("quantize", x, scale, zero_point)
-    if any_foreign((x, scale, zero_point)):
-        return _of_library(quantize, (x, scale, zero_point), {**places, "dtype": dtype})
+    if any_foreign((x, scale, zero_point, out)):
+        return _of_library(quantize, (x, scale, zero_point), {**places, "dtype": dtype}, out)
     call = quantization(x, scale, zero_point, dtype, places)
-    if not _in_one_pass(call, call.dtype.name):
-        return quantised(call)
-    if work_type(call) != np.float32 or not _is_standard(call):
-        return quantised(call)
+    one_pass = _in_one_pass(call, call.dtype.name) and work_type(call) == np.float32
+    if not one_pass or not _is_standard(call):
+        return _stored_in(out, quantised(call))
     numbers, factors, shift = call.operands
     low, high = ENDS[call.dtype.name]
     shifts = () if shift is None else (shift,)
     program = _quantising(call.dtype.name, low, high, len(shifts))
-    result: NDArray[Any] = np.asarray(program(numbers, factors, *shifts))
-    return result.reshape(call.plan.shape)
+    return _run(program, (numbers, factors, *shifts), call.plan.shape, out)
 
 
 def dequantize(
@@ -113,6 +115,7 @@ def dequantize(
     engine: str | None = None,
     opset: int | None = None,
     packed: str | None = None,
+    out: Any = None,
 ) -> Any:
     """The numbers that quantised ones stand for: (q - zero point) * scale.
 
@@ -128,13 +131,14 @@ def dequantize(
         opset: ONNX's opset.
         packed: "int4" or "uint4" if the bytes of q hold two numbers each along the last axis, the
             first one in the low half, as ONNX stores them.
+        out: an array of the result's shape that receives it and is returned.
 
     Returns:
         An array of q's shape and library; of twice the last axis if it is packed.
 
     Raises:
-        BroadcastError: the scale does not fit, or the engine lacks the placement or the type.
-        TypeError: q is on a device, has labels or is lazy.
+        BroadcastError: the scale or `out` does not fit; the engine lacks the placement or the type.
+        TypeError: q is on a device, has labels or is lazy; the result does not fit `out`.
 
     Source: ONNX, DequantizeLinear-25.
 
@@ -147,28 +151,71 @@ def dequantize(
     """
     places = {"axis": axis, "block": block, "engine": engine, "opset": opset}
     _refuse_traced("dequantize", q, scale, zero_point)
-    if any_foreign((q, scale, zero_point)):
+    if any_foreign((q, scale, zero_point, out)):
         more = {**places, "dtype": dtype, "packed": packed}
-        return _of_library(dequantize, (q, scale, zero_point), more)
-    values = q if packed is None else _unpacked(q, packed)
+        return _of_library(dequantize, (q, scale, zero_point), more, out)
+    values = q if packed is None else _room(q, packed)
     call = dequantization(values, scale, zero_point, places, packed)
-    result = _dequantised(call)
-    return result if dtype is None else result.astype(as_dtype(dtype), copy=False)
+    target = None if dtype is None else as_dtype(dtype)
+    direct = out if target in (None, call.scale.dtype) else None
+    result = _dequantised(call, None if packed is None else np.asarray(q), direct)
+    return _stored_in(out, result if target is None else result.astype(target, copy=False))
 
 
-def _dequantised(call: Call) -> NDArray[Any]:
-    name = call.dtype.name
-    if name in (*_NIBBLES, "int2", "uint2"):
-        name = "int8"
-    fused = call.row.subtracts is Subtracted.FUSED and call.shift is not None
-    fused = fused and call.stored == name
-    if fused or call.scale.dtype != np.float32 or not _in_one_pass(call, name):
-        return dequantised(call)
-    parts = [part for part in call.operands if part is not None]
-    if name != call.dtype.name:
-        parts = [parts[0].astype(np.int8), parts[1], *(part.astype(np.int8) for part in parts[2:])]
-    result: NDArray[Any] = np.asarray(_dequantising(len(parts) == 3)(*parts))
-    return result.reshape(call.plan.shape)
+def _dequantised(call: Call, packed: NDArray[Any] | None, out: Any) -> NDArray[Any]:
+    """The numbers of a call; `packed` are the bytes of one whose numbers are not unpacked yet."""
+    few = call.stored if call.stored in _FEW else None
+    name = "int8" if few else call.dtype.name
+    fused = call.row.subtracts is Subtracted.FUSED and call.shift is not None and not few
+    odd = packed is not None and call.plan.split[-1] % 2
+    if fused or odd or call.scale.dtype != np.float32 or not _in_one_pass(call, name):
+        whole = call.x if packed is None else _unpacked(packed, call.stored)
+        return dequantised(replace(call, x=whole))
+    numbers, *others = (part for part in call.operands if part is not None)
+    if few:
+        others[1:] = [part.astype(np.int8) for part in others[1:]]
+        numbers = numbers.view(np.uint8) if packed is None else packed
+    if packed is not None:
+        words = _words(packed, call.plan.split[-1])
+        numbers = words.reshape(*call.plan.split[:-1], -1, 1)
+        shifts = np.arange(0, 8 * words.itemsize, 4).astype(words.dtype)
+        others = [*(_in_words(part, shifts.size) for part in others), shifts]
+    program = _dequantising(call.shift is not None, few, packed is not None)
+    result: NDArray[Any] = _run(program, (numbers, *others), call.plan.shape, out)
+    return result
+
+
+def _words(packed: NDArray[Any], run: int) -> NDArray[Any]:
+    """Packed bytes as words of 32 bits where `run` numbers fill such words, else as bytes."""
+    word = np.dtype("<u4")
+    whole = word.isnative and run % 8 == 0 and packed.flags.c_contiguous
+    whole = whole and packed.ctypes.data % word.itemsize == 0
+    return packed.view(word) if whole else packed
+
+
+def _in_words(part: NDArray[Any], numbers: int) -> NDArray[Any]:
+    """An operand whose last axis is split into words of so many numbers."""
+    size = part.shape[-1]
+    inner = (1, 1) if size == 1 else (size // numbers, numbers)
+    return part.reshape(*part.shape[:-1], *inner)
+
+
+def _run(program: Fused, operands: Sequence[Any], shape: tuple[int, ...], out: Any) -> Any:
+    """The result of a program over split axes, in `out` if that is one without a copy."""
+    split = np.broadcast_shapes(*(operand.shape for operand in operands))
+    if type(out) is np.ndarray and out.shape == shape and out.flags.c_contiguous:
+        program(*operands, out=out.reshape(split))
+        return out
+    return _stored_in(out, np.asarray(program(*operands)).reshape(shape))
+
+
+def _stored_in(out: Any, result: NDArray[Any]) -> Any:
+    """A result, or `out` with its numbers."""
+    if out is None or out is result:
+        return result
+    target = checked(out, result.shape, result.dtype, "out")
+    put(target, result)
+    return out
 
 
 def _in_one_pass(call: Call, name: str) -> bool:
@@ -181,19 +228,22 @@ def _is_standard(call: Call) -> bool:
 
 
 def _of_library(
-    function: Callable[..., Any], operands: Sequence[Any], options: Mapping[str, Any]
+    function: Callable[..., Any], operands: Sequence[Any], options: Mapping[str, Any], out: Any
 ) -> Any:
     """The function of another library's arrays in this processor's memory, by NumPy's views."""
-    arrays = [operand for operand in operands if is_foreign(operand)]
+    arrays = [operand for operand in (*operands, out) if is_foreign(operand)]
     if any(hasattr(array, "dims") or hasattr(array, "dask") for array in arrays):
         raise TypeError("quantisation takes arrays of numbers; pass x.to_numpy(), or x.compute()")
     foreign = dispatch()
     try:
-        plain = [foreign.data_of(x) if is_foreign(x) else x for x in operands]
+        plain = [foreign.data_of(x) if is_foreign(x) else x for x in (*operands, out)]
     except NotPlain as fault:
         raise TypeError(f"an operand {fault.reason}; pass it as an array of NumPy") from None
+    result = function(*plain[:-1], **options, out=plain[-1])
+    if out is not None:
+        return out
     adapter = foreign.adapter_of([x for x in operands if x is not None])
-    return adapter.from_numpy(function(*plain, **options), arrays)
+    return adapter.from_numpy(result, arrays)
 
 
 def _refuse_traced(name: str, *operands: Any) -> None:
@@ -219,39 +269,43 @@ def _quantising(name: str, low: int, high: int, shifts: int) -> Fused:
 
 
 @functools.cache
-def _dequantising(shifted: bool) -> Fused:
-    def program(q: Any, scale: Any, *zero: Any) -> Any:
-        numbers = unary.cast(q, np.float32)
-        return (numbers - unary.cast(zero[0], np.float32) if shifted else numbers) * scale
+def _dequantising(shifted: bool, few: str | None, packed: bool) -> Fused:
+    """(q - zero point) * scale; of a type of `few` bits from bytes that hold one or two numbers."""
+    both, right, flip = (
+        FUNCTIONS[name] for name in ("bitwise_and", "bitwise_right_shift", "bitwise_xor")
+    )
+
+    def program(q: Any, scale: Any, *more: Any) -> Any:
+        numbers = q
+        if few is not None:
+            low, high = ENDS[few]
+            bits = both(right(q, more[-1]) if packed else q, high - low)
+            numbers = unary.cast(bits, np.int32)
+            numbers = flip(numbers, -low) + low if low else numbers
+        numbers = unary.cast(numbers, np.float32)
+        return (numbers - unary.cast(more[0], np.float32) if shifted else numbers) * scale
 
     return fuse(program)
 
 
-def _unpacked(q: Any, packed: Any) -> NDArray[Any]:
-    """The numbers of bytes that hold two each, as int8."""
+def _room(q: Any, packed: Any) -> NDArray[Any]:
+    """An array of the shape that bytes with two numbers each have when unpacked."""
     array = np.asarray(q)
-    if packed not in _NIBBLES or array.dtype != np.uint8 or array.ndim == 0:
+    if packed not in ("int4", "uint4") or array.dtype != np.uint8 or array.ndim == 0:
         raise BroadcastError(
             f"packed= is 'int4' or 'uint4', of an array of uint8; not {brief(packed)} of "
             f"{array.dtype}",
             reason=Reason.ATTRIBUTE,
         )
-    halves = _halves(packed == "int4")(array[..., None], np.array([0, 4], np.uint8))
-    whole: NDArray[Any] = np.asarray(halves).reshape(*array.shape[:-1], 2 * array.shape[-1])
-    return whole
+    return np.broadcast_to(np.int8(0), (*array.shape[:-1], 2 * array.shape[-1]))
 
 
-@functools.cache
-def _halves(signed: bool) -> Fused:
-    both, right, flip = (
-        FUNCTIONS[name] for name in ("bitwise_and", "bitwise_right_shift", "bitwise_xor")
-    )
-
-    def program(q: Any, bits: Any) -> Any:
-        half = unary.cast(both(right(q, bits), 15), np.int8)
-        return flip(half, 8) - 8 if signed else half
-
-    return fuse(program)
+def _unpacked(q: NDArray[Any], stored: str) -> NDArray[Any]:
+    """The numbers of bytes that hold two each, as int8."""
+    low, high = ENDS[stored]
+    halves = (q[..., None] >> np.array([0, 4], np.uint8) & high - low).astype(np.int8)
+    whole: NDArray[Any] = (halves ^ -low) + low if low else halves
+    return whole.reshape(*q.shape[:-1], 2 * q.shape[-1])
 
 
 def fake_quantize(

@@ -57,7 +57,7 @@ class Ready:
         results = reference.evaluate(self.graph, operands)
         for k, out in enumerate(outs or ()):
             if out is not None:
-                _put(out, results[k])
+                put(out, results[k])
                 results[k] = out
         return results
 
@@ -112,19 +112,19 @@ def run_into(
     if all(target is None for target in targets):
         return _run(prepared, arrays, [None] * len(targets), progress)
     nodes = [prepared.graph.nodes[k] for k in prepared.graph.outputs]
-    checked = [
-        _checked(target, node.shape, np.dtype(node.dtype), name)
+    holders = [
+        checked(target, node.shape, np.dtype(node.dtype), name)
         for target, node, name in zip(targets, nodes, _named(names, nodes), strict=True)
     ]
     fits = [
         None if target is None or target.shape != node.shape else target.view(np.ndarray)
-        for target, node in zip(checked, nodes, strict=True)
+        for target, node in zip(holders, nodes, strict=True)
     ]
     results = _run(prepared, arrays, fits, progress)
-    for k, target in enumerate(checked):
+    for k, target in enumerate(holders):
         if target is not None:
             if fits[k] is None:
-                _put(target, results[k])
+                put(target, results[k])
             results[k] = target
     return results
 
@@ -146,7 +146,7 @@ def _run(
     return results
 
 
-def _put(target: Any, result: Any) -> None:
+def put(target: Any, result: Any) -> None:
     """Copies into a target of another dtype, without warnings where values become infinite."""
     with np.errstate(all="ignore"):
         np.copyto(target, result, casting="same_kind")
@@ -166,7 +166,7 @@ def _named(names: Callable[[], Sequence[str]] | None, nodes: Sequence[Any]) -> S
     return ["out"] * len(nodes) if names is None else names()
 
 
-def _checked(target: Any, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> Any:
+def checked(target: Any, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> Any:
     """A target that can hold a result."""
     array = as_target(target, shape, name=name)
     if array is not None and not keeps_kind(dtype, array.dtype):
