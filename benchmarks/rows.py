@@ -40,6 +40,8 @@ class Operand:
     #: Between which its floats are drawn.
     low: float = 0.5
     high: float = 1.5
+    #: Its values, in place of drawn ones.
+    values: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -259,7 +261,9 @@ class Task:
 def _filled(operand: Operand, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
     """Random values of which no op of the table overflows."""
     base = aligned(operand.shape, dtype)
-    if dtype.kind == "b":
+    if operand.values:
+        base[...] = operand.values
+    elif dtype.kind == "b":
         base[...] = rng.random(operand.shape) < 0.5
     elif dtype.kind in "iu":
         base[...] = rng.integers(0, 1 << _BITS[dtype.itemsize], operand.shape)

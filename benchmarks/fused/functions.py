@@ -67,6 +67,18 @@ def masked(xp: Any, scores: Any, bias: Any, causal: Any, keys: Any) -> Any:
     return xp.where(s > CAP, CAP, s)
 
 
+def grouped_softmax(xp: Any, scores: Any, seen: Any) -> Any:
+    return softmax(xp, xp.where(seen, scores * 0.125, LOW))
+
+
+def dequantized_int8(xp: Any, q: Any, scale: Any) -> Any:
+    return xp.cast(q, xp.real) * scale
+
+
+def dequantized_int4(xp: Any, q: Any, scale: Any, shifts: Any) -> Any:
+    return (xp.cast(((q >> shifts) & 15) ^ 8, xp.real) - 8) * scale
+
+
 def normalised_image(xp: Any, image: Any, mean: Any, rstd: Any) -> Any:
     return (xp.cast(image, xp.real) * (1 / 255) - mean) * rstd
 

@@ -184,6 +184,44 @@ def residual_rms_norm(x, residual, gamma, out):
             out[i, j] = _narrow(h * rstd * _wide(gamma[j]))
 
 
+def grouped_softmax(scores, seen, out):
+    batch, heads, group, queries, keys = scores.shape
+    for k in prange(batch * heads * group):
+        b, h, g = k // group // heads, k // group % heads, k % group
+        for i in range(queries):
+            top = LOW
+            for j in range(keys):
+                out[b, h, g, i, j] = scores[b, h, g, i, j] * EIGHTH if seen[i, j] else LOW
+                top = max(top, out[b, h, g, i, j])
+            total = ZERO
+            for j in range(keys):
+                e = math.exp(out[b, h, g, i, j] - top)
+                out[b, h, g, i, j] = e
+                total += e
+            for j in range(keys):
+                out[b, h, g, i, j] /= total
+
+
+def dequantized_int8(q, scale, out):
+    rows, blocks, size = out.shape
+    for i in prange(rows):
+        for b in range(blocks):
+            s = scale[i, b, 0]
+            for j in range(size):
+                out[i, b, j] = np.float32(q[i, b, j]) * s
+
+
+def dequantized_int4(q, scale, shifts, out):
+    rows, blocks, size, _ = out.shape
+    for i in prange(rows):
+        for b in range(blocks):
+            s = scale[i, b, 0, 0]
+            for j in range(size):
+                both = np.int32(q[i, b, j, 0])
+                out[i, b, j, 0] = np.float32(((both & 15) ^ 8) - 8) * s
+                out[i, b, j, 1] = np.float32(((both >> 4) ^ 8) - 8) * s
+
+
 def polynomial(x, out):
     for i in prange(x.shape[0]):
         v = x[i]

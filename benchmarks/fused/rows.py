@@ -115,6 +115,28 @@ _ROWS: tuple[FusedRow, ...] = (
         Operand((8, 1, 1, 128), dtype="bool"),
     ),
     _row(
+        "grouped_softmax",
+        "softmax over keys of where(causal, x / 8, low), 8 key heads, 4 queries each, 256 x 256",
+        (2, 8, 4, 256, 256),
+        Operand((2, 8, 4, 256, 256), low=-16.0, high=16.0),
+        Operand((256, 256), dtype="bool"),
+    ),
+    _row(
+        "dequantized_int8",
+        "q · scale, int8 (4096,4096), a scale for each block of 32",
+        (4096, 128, 32),
+        Operand((4096, 128, 32), dtype="int8"),
+        (4096, 128, 1),
+    ),
+    _row(
+        "dequantized_int4",
+        "q · scale, int4 (4096,4096), two in a byte, a scale for each block of 32",
+        (4096, 128, 16, 2),
+        Operand((4096, 128, 16, 1), dtype="uint8"),
+        (4096, 128, 1, 1),
+        Operand((2,), dtype="uint8", values=(0, 4)),
+    ),
+    _row(
         "normalised_image",
         "(uint8 image / 255 − mean) · rstd, (1080,1920,3)",
         _IMAGE,

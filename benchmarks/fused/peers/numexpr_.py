@@ -24,6 +24,8 @@ _NAMES = {
     "squared_distance": "a b",
     "masked": "scores bias causal keys",
     "normalised_image": "image mean rstd",
+    "dequantized_int8": "q scale",
+    "dequantized_int4": "q scale shifts",
     "polynomial": "x",
     "hash_mix": "x",
     "alternating": "a b",
@@ -75,6 +77,8 @@ _SOURCES = {
     "masked": "where(where(keys, where(causal, scores * c0 + bias, low), low) > cap, cap,"
     " where(keys, where(causal, scores * c0 + bias, low), low))",
     "normalised_image": "(image * c0 - mean) * rstd",
+    "dequantized_int8": "q * scale",
+    "dequantized_int4": "((((q >> shifts) & 15) ^ 8) - 8) * scale",
     "polynomial": _horner(),
     "alternating": _larger("((a + b) * a - b)", "half") + " * b + a",
     "chain_20": _chain(),
@@ -128,10 +132,17 @@ class Evaluator:
 
 
 def _softmax(ev: Evaluator, x: Array, out: Array) -> Array:
-    top = ev("max(x, axis=1)", "x", x)[:, None]
+    last = x.ndim - 1
+    top = ev(f"max(x, axis={last})", "x", x)[..., None]
     e = ev("exp(x - top)", "x top", x, top, out=out)
-    total = ev("sum(e, axis=1)", "e", e)[:, None]
+    total = ev(f"sum(e, axis={last})", "e", e)[..., None]
     return ev("e / total", "e total", e, total, out=out)
+
+
+def _grouped_softmax(ev: Evaluator, scores: Array, seen: Array, out: Array) -> Array:
+    numbers = np.float32(0.125), np.float32(f.LOW)
+    text = "where(seen, x * eighth, low)"
+    return _softmax(ev, ev(text, "x seen eighth low", scores, seen, *numbers, out=out), out)
 
 
 def _layer_norm(ev: Evaluator, x: Array, gamma: Array, beta: Array, out: Array) -> Array:
@@ -163,6 +174,7 @@ def _batch_norm_hard_swish(
 
 _PARTS: dict[str, Callable[..., Array]] = {
     "softmax": _softmax,
+    "grouped_softmax": _grouped_softmax,
     "layer_norm": _layer_norm,
     "hash_mix": _hash_mix,
     "model_batch_norm_hard_swish": _batch_norm_hard_swish,

@@ -11,7 +11,7 @@ from torch.nn.functional import batch_norm, gelu, hardswish, layer_norm, relu6, 
 from ...peers.peer import Call, Prepared
 from ...peers.torch_ import to_array, to_tensor
 from ...rows import Task
-from ..functions import EPSILON, LEARNED, RESIDUAL, SCALE
+from ..functions import EPSILON, LEARNED, LOW, RESIDUAL, SCALE
 from ..namespaces import Functions
 
 
@@ -56,6 +56,7 @@ def _batch_norm_hard_swish(x: Any, gamma: Any, beta: Any, mean: Any, variance: A
 _OWN: dict[str, Callable[..., Any]] = {
     "gelu_bias": lambda x, bias: gelu(x + bias, approximate="tanh"),
     "softmax": lambda x: torch.softmax(x, -1),
+    "grouped_softmax": lambda x, seen: torch.softmax(torch.where(seen, x * 0.125, LOW), -1),
     "layer_norm": lambda x, gamma, beta: layer_norm(x, x.shape[-1:], gamma, beta, EPSILON),
     "residual_rms_norm": lambda x, y, gamma: rms_norm(x + y, x.shape[-1:], gamma, EPSILON),
     "model_silu": silu,

@@ -54,10 +54,25 @@ def fused_function(row: FusedRow) -> Any:
 
 
 def prepare(task: Task) -> Prepared:
-    """The fused function; it writes into `out=`."""
+    """The fused function, or the public one; it writes into `out=`."""
     zerostride.set_num_threads(task.threads)
-    call = Call(fused_function(task.row), task.inputs, {"out": task.out})
-    return Prepared((call,), warm=lambda: _until_hot(call))
+    packed = task.row.name == "dequantized_int4"
+    call = (
+        _dequantize(task)
+        if packed
+        else Call(fused_function(task.row), task.inputs, {"out": task.out})
+    )
+    return Prepared(
+        (call,), lambda result: result.reshape(task.row.shape), lambda: _until_hot(call)
+    )
+
+
+def _dequantize(task: Task) -> Call:
+    """The public function, of the arrays as a user has them."""
+    q, scale, _ = task.inputs
+    assert task.out is not None
+    keywords = {"block": 32, "packed": "int4", "out": task.out.reshape(len(q), -1)}
+    return Call(zerostride.dequantize, (q.reshape(len(q), -1), scale[..., 0, 0]), keywords)
 
 
 def _until_hot(call: Call) -> None:
