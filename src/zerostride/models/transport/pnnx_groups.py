@@ -10,6 +10,7 @@ from ..ir.graph import Graph, Node, Value
 from .batch import BatchAxes
 from .joining import as_same, as_wrong
 from .pnnx import BINARY
+from .pnnx_rotations import wrong_rotations
 from .pnnx_types import cut
 
 #: Ranks of a sample in which ncnn's Normalize computes over the first axis.
@@ -33,7 +34,9 @@ def joined(graph: Graph, batch: BatchAxes) -> Mapping[int, Callable[[Finding], F
         changes |= {
             id(node): partial(as_wrong, words=words) for node, words in _norms(graph, batch)
         }
-    return changes
+    return changes | {
+        id(node): partial(as_wrong, words=words) for node, words in wrong_rotations(graph, batch)
+    }
 
 
 def _norms(graph: Graph, batch: BatchAxes) -> Iterator[tuple[Node, str]]:

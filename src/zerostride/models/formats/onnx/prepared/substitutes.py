@@ -179,6 +179,14 @@ def _dequantised(graph: Rewriting, node: onnx.NodeProto) -> bool:
     return True
 
 
+def _turned(graph: Rewriting, node: onnx.NodeProto) -> bool:
+    """A sign is a factor: of a Neg that is joined, pnnx makes a rotation, which has no batch."""
+    if graph.types.get(node.input[0]) != 1:
+        return False
+    graph.add("Mul", node.input[0], graph.constant(np.float32(-1)), to=node.output[0])
+    return True
+
+
 def _recurrent(graph: Rewriting, node: onnx.NodeProto) -> bool:
     """A recurrent layer of a few steps is products and gates."""
     options = {**attributes_of(node), "op": node.op_type}
@@ -205,6 +213,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "LSTM": _recurrent,
         "Max": _bounded,
         "Min": _bounded,
+        "Neg": _turned,
         "Pad": padded,
         "ReduceMax": extreme("Max"),
         "ReduceMean": over_one_axis,
