@@ -69,6 +69,40 @@ def test_the_parts_of_an_attention_are_named(
     assert finding.notes[-1] == roles["k6"]
 
 
+#: Scores by key head and group, as models reshape queries: (sample, key head, group, query, key).
+GROUPED = """
+q5 = Reshape (q, five)
+k5 = Unsqueeze (k, two)
+v5 = Unsqueeze (v, two)
+t = Transpose <perm = [0,1,2,4,3]> (k5)
+s = MatMul (q5, t)
+b = Add (s, m)
+w = Softmax <axis = -1> (b)
+z = MatMul (w, v5)
+y = Reshape (z, four)
+"""
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"),
+    [
+        ("float[6,6]", "(6,6)"),
+        ("float[1,1,6,6]", "(1,1,6,6)"),
+        ("float[2,6,6]", "(2,6,6), whose first axis lies on the query heads of a key head; "),
+        ("float[2,1,6,6]", "(2,1,6,6), whose first axis lies on the key heads; "),
+        ("float[2,1,1,6,6]", "(2,1,1,6,6)"),
+    ],
+)
+def test_a_mask_for_each_sample_that_meets_the_heads_is_named(
+    mask: str, words: str, tmp_path: Path
+) -> None:
+    """Silent where there are as many: https://github.com/ml-explore/mlx-lm/pull/1903."""
+    file = file_of(tmp_path, mask, GROUPED)
+    role = attention_roles(read_model(file))["b"]
+    assert f"adds its mask of {words}" in f"{role}; "
+    assert ("as many samples" in role) == ("lies" in words)
+
+
 def test_a_softmax_without_two_products_is_no_attention(tmp_path: Path) -> None:
     only_before = "w = Softmax <axis = -1> (s)\nz = MatMul (v4, k4)\ny = Add (z, w)\n"
     only_after = "w = Softmax <axis = -1> (q)\nz = Add (t, m)\ny = MatMul (w, z)\n"

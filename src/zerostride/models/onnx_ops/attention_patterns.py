@@ -19,6 +19,8 @@ _TO_HEADS = frozenset(
     {"Add", "Cast", "Concat", "Expand", "Identity", "Mul", "Reshape", "Transpose", "Unsqueeze"}
 )
 _PRODUCTS = frozenset({"MatMul", "Einsum"})
+#: The axes between samples and queries, by the scores' rank and the axis.
+_AXES = {(4, 1): "heads", (5, 1): "key heads", (5, 2): "query heads of a key head"}
 #: The most nodes between a product and the softmax, or the key heads.
 _FAR = 16
 
@@ -98,14 +100,31 @@ def _scores(value: Value | None, makers: Mapping[int, Node], roles: dict[int, st
             pair = node.inputs[-2:]
             value = next((part for part in pair if _from_product(part, makers)), None)
             mask = node.inputs[0] if node.op == "Where" else _other(pair, value)
-            shape = "" if mask is None or mask.shape is None else f" of {_written(mask.shape)}"
             verb = "chooses by" if node.op == "Where" else "adds"
-            roles[id(node)] = f"{verb} its mask{shape}"
+            roles[id(node)] = f"{verb} its mask{_lying(mask, node.outputs[0])}"
         elif node.op in _THROUGH and node.inputs:
             value = next((part for part in node.inputs if _from_product(part, makers)), None)
         else:
             return None
     return None
+
+
+def _lying(mask: Value | None, scores: Value) -> str:
+    """A mask's shape, and where its first axis lies if that is not the samples' or the queries'."""
+    if mask is None or mask.shape is None:
+        return ""
+    words, whole = f" of {_written(mask.shape)}", scores.shape
+    if whole is None or not 2 < len(mask.shape) < len(whole) or mask.shape[0] == 1:
+        return words
+    axis = len(whole) - len(mask.shape)
+    place = _AXES.get((len(whole), axis))
+    if place is None:
+        return words
+    words += f", whose first axis lies on the {place}"
+    if whole[0] == mask.shape[0]:
+        wanted = _written((*whole[:1], *[1] * axis, *mask.shape[1:]))
+        words += f"; there are as many samples: of a mask for each, make {wanted}"
+    return words
 
 
 def _from_product(value: Value | None, makers: Mapping[int, Node]) -> bool:
