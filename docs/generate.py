@@ -395,6 +395,8 @@ def pages() -> dict[Path, str]:
     """Every generated file with its content."""
     bugs = list(audited_bugs())
     by_code = bugs_by_code(bugs)
+    shapes = (1, 8, 6, 64), (1, 2, 9, 64), (1, 2, 9, 64)
+    attention = zs.plan_attention(*shapes, mask=(6, 9), causal="bottom_right")
     return {
         **{
             DOCS / "reasons" / f"{row.code}.md": reason_page(row, by_code.get(row.code, ()))
@@ -407,6 +409,7 @@ def pages() -> dict[Path, str]:
         DOCS / "rules.md": rules_page(),
         DOCS / "engines.md": engines_page(),
         DOCS / "reasons.md": reasons_page(),
+        DOCS / "pictures" / "attention.svg": attention.svg(),
         DOCS / "pictures" / "pdpd.svg": shown_plan(RULES["pdpd"]).svg(),
         DOCS / "pictures" / "square-numpy.svg": zs.plan((5, 5), (5,)).svg(),
         DOCS / "pictures" / "square-ncnn.svg": zs.plan((5, 5), (5,), engine="ncnn").svg(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -242,3 +243,20 @@ def test_lengths_and_a_mask_in_their_place_are_not_one_plan() -> None:
     assert lengths != mask
     q, k, v = drawn(*shapes)
     np.testing.assert_allclose(lengths.compute(q, k, v, np.array([1, 1])), v)
+
+
+def test_the_picture_shows_what_repeats_and_what_each_query_sees() -> None:
+    plan = zs.plan_attention((1, 4, 3, 8), (1, 2, 5, 8), (1, 2, 5, 8), causal="bottom_right")
+    picture = plan.svg()
+    ElementTree.fromstring(picture)
+    assert picture.count('class="zs-hatch"') == 4  # key and value, along groups and queries
+    assert picture.count('class="zs-result"') == 3 + 4 + 5
+    assert "may hide more" not in picture
+    assert picture in plan._repr_html_()
+    options: dict[str, Any] = {"engine": "onnxruntime", "op": "GroupQueryAttention", "heads": 1}
+    window = zs.plan_attention(*[(1, 4, 8)] * 3, (1, 1, 4, 4), window=2, **options).svg()
+    assert window.count('class="zs-result"') == 1 + 2 + 2 + 2
+    assert "may hide more" in window
+    large = zs.plan_attention(*[(1, 1, 41, 8)] * 3, causal=True)
+    opened = zs.plan_attention(*[("B", 2, "S", 8)] * 3, causal=True)
+    assert not any('class="zs-result"' in plan.svg() for plan in (large, opened))

@@ -36,6 +36,17 @@ class AttentionMethods:
 
         return explain(self)
 
+    def svg(self: Any) -> str:
+        """Every operand in the six axes, and the keys that each query sees; as an SVG document."""
+        from .picture import svg
+
+        return svg(self)
+
+    def _repr_html_(self: Any) -> str:
+        from .picture import html
+
+        return html(self)
+
     def compare(self: Any, engine: str | None = None) -> AttentionComparison:
         """The same shapes and attributes under every op of every engine, against this plan."""
         from .compare import compared

@@ -77,20 +77,20 @@ def svg(plan: Plan, names: Sequence[Any] = ()) -> str:
     top = _PAD + _HEAD
     for block, rows in zip(drawn, tables, strict=True):
         if block.title:
-            line = _shortened(block.title, _LONGEST_LINE)
-            parts.append(_text(_PAD, top + 8, line, "zs-head"))
-            longest = max(longest, len(line))
+            name = _shortened(block.title, _LONGEST_LINE)
+            parts.append(line(_PAD, top + 8, name, "zs-head"))
+            longest = max(longest, len(name))
             top += _NOTE
         top += 18
         parts += _table(block.plan, rows, top, left, lefts, widths, labels, named)
         top += _ROW * len(rows)
         for note, classes in _notes(block):
-            parts.append(_text(_PAD, top + 12, note, classes))
+            parts.append(line(_PAD, top + 12, note, classes))
             longest = max(longest, len(note))
             top += _NOTE
     for fact in closing:
         note = _shortened(fact.text, _LONGEST_LINE)
-        parts.append(_text(_PAD, top + 12, note, "zs-dim"))
+        parts.append(line(_PAD, top + 12, note, "zs-dim"))
         longest = max(longest, len(note))
         top += _NOTE
     right = lefts[-1] + widths[-1] if lefts else left + _LEAST_BOX
@@ -98,12 +98,22 @@ def svg(plan: Plan, names: Sequence[Any] = ()) -> str:
     height = top + 8
 
     description = ". ".join(text for _, text in facts(plan, names))
+    return card(title, description, [line(_PAD, _PAD + 14, head, "zs-head"), *parts], width, height)
+
+
+def card(title: str, description: str, parts: Sequence[str], width: int, height: int) -> str:
+    """A drawing on its background.
+
+    Args:
+        title, description: what a screen reader says; escaped.
+        parts: the elements of the drawing.
+        width, height: in pixels.
+    """
     start = [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}">',
         f"<title>{escape(title)}</title><desc>{escape(description)}</desc><style>{_STYLE}</style>",
         f'<rect class="zs-card" x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="6"/>',
-        _text(_PAD, _PAD + 14, head, "zs-head"),
     ]
     return "\n".join([*start, *parts, "</svg>"])
 
@@ -128,17 +138,17 @@ def _table(
     """The boxes of one plan, with the numbers or names of the axes above them."""
     called = axis_names(plan)
     for axis, (x, w) in enumerate(zip(lefts, widths, strict=True)):
-        yield _text(x + w / 2, top - 8, called[axis], "zs-dim zs-small zs-mid")
+        yield line(x + w / 2, top - 8, called[axis], "zs-dim zs-small zs-mid")
     for n, row in enumerate(rows):
         y = top + _ROW * n
         last = n == len(rows) - 1
         stretched = () if last else stretching(plan, n)
-        yield _label(left - 14, y + 19, labels[n], named[n], "zs-head" if last else "")
+        yield label(left - 14, y + 19, labels[n], named[n], "zs-head" if last else "")
         if not row:
-            yield _text(left, y + 19, "()", "")
+            yield line(left, y + 19, "()", "")
         for axis, cell in enumerate(row):
             kind = "result" if last else "wide" if axis in stretched else "box"
-            yield from _box(lefts[axis], y, widths[axis], cell, kind)
+            yield from box(lefts[axis], y, widths[axis], cell, kind)
 
 
 #: Facts below the boxes, which the boxes do not show.
@@ -181,18 +191,20 @@ def _shortened(text: str, most: int) -> str:
     return f"{text[:half]}…{text[-half:]}"
 
 
-def _text(x: float, y: float, text: str, classes: str) -> str:
+def line(x: float, y: float, text: str, classes: str) -> str:
+    """A line of text."""
     return f'<text class="zs-text {classes}" x="{x:g}" y="{y:g}">{escape(text)}</text>'
 
 
-def _label(x: float, y: float, text: str, whole: str, classes: str) -> str:
+def label(x: float, y: float, text: str, whole: str, classes: str) -> str:
+    """A name that ends at x, with the whole one as its title."""
     return (
         f'<text class="zs-text zs-end {classes}" x="{x:g}" y="{y:g}">'
         f"<title>{escape(whole)}</title>{escape(text)}</text>"
     )
 
 
-def _box(x: float, y: float, width: int, cell: str | None, kind: str) -> Iterator[str]:
+def box(x: float, y: float, width: int, cell: str | None, kind: str) -> Iterator[str]:
     """One cell: a box; hatched with an arrow below its text where it stretches."""
     wide = kind == "wide"
     shown = kind if cell is not None or wide else "none"
@@ -204,7 +216,7 @@ def _box(x: float, y: float, width: int, cell: str | None, kind: str) -> Iterato
         yield f'<path class="zs-hatch" d="{_hatching(x, y, width, _BOX_HEIGHT)}"/>'
         end, low = x + width - 6, y + _BOX_HEIGHT - 5
         yield (f'<path class="zs-arrow" d="M{x + 6:g} {low:g}H{end:g}m-4 -3l4 3l-4 3"/>')
-    yield _text(x + width / 2, y + (17 if wide else 19), "·" if cell is None else cell, "zs-mid")
+    yield line(x + width / 2, y + (17 if wide else 19), "·" if cell is None else cell, "zs-mid")
 
 
 def _hatching(x: float, y: float, width: float, height: float) -> str:
