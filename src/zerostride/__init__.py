@@ -110,7 +110,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LATER} - {"Any", "annotations", "import_module"})
 
 
 __all__ = [

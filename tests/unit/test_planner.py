@@ -169,7 +169,8 @@ def test_broadcast_op_has_a_name(op: Any) -> None:
 def test_unknown_modes_are_refused(mode: Any) -> None:
     error = refusal_to((3,), (2, 3), mode=mode)
     assert error.reason == "unknown_rule"
-    assert error.hint == "one of numpy, bidirectional, explicit"
+    near = "did you mean numpy?" if mode == "Numpy" else "one of numpy, bidirectional, explicit"
+    assert error.hint == near
 
 
 def test_op_is_known_by_any_engines_name() -> None:

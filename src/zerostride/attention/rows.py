@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BroadcastError, Reason
+from ..system.spelling import ENGINES, near
 from .plan import AttentionPlan
 from .rules import AttentionRule, Causal, EmptyRow, Fault, Mask, Softcap
 
@@ -450,10 +451,8 @@ def find_rule(engine: Any, op: Any) -> AttentionRule:
     name = "" if engine is None else engine
     rows = ROWS.get(name, ()) if isinstance(name, str) else ()
     if not rows:
-        import difflib
-
         known = [row for row in ROWS if row]
-        close = difflib.get_close_matches(str(engine), known, 1)
+        close = near(engine, known, others=ENGINES)
         raise BroadcastError(
             f"no attention is known of an engine {engine!r}",
             reason=Reason.UNKNOWN_ENGINE,

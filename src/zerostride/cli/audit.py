@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from ..report.next_command import after_audit, after_audits
 from ..report.plain import stale_lines
 from ..report.table import wrapped
 from ..report.terminal import MOST_DRAWN, brief, cause_table, causes_of, meaning, summary, worst_of
+from ..system.spelling import meant
 from . import options, progress, reporting
 from .files import write_whole
 from .tables import put_lines, width
@@ -244,8 +244,7 @@ class _Form:
         for node in self.nodes:
             findings = [finding for finding in every if finding.node == node]
             if not findings:
-                close = difflib.get_close_matches(node, [one.node for one in every], 1)
-                meant = f"; did you mean {shown(close[0])!r}?" if close else ""
-                raise ZerostrideError(f"no broadcast is called {node!r}{meant}")
+                hint = meant(node, [shown(one.node) for one in every])
+                raise ZerostrideError(f"no broadcast is called {node!r}{hint}")
             for finding in findings:
                 click.echo(finding_text(finding))

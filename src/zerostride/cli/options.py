@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import json
 import os
@@ -18,6 +17,7 @@ from ..core.rules import MODES, RULES
 from ..engines.table import ENGINES, find_engine
 from ..errors import BroadcastError, Reason, ZerostrideError
 from ..models.report_json import plain
+from ..system import spelling
 from .shapes import parse_shape
 
 FOUND, BAD_INPUT = 1, 2
@@ -69,9 +69,9 @@ class NameOf(click.ParamType):  # type: ignore[type-arg] # generic in click's ne
         value = self._aliases.get(value, value)
         if value not in self._table or not self._wanted(self._table[value]):
             names = ", ".join(map(repr, self.choices))
-            close = difflib.get_close_matches(str(value)[:80], self.choices, 1)
-            meant = f" Did you mean {close[0]!r}?" if close else ""
-            self.fail(f"{value!r} is not one of {names}.{meant}", param, ctx)
+            close = spelling.near(value, self.choices, others=spelling.ENGINES)
+            words = f" Did you mean {close[0]!r}?" if close else ""
+            self.fail(f"{value!r} is not one of {names}.{words}", param, ctx)
         return str(value)
 
     def get_missing_message(self, param: Any, ctx: Any = None) -> str:

@@ -6,13 +6,13 @@ Sizes that are not known: N,C,? or 1..8,2*N; or those of a model's tensor.
 from __future__ import annotations
 
 import os
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from ..errors import Misfit, ZerostrideError
 from ..sizes.parse import MAX_TEXT, symbol
 from ..sizes.written import as_numbers, as_sizes
+from ..system.spelling import meant
 from .files import open_array
 
 #: The most characters of a shape; a valid one has at most 64 sizes.
@@ -76,9 +76,8 @@ def _tensor_shape(model: str, tensor: str) -> tuple[Any, ...]:
     values = {value.name: value for value in graph.values()}
     value = values.get(tensor)
     if value is None:
-        near = get_close_matches(tensor[:200], [name[:200] for name in values], n=3)
-        meant = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise ZerostrideError(f"{model}: there is no tensor {_cut(tensor)!r}{meant}")
+        hint = meant(tensor, values, 3)
+        raise ZerostrideError(f"{model}: there is no tensor {_cut(tensor)!r}{hint}")
     if value.shape is None:
         raise ZerostrideError(f"{model}: the rank of tensor {_cut(tensor)!r} is not known")
     # A name in a file may have any characters; two operands may share it.

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..errors import BroadcastError, Misfit, Reason
 from ..sizes import Asker, Shape, Undecided, as_tuple
+from ..system.spelling import near
 from .alignment import Alignment, Attribute, Attributes, Rule
 from .plugins import Table
 
@@ -338,12 +339,13 @@ def find_rule(name: Any, *, to_target: bool) -> Rule:
         detail = (
             f"{rule.name!r} is a rule of {'Broadcast' if rule.to_target else 'element-wise'} ops"
         )
+    close = near(name, names) if rule is None and isinstance(name, str) else []
+    listed = f"did you mean {close[0]}?" if close else f"one of {', '.join(names)}"
     raise BroadcastError(
         detail,
         reason=Reason.UNKNOWN_RULE,
         rule=str(name),
-        hint=("plan_to takes it as mode; " if rule is not None and rule.to_target else "")
-        + f"one of {', '.join(names)}",
+        hint=("plan_to takes it as mode; " if rule is not None and rule.to_target else "") + listed,
     )
 
 

@@ -159,7 +159,7 @@ def _check_axes(plan: Plan, names: Sequence[str]) -> None:
         missing = [axis for axis in range(plan.rank) if axis not in mapping]
         if not operand or len(operand) >= plan.rank:
             continue
-        detail = f"{name} has {len(operand)} axes of {plan.rank}, and not this one"
+        detail = f"{name} has {len(operand)} of the {plan.rank} axes, and not this one"
         raise Misfit(Reason.NEW_AXES, detail, axis=missing[-1], rows=_drawn(plan, ()))
 
 

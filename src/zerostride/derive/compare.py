@@ -21,6 +21,8 @@ from ..engines.planning import as_facts
 from ..engines.releases import past_notes
 from ..errors import BroadcastError, Misfit, Reason, default_names
 from ..sizes import Shape, as_shape, is_open
+from ..system.spelling import ENGINES as ENGINE_NAMES
+from ..system.spelling import near
 from .comparison import Compared, Comparison, Part, shape_in_words
 from .release_rows import engines_asked, with_changes
 from .samples import one_sample
@@ -177,10 +179,11 @@ def _reference(name: Any, axis: int | None) -> Side:
         if name in (side.engine or side.rule.name, f"{side.engine} {side.rule.name}"):
             return side
     names = dict.fromkeys(side.engine or side.rule.name for side in _sides(None))
+    close = near(name, names, others=ENGINE_NAMES)
     raise BroadcastError(
         f"there is no element-wise rule or engine {name!r}",
         reason=Reason.UNKNOWN_RULE,
-        hint=f"one of {', '.join(names)}",
+        hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(names)}",
     )
 
 

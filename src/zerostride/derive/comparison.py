@@ -120,7 +120,7 @@ class Compared:
         return {**fields, "plan": None, "refusal": refusal}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
     """The rows of a comparison; as text, data and JSON.
 
@@ -155,6 +155,10 @@ class Comparison:
         lines += text_table([_HEADS, *map(_cells, self.rows)])
         notes = [f"  {note}" for note in self._notes()]
         return "\n".join([*lines, "", *notes] if notes else lines)
+
+    def __repr__(self) -> str:
+        shapes = " and ".join(map(shape_in_words, self.shapes))
+        return f"<Comparison: {shapes}, {len(self.rows)} rows; print it to read them>"
 
     def _repr_html_(self) -> str:
         """The same as a table for a notebook; it wraps where the page is narrow."""

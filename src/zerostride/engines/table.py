@@ -7,7 +7,6 @@ about.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import operator
 import warnings
@@ -22,6 +21,7 @@ from ..core.rules import guarded
 from ..errors import BroadcastError, PluginWarning, Reason
 from ..ops import COLUMNS, OPS, take_names
 from ..sizes import Asker, Undecided
+from ..system import spelling
 from .installed import installed, newest_wanted
 from .model import Divergence, Engine, Rules, always
 from .releases import installed_row, release_row, short
@@ -123,7 +123,7 @@ def find_engine(name: Any) -> Engine:
     if engine is not None and at:
         return _own_release(base, short(release)) if own else release_row(engine, release)
     if engine is None:
-        close = difflib.get_close_matches(str(base), ENGINES, 1)
+        close = spelling.near(base, ENGINES, others=spelling.ENGINES)
         raise BroadcastError(
             f"there is no engine {name!r}",
             reason=Reason.UNKNOWN_ENGINE,

@@ -62,7 +62,9 @@ def checked(function: Function) -> Function:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             given = signature.bind(*args, **kwargs).arguments
-        except TypeError:
+        except TypeError as error:
+            if len(args) > 1 and "multiple values" in str(error):
+                raise ArgumentError(f"{error}: a module's example inputs are args=(x,)") from None
             return function(*args, **kwargs)  # raises the error that says so
         for name, default in defaults.items():
             _check(name, given.get(name, default), default)

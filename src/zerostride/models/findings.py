@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -277,7 +278,7 @@ class Unread:
         return {"ok": False, "reason": "bad_input", "detail": self.detail, "model": self.model}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report:
     """The findings of one audit, and what a port or a verification adds to them.
 
@@ -432,3 +433,14 @@ class Report:
     def __str__(self) -> str:
         with uncollected():
             return render_report(self, "text")
+
+    def __repr__(self) -> str:
+        return (
+            f"<Report: {self.command} of {self.model!r} on {self.target!r}, {len(self.findings)} "
+            f"findings, ok={self.ok}; print it to read them>"
+        )
+
+    def _repr_html_(self) -> str:
+        """The document in a frame, for notebooks: its styles stay its own."""
+        page = html.escape(self.to_html())
+        return f'<iframe srcdoc="{page}" style="width:100%;height:32em;border:0"></iframe>'

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from ..errors import BroadcastError, Reason
+from ..system.spelling import near
 from . import activations, arithmetic, logic, unary
 from .model import API_NAMED, Name, Op
 
@@ -88,8 +88,8 @@ def find_op(name: Name, engine: str | None = None) -> Op:
 
 def _near(name: Name, index: Mapping[Name, Op]) -> str:
     words = [word for word in index if isinstance(word, str)]
-    # At difflib's default of 0.6, "zork" would match "or".
-    close = difflib.get_close_matches(str(name).lower(), words, 3, cutoff=0.7)
+    # At 0.6 "zork" would match "or".
+    close = near(name, words, 3, cutoff=0.7)
     return f"did you mean {' or '.join(close)}?" if close else f"one of {', '.join(OPS)}"
 
 

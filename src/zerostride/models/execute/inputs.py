@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...errors import ZerostrideError
 from ...sizes.dim import Dim
+from ...system.spelling import meant
 from ..flow.input_sizes import size_of_text
 from ..ir.element_types import numpy_type
 from ..ir.graph import Array, Graph, Value
@@ -26,13 +26,6 @@ def shown(value: Value) -> str:
         return f"(any shape) {value.dtype or 'any type'}"
     sizes = ",".join("?" if size is None else str(size) for size in value.shape)
     return f"({sizes}) {value.dtype or 'any type'}"
-
-
-def near(name: str, names: Collection[str]) -> str:
-    """The end of a message: the closest name."""
-    by_letters = {spelling.casefold(): spelling for spelling in names}
-    matches = difflib.get_close_matches(name.casefold(), by_letters, 1)
-    return f"; did you mean {by_letters[matches[0]]!r}?" if matches else ""
 
 
 def check_inputs(
@@ -53,7 +46,7 @@ def check_inputs(
     for name in arrays:
         if name not in declared:
             raise ZerostrideError(
-                f"{graph.path}: it has no input {name!r}{near(name, declared)} "
+                f"{graph.path}: it has no input {name!r}{meant(name, declared)} "
                 f"(inputs: {described(graph.inputs)})"
             )
     missing = [value for value in needed if value.name not in arrays]

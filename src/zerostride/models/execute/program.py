@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ...errors import ModelError, ZerostrideError
+from ...system.spelling import meant
 from ..format_table import FormatModule, module_of
 from ..ir.graph import MALFORMED, Body, Graph, Node, Value
 from ..ir.site import Site, input_at
@@ -14,7 +15,6 @@ from ..onnx_ops.sites import find_site as onnx_site
 from ..onnx_ops.table import op_row
 from ..onnx_ops.written.table import not_written
 from .broadcasts import can_plan
-from .inputs import near
 
 #: Ops that run bodies.
 CONTROL = frozenset({"If", "Loop", "Scan"})
@@ -143,7 +143,7 @@ def _named(graph: Graph, names: Sequence[str]) -> tuple[Value, ...]:
     values.update((value.name, value) for value in graph.outputs)
     for name in names:
         if name not in values:
-            raise ZerostrideError(f"{graph.path}: it makes no {name!r}{near(name, values)}")
+            raise ZerostrideError(f"{graph.path}: it makes no {name!r}{meant(name, values)}")
     return tuple(values[name] for name in names)
 
 

@@ -6,7 +6,6 @@ message that advises to give a size takes its text from :mod:`.advice`, so :func
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import re
 import shlex
@@ -19,6 +18,7 @@ from ...errors import Misfit, ZerostrideError, printable
 from ...sizes import MAX_ELEMENTS, MAX_RANK, whole_numbers
 from ...sizes.dim import Dim, Number, Symbol, lone_symbol, of_atom, plain
 from ...sizes.parse import MAX_TEXT, read, unnamed
+from ...system.spelling import meant
 from ..format_table import module_of
 from ..ir.graph import FileShape, FileSize, Graph, Value
 
@@ -267,7 +267,7 @@ class _CallerSizes:
             names = [*symbols, *(f"{name}[axis]" for name in self.names)]
             raise UnknownSize(
                 key,
-                f"{self.graph.path}: no size is called {key!r}{_near(key, symbols)}"
+                f"{self.graph.path}: no size is called {key!r}{meant(key, symbols, 3)}"
                 f" (sizes: {_listed(names)})",
             )
         for k, axis in places:
@@ -304,7 +304,7 @@ class _CallerSizes:
         if name not in self.names:
             raise UnknownSize(
                 name,
-                f"{self.graph.path}: no input is called {name!r}{_near(name, self.names)}"
+                f"{self.graph.path}: no input is called {name!r}{meant(name, self.names, 3)}"
                 f" (inputs: {_listed(self.names)})",
             )
         return self.names.index(name)
@@ -440,13 +440,6 @@ def _listed(names: Collection[str]) -> str:
     shown = [shown_name(name) for name in dict.fromkeys(names)]
     more = len(shown) - MOST_LISTED
     return (", ".join(shown[:MOST_LISTED]) or "none") + (f" and {more} more" if more > 0 else "")
-
-
-def _near(name: str, names: Iterable[str]) -> str:
-    by_letters = {spelling.casefold(): spelling for spelling in names}
-    matches = difflib.get_close_matches(name.casefold()[:LONGEST_NAME], by_letters, 3)
-    spellings = " or ".join(repr(by_letters[match]) for match in matches)
-    return f"; did you mean {spellings}?" if matches else ""
 
 
 __all__ = [

@@ -16,6 +16,7 @@ that formats share:
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from ...errors import ModelError
@@ -23,6 +24,8 @@ from ..format_table import FORMATS, OWN, Format, FormatModule, lowered, module_o
 from ..ir.graph import Graph, bounded
 from .other_files import advice_for
 
+#: A Path would take one slash of it.
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 #: How a model in memory becomes a file or a module, by the name of its type.
 _WAYS = {
     "ModelProto": "; onnx.save(model, 'model.onnx') makes one",
@@ -35,8 +38,11 @@ def path_of(model: object) -> Path:
 
     Raises:
         TypeError: the argument is not a path; for a model the message says how to write a file.
+        ModelError: it is a URL.
     """
     if isinstance(model, str | os.PathLike) and not isinstance(fspath := os.fspath(model), bytes):
+        if _URL.match(fspath):
+            raise ModelError(f"{fspath}: a URL, which is not read; download it, and name the file")
         return Path(fspath)
     kind = type(model).__name__
     hint = _WAYS.get(kind, "")

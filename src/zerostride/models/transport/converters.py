@@ -8,7 +8,6 @@ the model's format; `via="none"` judges every node as if it were carried over op
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -22,6 +21,7 @@ from ...engines.rows_read import TENSORRT
 from ...engines.rows_runtimes import MNN
 from ...errors import Reason, ZerostrideError
 from ...ops import OPS
+from ...system.spelling import meant
 from ..findings import Finding
 from ..ir.graph import Graph, Node
 from ..ir.site import ONE_WAY, Kind, Site, present_operands
@@ -331,8 +331,7 @@ def named(via: str | None, target: str) -> Converter | None:
         return row
     fitting = [name for name, row in CONVERTERS.items() if row.target == target]
     names = ", ".join(f"{name} (for {converter.target})" for name, converter in CONVERTERS.items())
-    close = difflib.get_close_matches(via, [*fitting, NONE], 1) if row is None else []
-    hint = f"; did you mean {close[0]}?" if close else ""
+    hint = meant(via, [*fitting, NONE]) if row is None else ""
     raise ZerostrideError(
         f"via={via!r} does not write for {target}; known: {names}; none judges op for op{hint}"
     )

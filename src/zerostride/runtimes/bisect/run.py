@@ -255,7 +255,7 @@ def engine_of(file: Path, chosen: str | None) -> str:
         able = sorted(name for name, runner in RUNNERS.items() if row.name in runner.files)
         raise ZerostrideError(
             f"{file}: {engine or 'no engine'} does not run files of {row.name}; "
-            f"{', '.join(able) or 'nothing here'} does"
+            f"{' and '.join(able) or 'nothing here'} {'do' if able[1:] else 'does'}"
         )
     return engine
 

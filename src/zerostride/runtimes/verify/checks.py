@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import metadata
@@ -27,6 +26,7 @@ from ...models.options import ModelOptions
 from ...models.transport.batch import BatchAxes, batch_axes
 from ...models.transport.converters import NONE, OP_FOR_OP, chosen
 from ...sizes.condition import Condition
+from ...system.spelling import meant
 from ..feeds import Fed, fed
 from ..process import CASE_SECONDS, MODEL_SECONDS, running
 from ..runners import RUNNERS
@@ -235,8 +235,7 @@ def _sites(graph: Graph, node: str | None) -> list[Site]:
         return sites
     named = [site for site in sites if site.node.path == node]
     if not named:
-        near = difflib.get_close_matches(node, [site.node.path for site in sites], 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = meant(node, [site.node.path for site in sites])
         raise ZerostrideError(f"{graph.path}: no node {node!r} broadcasts{hint}")
     return named
 
