@@ -56,10 +56,7 @@ def judged(rule: AttentionRule, call: Call) -> tuple[str, str]:
         if (error.silent and rule.unchecked) or error.reason is zs.Reason.CRASH:
             return "unsafe", ""  # it reads or writes other memory
         return _refused(rule, call, error)
-    names = ("query", "key", "value", "mask")
-    read = [call.arrays[name] for name in names if name in call.arrays][: len(plan.operands)]
-    past = {name: call.arrays[name] for name in ("past_key", "past_value") if name in call.arrays}
-    meant = plan.compute(*read, **past)
+    meant = call.compute(plan)
     try:
         result = RUNNERS[rule.engine](call)
     except Exception as error:  # noqa: BLE001 - whatever an engine raises

@@ -63,7 +63,7 @@ def onnx_model(call: Call) -> tuple[Any, dict[str, Array]]:
 
     arguments = call.arguments
     name, _, version = arguments["op"].partition("-")
-    op = name.removeprefix("com.microsoft.")
+    op = name.removeprefix("com.microsoft.").partition("(")[0]
     where = _INPUTS[name]
     attributes, feeds = where(call)
     types = {
@@ -79,7 +79,7 @@ def onnx_model(call: Call) -> tuple[Any, dict[str, Array]]:
     outputs = ["y"]
     if "past" in names:
         outputs = ["y", "present"]
-    elif "past_key" in names or name == "GroupQueryAttention":
+    elif "past_key" in names or op == "GroupQueryAttention":
         outputs = ["y", "present_key", "present_value"]
     node = helper.make_node(op, names, outputs, domain=domain, **attributes)
     graph = helper.make_graph(
@@ -151,6 +151,13 @@ def _group_query(call: Call) -> tuple[dict[str, Any], list[tuple[str, Array | No
         attributes["local_window_size"] = call.arguments["window"]
     total = call.arrays["key"].shape[1] + call.arguments.get("past", 0)
     batch = call.arrays["query"].shape[0]
+    if "causal=0" in call.arguments["op"]:
+        attributes["causal"] = 0
+    angles, sink = call.beside.get("angles"), call.beside.get("sink")
+    if angles is not None:
+        attributes |= {"do_rotary": 1, "rotary_interleaved": int(call.neighbours)}
+    if sink is not None and not sink.any():
+        attributes["smooth_softmax"], sink = 1, None
     pasts = {name: call.arrays.get(name) for name in ("past_key", "past_value")}
     if call.arguments["engine"] == "openvino":
         pasts = {name: _with_room(call, past, total) for name, past in pasts.items()}
@@ -159,10 +166,11 @@ def _group_query(call: Call) -> tuple[dict[str, Any], list[tuple[str, Array | No
         *pasts.items(),
         ("seqlens", np.full(batch, total - 1, np.int32)),
         ("total", np.array([total], np.int32)),
-        ("cos", None),
-        ("sin", None),
+        ("cos", None if angles is None else np.cos(angles)),
+        ("sin", None if angles is None else np.sin(angles)),
         ("positions", None),
         ("mask", call.arrays.get("mask")),
+        ("sink", sink),
     ]
 
 
@@ -204,6 +212,7 @@ _INPUTS: Mapping[str, Callable[[Call], tuple[dict[str, Any], list[tuple[str, Arr
             "Attention": _standard,
             "MultiHeadAttention": _multi_head,
             "GroupQueryAttention": _group_query,
+            "GroupQueryAttention(causal=0)": _group_query,
             "com.microsoft.Attention": _projected,
         }
     )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import zerostride as zs
+from zerostride.attention.compute import attention
 from zerostride.attention.planning import plan_asked
 from zerostride.attention.rows import ROWS
 from zerostride.attention.rules import Softcap
@@ -70,6 +71,22 @@ def test_heads_side_by_side_are_the_same_attention() -> None:
     np.testing.assert_allclose(
         packed.compute(q, k, v), plan.compute(*apart).swapaxes(1, 2).reshape(2, 3, 32)
     )
+
+
+def test_a_sink_is_a_score_without_a_value() -> None:
+    """It is as one more key, whose value is 0."""
+    q, k, v = drawn((1, 4, 3, 8), (1, 2, 5, 8), (1, 2, 5, 8))
+    sink = np.array([0.5, -1.0, 2.0, 0.0])
+    plan = zs.plan_attention(q.shape, k.shape, v.shape, engine="onnxruntime")
+    plan = plan_asked(replace(plan.rule, sink=True), replace(plan.asked, sink=True))
+    more = np.zeros((1, 2, 1, 8))
+    bias = np.concatenate([np.zeros((1, 4, 1, 5)), sink.reshape(1, 4, 1, 1)], 3)
+    wide = [np.concatenate([x, more], 2) for x in (k, v)]
+    np.testing.assert_allclose(
+        attention(plan, [q, k, v], sink=sink), by_hand(q, *wide, add=bias), atol=1e-12
+    )
+    with pytest.raises(zs.BroadcastError, match="torch scaled_dot_product_attention has no sink"):
+        plan_asked(ROWS["torch"][0], plan.asked)
 
 
 def test_equality_is_meaning() -> None:

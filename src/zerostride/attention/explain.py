@@ -116,11 +116,15 @@ def _scores(plan: AttentionPlan) -> str:
     factor = plan.factor
     words = f"{factor:g}" if factor is not None else f"1/sqrt({plan.space.feature})"
     parts = [f"scores are multiplied by {words}"]
+    if plan.asked.rotated:
+        parts.insert(0, "query and key are turned by their positions")
     if plan.softcap:
         order = f", {plan.softcap_at.value}" if plan.softcap_at else ""
         parts.append(f"bounded to ±{plan.softcap:g}{order}")
     if plan.mask_type is not None:
         parts.append(_mask(plan))
+    if plan.asked.sink:
+        parts.append("the softmax has a sink")
     return ", ".join(parts)
 
 

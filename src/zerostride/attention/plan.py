@@ -69,6 +69,8 @@ class Asked:
     window: int | None
     mask_type: str
     facts: Any
+    rotated: bool = False  # query and key are turned by their positions before
+    sink: bool = False  # one more score of each head, without a value
 
 
 class Difference(NamedTuple):
@@ -195,7 +197,8 @@ class AttentionPlan(AttentionMethods):
         keys = self.mask_keys if self.mask_type else None
         fill = self.causal_fill, self.rule.causal_replaces and self.causal_fill > -math.inf
         masked = (self.mask_type, self.lengths, keys, self.empty, fill)
-        scores = (self.offset, self.window, self.factor, self.softcap, self.softcap_at)
+        beside = self.asked.rotated, self.asked.sink
+        scores = (self.offset, self.window, self.factor, self.softcap, self.softcap_at, beside)
         return (self.shape, self.space, self.past, places, masked, scores)
 
     def __eq__(self, other: object) -> bool:

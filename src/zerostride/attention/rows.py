@@ -187,6 +187,15 @@ def _odd_features(plan: AttentionPlan) -> bool:
     return plan.space.feature % 8 != 0
 
 
+def _odd_rotation(plan: AttentionPlan) -> bool:
+    return plan.asked.rotated and plan.space.feature % 16 != 0
+
+
+def _queries_as_heads(plan: AttentionPlan) -> bool:
+    heads, group = plan.space[1:3]
+    return plan.asked.rotated and group != 1 and plan.space.query == heads * group
+
+
 _OPENVINO_ONNX = AttentionRule(
     "Attention",
     "openvino",
@@ -248,12 +257,45 @@ _GROUP_QUERY = AttentionRule(
     softcap=Softcap.BEFORE_MASK,
     window=True,
     past=True,
+    sink=True,
     empty=_empty(_ZERO, _ZERO, _ZERO),
     empty_plain=_empty(_NAN, _NAN, _MEAN),
     faults=(
         Fault(_beyond_past, "it takes as many keys as queries", Reason.NO_OP),
         Fault(_no_query, "it refuses queries of length 0", Reason.NO_OP),
         Fault(_odd_features, "the features of a head are a multiple of 8", Reason.NO_OP),
+        Fault(_odd_rotation, "features that are turned are a multiple of 16", Reason.NO_OP),
+    ),
+)
+
+#: The form of GroupQueryAttention whose queries see later keys, too.
+_ALL_KEYS: Mapping[str, Any] = MappingProxyType(
+    {
+        "op": "GroupQueryAttention(causal=0)",
+        "always_causal": False,
+        "causal": None,
+        "window": False,
+        "empty": _empty(_NAN, _NAN, _MEAN),
+        "empty_plain": None,
+    }
+)
+_OPENVINO_GROUP_QUERY = replace(
+    _GROUP_QUERY,
+    engine="openvino",
+    source="OpenVINO 2026.4.1, CPU, its ONNX frontend, com.microsoft.GroupQueryAttention",
+    masks=_masks(float=_right("bhst", 4)),
+    softcap=None,
+    empty=_empty(_NAN, _NAN, _MEAN),
+    empty_plain=None,
+    causal_fill=_LOWEST,
+    faults=(
+        Fault(_samples, "it takes one sample", Reason.NO_OP),
+        Fault(_beyond_past, "it takes as many keys as queries", Reason.NO_OP),
+        Fault(_one_key, "a mask of one key is not repeated"),
+        Fault(
+            _queries_as_heads,
+            "it turns queries wrongly where there are as many as heads, and fewer key heads",
+        ),
     ),
 )
 
@@ -329,6 +371,7 @@ _ROWS = (
     ),
     _MULTI_HEAD,
     _GROUP_QUERY,
+    replace(_GROUP_QUERY, **_ALL_KEYS),
     replace(
         _MULTI_HEAD,
         op="com.microsoft.Attention",
@@ -380,21 +423,8 @@ _ROWS = (
         short_keys=False,
     ),
     _OPENVINO_MULTI_HEAD,
-    replace(
-        _GROUP_QUERY,
-        engine="openvino",
-        source="OpenVINO 2026.4.1, CPU, its ONNX frontend, com.microsoft.GroupQueryAttention",
-        masks=_masks(float=_right("bhst", 4)),
-        softcap=None,
-        empty=_empty(_NAN, _NAN, _MEAN),
-        empty_plain=None,
-        causal_fill=_LOWEST,
-        faults=(
-            Fault(_samples, "it takes one sample", Reason.NO_OP),
-            Fault(_beyond_past, "it takes as many keys as queries", Reason.NO_OP),
-            Fault(_one_key, "a mask of one key is not repeated"),
-        ),
-    ),
+    _OPENVINO_GROUP_QUERY,
+    replace(_OPENVINO_GROUP_QUERY, **_ALL_KEYS),
     replace(
         _OPENVINO_MULTI_HEAD,
         op="com.microsoft.Attention",
