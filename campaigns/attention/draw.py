@@ -99,20 +99,22 @@ def draw(rule: AttentionRule, number: int, seed: int) -> Call:
         arguments["window"] = int(rng.integers(1, 4))
     if rule.masks and rng.random() < 0.75:
         arrays["mask"], arguments["mask_type"] = _mask(rule, layout, sizes, rng)
-    return Call(number, arrays, arguments, *_beside(rule, sizes, rng))
+    return Call(number, arrays, arguments, *_beside(rule, layout, sizes, rng))
 
 
 def _beside(
-    rule: AttentionRule, sizes: dict[str, int], rng: np.random.Generator
+    rule: AttentionRule, layout: str, sizes: dict[str, int], rng: np.random.Generator
 ) -> tuple[dict[str, NDArray[Any]], bool]:
     """A sink and angles, where the op takes them, and whether neighbours are turned."""
     beside = {}
     if rule.sink and rng.random() < 0.3:
-        beside["sink"] = _floats(rng, (sizes["h"],)) * int(rng.integers(2))  # zeros: smooth
-    if rule.sink and (sizes["d"] > 8 or rng.random() < 0.1):
+        beside["sink"] = _floats(rng, (sizes["h"] if "h" in layout else 1,)) * int(
+            rng.integers(2)
+        )  # zeros: smooth
+    if _grouped(rule) and (sizes["d"] > 8 or rng.random() < 0.1):
         half = int(rng.choice([8, sizes["d"] // 2])) if sizes["d"] > 16 else sizes["d"] // 2
         beside["angles"] = rng.random((64, half)).astype(np.float32) * 6
-    return beside, bool(rng.random() < 0.5) if rule.sink else False
+    return beside, _grouped(rule) and bool(rng.random() < 0.5)
 
 
 def _asked_to_stretch(rule: AttentionRule) -> bool:
@@ -121,6 +123,11 @@ def _asked_to_stretch(rule: AttentionRule) -> bool:
     OpenVINO's frontend takes some of them, by the way that it writes the op, and not others.
     """
     return bool(rule.stretches) or rule.engine != "openvino"
+
+
+def _grouped(rule: AttentionRule) -> bool:
+    """Whether it is a GroupQueryAttention, which has as many keys as queries."""
+    return rule.op.startswith("GroupQueryAttention")
 
 
 def _sizes(rule: AttentionRule, rng: np.random.Generator) -> dict[str, int]:
@@ -134,16 +141,16 @@ def _sizes(rule: AttentionRule, rng: np.random.Generator) -> dict[str, int]:
     sizes = {"b": int(rng.integers(1, 4)), "k": kv, "h": kv * ratio, "s": query, "t": keys}
     if rng.random() < 0.3:
         sizes["t"] = sizes["s"]
-    if rule.sink and rng.random() < 0.5:
+    if _grouped(rule) and rng.random() < 0.5:
         feature = int(rng.choice([16, 32]))  # of angles
         if rng.random() < 0.2:
             sizes["s"] = sizes["h"]
-    if rule.sink or rule.op == "com.microsoft.Attention":
+    if _grouped(rule) or rule.op == "com.microsoft.Attention":
         sizes["t"] = sizes["s"]
-    if past and rule.sink:
+    if past and _grouped(rule):
         sizes["b"] = 1
     sizes |= {"d": feature, "v": feature, "p": past}
-    if rng.random() < 0.3 and not rule.sink:
+    if rng.random() < 0.3 and not _grouped(rule):
         sizes["v"] = int(rng.choice([4, 8]))
     return sizes
 

@@ -44,7 +44,8 @@ def judge(rule: AttentionRule, cases: int, first: int, seed: int) -> Tally:
         verdict, detail = judged(rule, call)
         tally.counts[verdict] += 1
         if verdict == "wrong":
-            tally.wrong.append(f"case {number}: {call.shapes()} {call.arguments}: {detail}")
+            how = f"{call.arguments} {sorted(call.beside)}"
+            tally.wrong.append(f"case {number}: {call.shapes()} {how}: {detail}")
     return tally
 
 

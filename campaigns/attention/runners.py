@@ -37,6 +37,7 @@ def run_openvino(call: Call) -> Array:
     """OpenVINO's op, or ONNX's by its frontend, on the CPU in float32."""
     import openvino as ov
     from openvino import opset13
+    from openvino.utils.node_factory import NodeFactory
 
     if call.arguments["op"] != "ScaledDotProductAttention":
         model, feeds = onnx_model(call)
@@ -48,11 +49,19 @@ def run_openvino(call: Call) -> Array:
     ]
     inputs = [opset13.parameter(array.shape, array.dtype) for array in arrays]
     operands = list(inputs)
-    if "scale" in call.arguments:
+    sink, factor = call.beside.get("sink"), call.arguments.get("scale")
+    if sink is not None and factor is None:
+        factor = arrays[0].shape[-1] ** -0.5
+    if factor is not None:
         if len(operands) == 3:
             operands.append(opset13.constant(np.float32(0)))
-        operands.append(opset13.constant(np.float32(call.arguments["scale"])))
-    node = opset13.scaled_dot_product_attention(*operands, causal=call.arguments["causal"])
+        operands.append(opset13.constant(np.float32(factor)))
+    if sink is not None:
+        outer = (1, -1, 1, 1) if arrays[0].ndim == 4 else (1, 1, 1)
+        operands.append(opset13.constant(sink.reshape(outer)))
+    attributes = {"causal": call.arguments["causal"]}
+    factory = NodeFactory("opset13")  # the function of this name takes no sink
+    node = factory.create("ScaledDotProductAttention", operands, attributes)
     compiled = ov.Core().compile_model(ov.Model([node], inputs), "CPU", _FLOAT32)
     return np.array(compiled(arrays)[0])
 

@@ -169,6 +169,13 @@ def odd_rotation(plan: AttentionPlan) -> bool:
     return plan.asked.rotated and plan.space.feature % 16 != 0
 
 
+def sink_beside_one(plan: AttentionPlan) -> bool:
+    """A sink beside a query with one sample or head, where keys or mask have more."""
+    others = (plan.key, *plan.operands[3:])
+    more = (other.sizes[axis] > plan.query.sizes[axis] for other in others for axis in (0, 1))
+    return plan.asked.sink and any(more)
+
+
 def queries_as_heads(plan: AttentionPlan) -> bool:
     """As many turned queries as heads, and fewer key heads."""
     heads, group = plan.space[1:3]

@@ -249,10 +249,10 @@ def _empty(
     rule: AttentionRule, asked: Asked, mask_type: str | None, offset: Number | None, keys: Number
 ) -> Iterator[tuple[str, EmptyRow]]:
     """The result of a query without a key, for each way to mask its keys."""
-    if asked.sink:
-        return  # the sink has all the weight
     plain = rule.empty_plain is not None and (asked.softcap or keys == 1)
     empty = rule.empty_plain if plain and rule.empty_plain else rule.empty
+    if asked.sink:  # it has all the weight
+        empty = dict.fromkeys(empty, EmptyRow.ZERO)
     if mask_type == "bool" or (isinstance(offset, int) and offset < 0):
         yield "bool", empty["bool"]
     if mask_type == "float":

@@ -269,8 +269,10 @@ _ROWS = (
         grouping="",
         stretches="bhm",
         causal_alone=True,
+        sink=True,
         empty=_empty(_NAN, _NAN, _MEAN),
         faults=(
+            Fault(faults.sink_beside_one, "a sink repeats no query", Reason.NO_OP),
             Fault(faults.no_key_alone, "without keys it corrupts memory", Reason.CRASH),
             Fault(
                 faults.no_causal_query,

@@ -25,6 +25,7 @@ from ..onnx_ops.attention_sites import ATTENTIONS
 from ..onnx_ops.written.table import not_written
 from ..reasons import Cause
 from ..transport.converters import Converter
+from ..transport.node_limits import attention_ranks
 from .judged_site import Judgement, sizes_of
 
 #: Engines on which attention is written as products, a sum and a softmax, as documents say them.
@@ -58,6 +59,10 @@ def attended(site: Site, call: AttentionCall, engine: Engine, way: Converter) ->
     detail = _without_room(site, source) if way.name == "onnx-frontend" else None
     if detail is not None:
         return Judgement(source, None, Verdict.REFUSED, Reason.NO_OP, f"{way.name}: {detail}")
+    if engine.name == "openvino" and (site.node.domain, site.node.op) == _OWN:
+        unfit = attention_ranks(site.node)
+        if unfit is not None:
+            return Judgement(source, None, Verdict.REFUSED, Reason.NO_OP, f"openvino: {unfit}")
     if way.name == "onnx-frontend" and _turned_by_size(site, source):
         message = "whether it turns queries wrongly, as it does in a file of fixed sizes, depends"
         message = f"{way.name}: {message} on values: there are as many queries as heads"
@@ -88,6 +93,7 @@ def lacked(site: Site, way: Converter) -> Judgement | None:
 
 
 _LOCAL = "com.microsoft"
+_OWN = "openvino", "ScaledDotProductAttention"
 
 
 def _beyond_frontend(node: Node) -> Iterator[str]:
