@@ -89,6 +89,30 @@ def test_a_sink_is_a_score_without_a_value() -> None:
         plan_asked(ROWS["torch"][0], plan.asked)
 
 
+@pytest.mark.parametrize(
+    ("reference", "shapes", "others"),
+    [
+        ("ncnn", ((4, 3, 8), (4, 5, 8), (4, 5, 8), (3, 5)), ("", "openvino", "onnxruntime")),
+        ("ncnn", ((4, 3, 8), (2, 5, 8), (2, 5, 8), (4, 3, 5)), ("", "onnxruntime")),
+        ("torch", ((2, 3, 8), (2, 5, 8), (2, 5, 8), (2, 3, 5)), ("", "openvino", "onnxruntime")),
+        ("openvino", ((2, 3, 8), (2, 5, 8), (2, 5, 8)), ("", "torch", "ncnn", "onnxruntime")),
+    ],
+)
+def test_three_axes_are_heads_or_samples(reference: str, shapes: Any, others: Any) -> None:
+    """The first axis is the heads of one sample on ncnn, and samples of one head on others."""
+    table = zs.compare_attention(*shapes, reference=reference)
+    firsts = {engine: rows[0].op for engine, rows in ROWS.items()}
+    for row in table.rows:
+        if row.rule.engine in others and row.rule.op == firsts[row.rule.engine]:
+            assert row.verdict in ("same", "same_here"), (row.rule.name, row.differences)
+
+
+def test_operands_that_repeat_along_samples_differ_without_samples() -> None:
+    shapes = (1, 2, 3, 8), (4, 2, 5, 8), (4, 2, 5, 8)
+    (row,) = zs.compare_attention(*shapes, reference="torch", engine="ncnn").rows
+    assert [each.code for each in row.differences] == ["shape"]
+
+
 def test_equality_is_meaning() -> None:
     plan = zs.plan_attention(*SELF, causal="top_left")
     assert plan == zs.plan_attention(*SELF, causal="bottom_right")  # as many keys as queries

@@ -161,6 +161,13 @@ class AttentionPlan(AttentionMethods):
         return self.operands[3] if len(self.operands) > 3 else None
 
     @property
+    def layout(self) -> str:
+        """The axes of the query, as the row writes them."""
+        layouts = self.rule.layouts[len(self.query.shape)]
+        packed = self.asked.heads is not None and any("(hd)" in layout for layout in layouts)
+        return next(layout for layout in layouts if ("(hd)" in layout) is packed)
+
+    @property
     def lengths(self) -> bool:
         """Whether the mask is a vector of the number of keys that each sample has."""
         row = self.rule.masks.get((self.mask_type or "", len(self.asked.shapes[-1])))
