@@ -73,6 +73,10 @@ class Asked:
     sink: bool = False  # one more score of each head, without a value
 
 
+#: A call without shapes that asks for nothing more.
+UNASKED = Asked((), False, None, 0, None, 0.0, None, "float", None)
+
+
 class Difference(NamedTuple):
     """One way in which two plans differ.
 

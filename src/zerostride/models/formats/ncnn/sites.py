@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from ....attention.plan import UNASKED
+from ....attention.rows import find_rule
 from ....core.alignment import Rule
 from ....core.rules import NCNN_RANK, RULES
 from ....engines.planning import rule_row
@@ -19,8 +21,10 @@ from ....ops import Op, find_op, find_reversed
 from ...ir.graph import FileShape, Node, Value
 from ...ir.site import (
     AT_AXIS,
+    BOTH_WAYS,
     ONE_NUMBER,
     ONE_WAY,
+    AttentionCall,
     Kind,
     Operand,
     Site,
@@ -232,9 +236,27 @@ def matmul(node: Node) -> Site | None:
     return Site(node, Kind.MATMUL, batch, _ncnn_rule("MatMul"), {}, "MatMul")
 
 
-def masked(node: Node) -> Site | None:
-    """Attention with a mask, with or without an axis of heads."""
-    return not_modelled(node) if whole(node, 5) else None
+def projected(node: Node) -> Site | None:
+    """MultiHeadAttention, whose mask repeats along its heads."""
+    return not_modelled(node, "a mask beside projected heads") if whole(node, 5) else None
+
+
+def attended(node: Node) -> Site | None:
+    """SDPA; None where each head of keys serves one of the query, and no key is masked."""
+    parts, masked = present_operands(node), bool(whole(node, 5))
+    if whole(node, 7) or len(node.outputs) != 1:
+        return not_modelled(node, "a cache of keys")
+    if whole(node, 18):
+        return not_modelled(node, "products of 8 bits")
+    if len(parts) != 3 + masked:
+        return not_modelled(node)
+    heads = {None if part.shape is None else part.shape[0] for part in parts[:3]}
+    if not masked and len(heads) == 1 and None not in heads:
+        return None
+    scale = node.attributes.get("6", 0.0)
+    factor = float(scale) if isinstance(scale, int | float) and scale else None
+    call = AttentionCall(find_rule("ncnn", "SDPA"), replace(UNASKED, scale=factor))
+    return Site(node, Kind.NOT_MODELLED, parts, BOTH_WAYS, {}, call=call)
 
 
 def scaled(*numbers: int) -> Callable[[Node], Site | None]:

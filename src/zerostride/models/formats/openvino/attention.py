@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ....attention.plan import Asked
+from ....attention.plan import UNASKED
 from ....attention.rows import find_rule
 from ...ir.graph import Node, Value
 from ...ir.site import (
@@ -47,18 +47,7 @@ def attention_site(node: Node, op: str) -> Site | None:
     if lacks:
         return not_modelled(node, lacks)
     factor = scale.reals[0] if scale is not None and scale.reals else None
-    asked = Asked(
-        shapes=(),
-        causal=causal,
-        heads=None,
-        past=0,
-        scale=factor,
-        softcap=0.0,
-        window=None,
-        mask_type=kind,
-        facts=None,
-        sink=sink is not None,
-    )
+    asked = replace(UNASKED, causal=causal, scale=factor, mask_type=kind, sink=sink is not None)
     where = "" if scale is None or factor is not None else "its scale is computed in the model"
     call = AttentionCall(find_rule("openvino", "ScaledDotProductAttention"), asked, where)
     return Site(node, Kind.NOT_MODELLED, _padded(parts, causal), BOTH_WAYS, {}, op, call=call)
