@@ -58,7 +58,10 @@ class Call:
                 read[name] = self._turned(read[name], heads)
         key, value = (self.arrays.get(name) for name in ("past_key", "past_value"))
         operands = list(read.values())[: len(plan.operands)]
-        return attention(plan, operands, key, value, self.beside.get("sink", 0.0))
+        result = attention(plan, operands, key, value, self.beside.get("sink", 0.0))
+        if plan.layout == "s(hd)":  # a product follows, of which NaN is in every sum
+            result[np.isnan(result).any(-1)] = np.nan
+        return result
 
     def _turned(self, array: NDArray[Any], heads: int) -> NDArray[Any]:
         """The first features of each head, turned by the angles of their place."""
@@ -191,7 +194,7 @@ def _mask(
     """A mask of a random place, some of them of sizes that do not fit, and its type."""
     kinds = sorted({kind for kind, _ in rule.masks})
     kind = str(rng.choice(kinds))
-    scores = {"sd": "st", "hsd": "hst", "bsd": "bst"}.get(layout, "bhst")
+    scores = {"sd": "st", "hsd": "hst", "bsd": "bst", "s(hd)": "hst"}.get(layout, "bhst")
     rows = [(rank, row.layout) for (name, rank), row in rule.masks.items() if name == kind]
     layouts = {letters or scores[-rank:] for rank, letters in rows}
     if rng.random() < 0.15 and rule.engine not in ("torch", "openvino"):

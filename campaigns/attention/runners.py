@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -252,14 +253,14 @@ def run_reference(call: Call) -> Array:
 
 
 def run_ncnn(call: Call) -> Array:
-    """ncnn's layer SDPA, in float32."""
+    """ncnn's layers SDPA and MultiHeadAttention, in float32."""
     import ncnn
 
     names = [name for name in ("query", "key", "value", "mask") if name in call.arrays]
-    scale = f" 6={call.arguments['scale']}" if "scale" in call.arguments else ""
+    parameters, weights = _ncnn_layer(call)
     layers = [f"Input {name} 0 1 {name}" for name in names]
     layers.append(
-        f"SDPA attention {len(names)} 1 {' '.join(names)} y 5={int('mask' in names)}{scale}"
+        f"{call.arguments['op']} attention {len(names)} 1 {' '.join(names)} y {parameters}"
     )
     net = ncnn.Net()
     for option in ("fp16_packed", "fp16_storage", "fp16_arithmetic", "bf16_storage"):
@@ -267,7 +268,10 @@ def run_ncnn(call: Call) -> Array:
     text = f"7767517\n{len(layers)} {len(names) + 1}\n" + "\n".join(layers) + "\n"
     if net.load_param_mem(text) != 0:
         raise RuntimeError("the layer does not load")
-    net.load_model_mem(b"")
+    with tempfile.NamedTemporaryFile() as file:  # load_model_mem reads no weights
+        file.write(weights)
+        file.flush()
+        net.load_model(file.name)
     extractor = net.create_extractor()
     mats = [ncnn.Mat(np.ascontiguousarray(call.arrays[name])).clone() for name in names]
     for name, mat in zip(names, mats, strict=True):
@@ -276,6 +280,21 @@ def run_ncnn(call: Call) -> Array:
     if status != 0:
         raise RuntimeError(f"extract returns {status}")
     return np.array(result)
+
+
+def _ncnn_layer(call: Call) -> tuple[str, bytes]:
+    """The parameters of a layer and its weights, which leave their inputs as they are."""
+    parameters = f"5={int('mask' in call.arrays)}"
+    if "scale" in call.arguments:
+        parameters += f" 6={call.arguments['scale']}"
+    if call.arguments["op"] == "SDPA":
+        return parameters, b""
+    width = call.arrays["query"].shape[1]
+    if call.arrays["value"].shape[1] != width:
+        raise RuntimeError("no weights leave such values as they are")
+    sizes = f"0={width} 1={call.arguments['heads'][0]} 2={width * width} 3={width} 4={width}"
+    matrix, bias = np.eye(width, dtype=np.float32), np.zeros(width, np.float32)
+    return f"{sizes} {parameters}", (bytes(4) + matrix.tobytes() + bias.tobytes()) * 4
 
 
 #: The runners by engine.

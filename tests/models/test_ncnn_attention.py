@@ -1,4 +1,4 @@
-"""SDPA of ncnn's files is judged by the rows of attention."""
+"""Attentions of ncnn's files are judged by the rows of attention."""
 
 from __future__ import annotations
 
@@ -45,6 +45,24 @@ def test_a_mask_repeats_along_heads(tmp_path: Path, target: str, mask: Any) -> N
 def test_a_mask_of_one_row_is_read_as_if_it_had_all(tmp_path: Path) -> None:
     (finding,) = findings(tmp_path, "ncnn", *QKV, (1, 5))
     assert (finding.verdict, finding.reason) == ("refused", "invalid_source")
+
+
+@pytest.mark.parametrize("mask", [(3, 5), (2, 3, 5)])
+@pytest.mark.parametrize(
+    ("target", "verdict"),
+    [("ncnn", "same"), ("torch", "same"), ("openvino", "same"), ("onnxruntime", "same"),
+     ("mnn", "unknown")],
+)  # fmt: skip
+def test_a_mask_repeats_along_projected_heads(
+    tmp_path: Path, target: str, verdict: str, mask: Any
+) -> None:
+    shapes = (3, 6), (5, 7), (5, 9)
+    layer = "MultiHeadAttention a 4 1 in0 in1 in2 in3 out0 0=16 1=2 2=96 3=7 4=9 5=1"
+    path = write(tmp_path, param(*inputs(*shapes, mask), layer), bytes(4 * 4096))
+    (finding,) = zs.audit(path, target).findings
+    assert (finding.verdict, finding.source.shape) == (verdict, (3, 16)), finding.message
+    assert finding.operands[2] == ("in2[value]", (5, 16))
+    assert finding.source.space.kv_head == 2
 
 
 @pytest.mark.parametrize(

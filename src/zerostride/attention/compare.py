@@ -157,8 +157,10 @@ def laid_for(rule: AttentionRule, plan: AttentionPlan) -> Asked:
         return replace(asked, shapes=(*every, *rest), heads=None)
     if "hsd" in rule.layouts.get(3, ()):
         return replace(asked, shapes=(*(row[1:] for row in every), *map(_sample, rest)), heads=None)
-    shapes = ((b, s, h * d) for b, h, s, d in every)
+    shapes: tuple[Shape, ...] = tuple((b, s, h * d) for b, h, s, d in every)
     numbers: Any = heads[:2]
+    if 3 not in rule.layouts:
+        shapes, rest = tuple(shape[1:] for shape in shapes), tuple(map(_sample, rest))
     return replace(asked, shapes=(*shapes, *rest), heads=numbers)
 
 

@@ -100,12 +100,17 @@ def more_axes(plan: AttentionPlan) -> bool:
 
 def value_features(plan: AttentionPlan) -> bool:
     """Past values of other features than the keys."""
-    return plan.past != 0 and plan.space.feature != plan.space.value_feature
+    return plan.past != 0 and other_values(plan)
 
 
 def across(plan: AttentionPlan) -> bool:
     """Keys of another sequence than the queries."""
     return keys(plan) != plan.space.query
+
+
+def other_values(plan: AttentionPlan) -> bool:
+    """Values of other features than the query."""
+    return plan.space.feature != plan.space.value_feature
 
 
 def samples(plan: AttentionPlan) -> bool:

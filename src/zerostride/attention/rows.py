@@ -180,6 +180,21 @@ _DOCUMENT = AttentionRule(
     run=False,
 )
 
+_SDPA = AttentionRule(
+    "SDPA",
+    "ncnn",
+    "ncnn 1.0.20261020, CPU, layer SDPA",
+    _layouts("hsd"),
+    _masks(float=_right("h", 2, 3)),
+    causal=None,
+    empty=_empty(_ZERO, _ZERO, _MEAN),
+    unchecked=True,
+    faults=(
+        Fault(faults.no_query, "it fails without a query", Reason.NO_OP),
+        Fault(faults.no_key, "it fails without a key", Reason.NO_OP),
+    ),
+)
+
 _ROWS = (
     _DOCUMENT,
     replace(
@@ -317,18 +332,17 @@ _ROWS = (
             Fault(faults.one_key_of_pairs, "a mask of queries and one key is not repeated"),
         ),
     ),
-    AttentionRule(
-        "SDPA",
-        "ncnn",
-        "ncnn 1.0.20261020, CPU, layer SDPA",
-        _layouts("hsd"),
-        _masks(float=_right("h", 2, 3)),
-        causal=None,
-        empty=_empty(_ZERO, _ZERO, _MEAN),
-        unchecked=True,
+    _SDPA,
+    replace(
+        _SDPA,
+        op="MultiHeadAttention",
+        source="ncnn 1.0.20261020, CPU, layer MultiHeadAttention",
+        layouts=_layouts("s(hd)"),
+        grouping="",
+        empty=_empty(_NAN, _NAN, _MEAN),
         faults=(
-            Fault(faults.no_query, "it fails without a query", Reason.NO_OP),
-            Fault(faults.no_key, "it fails without a key", Reason.NO_OP),
+            *_SDPA.faults,
+            Fault(faults.other_values, "values are as wide as the query", Reason.NO_OP),
         ),
     ),
 )
