@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import zerostride as zs
+from zerostride.attention.compute import attention
+from zerostride.attention.planning import plan_asked
 from zerostride.attention.rules import AttentionRule
 
 #: Lengths of queries and keys.
@@ -17,11 +19,21 @@ _LENGTHS = (1, 2, 3, 4, 5, 7)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call: arrays by name, and the arguments of :func:`zerostride.plan_attention`."""
+    """A call.
+
+    Attributes:
+        number: its number.
+        arrays: the operands by name.
+        arguments: those of :func:`zerostride.plan_attention`.
+        beside: the sink of each head, and the angles of each position, by name.
+        neighbours: neighbouring features are turned, not features that are half apart.
+    """
 
     number: int
     arrays: dict[str, NDArray[Any]]
     arguments: dict[str, Any]
+    beside: dict[str, NDArray[Any]] = field(default_factory=dict)
+    neighbours: bool = False
 
     def shapes(self) -> tuple[tuple[int, ...], ...]:
         """Of query, key, value, and the mask if there is one."""
@@ -31,7 +43,39 @@ class Call:
     def plan(self) -> zs.AttentionPlan:
         """What the call means."""
         query, key, value, *masks = self.shapes()
-        return zs.plan_attention(query, key, value, masks[0] if masks else None, **self.arguments)
+        plan = zs.plan_attention(query, key, value, masks[0] if masks else None, **self.arguments)
+        if not self.beside:
+            return plan
+        rotated, sink = "angles" in self.beside, "sink" in self.beside
+        return plan_asked(plan.rule, replace(plan.asked, rotated=rotated, sink=sink))
+
+    def compute(self, plan: zs.AttentionPlan) -> NDArray[Any]:
+        """The numbers of the call."""
+        names = ("query", "key", "value", "mask")
+        read = {name: self.arrays[name] for name in names if name in self.arrays}
+        if "angles" in self.beside:
+            for name, heads in zip(("query", "key"), self.arguments["heads"], strict=True):
+                read[name] = self._turned(read[name], heads)
+        key, value = (self.arrays.get(name) for name in ("past_key", "past_value"))
+        operands = list(read.values())[: len(plan.operands)]
+        result = attention(plan, operands, key, value, self.beside.get("sink", 0.0))
+        if plan.layout == "s(hd)":  # a product follows, of which NaN is in every sum
+            result[np.isnan(result).any(-1)] = np.nan
+        return result
+
+    def _turned(self, array: NDArray[Any], heads: int) -> NDArray[Any]:
+        """The first features of each head, turned by the angles of their place."""
+        batch, length, width = array.shape
+        past, angles = self.arguments.get("past", 0), self.beside["angles"]
+        half = angles.shape[1]
+        by_head = array.reshape(batch, length, heads, width // heads).copy()
+        first, second = slice(half), slice(half, 2 * half)
+        if self.neighbours:
+            first, second = slice(0, 2 * half, 2), slice(1, 2 * half, 2)
+        turn = np.exp(1j * angles[past : past + length])[:, None]
+        pairs = (by_head[..., first] + 1j * by_head[..., second]) * turn
+        by_head[..., first], by_head[..., second] = pairs.real, pairs.imag
+        return by_head.reshape(array.shape)
 
 
 def draw(rule: AttentionRule, number: int, seed: int) -> Call:
@@ -58,7 +102,22 @@ def draw(rule: AttentionRule, number: int, seed: int) -> Call:
         arguments["window"] = int(rng.integers(1, 4))
     if rule.masks and rng.random() < 0.75:
         arrays["mask"], arguments["mask_type"] = _mask(rule, layout, sizes, rng)
-    return Call(number, arrays, arguments)
+    return Call(number, arrays, arguments, *_beside(rule, layout, sizes, rng))
+
+
+def _beside(
+    rule: AttentionRule, layout: str, sizes: dict[str, int], rng: np.random.Generator
+) -> tuple[dict[str, NDArray[Any]], bool]:
+    """A sink and angles, where the op takes them, and whether neighbours are turned."""
+    beside = {}
+    if rule.sink and rng.random() < 0.3:
+        beside["sink"] = _floats(rng, (sizes["h"] if "h" in layout else 1,)) * int(
+            rng.integers(2)
+        )  # zeros: smooth
+    if _grouped(rule) and (sizes["d"] > 8 or rng.random() < 0.1):
+        half = int(rng.choice([8, sizes["d"] // 2])) if sizes["d"] > 16 else sizes["d"] // 2
+        beside["angles"] = rng.random((64, half)).astype(np.float32) * 6
+    return beside, _grouped(rule) and bool(rng.random() < 0.5)
 
 
 def _asked_to_stretch(rule: AttentionRule) -> bool:
@@ -67,6 +126,11 @@ def _asked_to_stretch(rule: AttentionRule) -> bool:
     OpenVINO's frontend takes some of them, by the way that it writes the op, and not others.
     """
     return bool(rule.stretches) or rule.engine != "openvino"
+
+
+def _grouped(rule: AttentionRule) -> bool:
+    """Whether it is a GroupQueryAttention, which has as many keys as queries."""
+    return rule.op.startswith("GroupQueryAttention")
 
 
 def _sizes(rule: AttentionRule, rng: np.random.Generator) -> dict[str, int]:
@@ -80,12 +144,16 @@ def _sizes(rule: AttentionRule, rng: np.random.Generator) -> dict[str, int]:
     sizes = {"b": int(rng.integers(1, 4)), "k": kv, "h": kv * ratio, "s": query, "t": keys}
     if rng.random() < 0.3:
         sizes["t"] = sizes["s"]
-    if rule.always_causal or rule.op == "com.microsoft.Attention":
+    if _grouped(rule) and rng.random() < 0.5:
+        feature = int(rng.choice([16, 32]))  # of angles
+        if rng.random() < 0.2:
+            sizes["s"] = sizes["h"]
+    if _grouped(rule) or rule.op == "com.microsoft.Attention":
         sizes["t"] = sizes["s"]
-    if past and rule.always_causal:
+    if past and _grouped(rule):
         sizes["b"] = 1
     sizes |= {"d": feature, "v": feature, "p": past}
-    if rng.random() < 0.3 and not rule.always_causal:
+    if rng.random() < 0.3 and not _grouped(rule):
         sizes["v"] = int(rng.choice([4, 8]))
     return sizes
 
@@ -126,7 +194,7 @@ def _mask(
     """A mask of a random place, some of them of sizes that do not fit, and its type."""
     kinds = sorted({kind for kind, _ in rule.masks})
     kind = str(rng.choice(kinds))
-    scores = {"sd": "st", "hsd": "hst", "bsd": "bst"}.get(layout, "bhst")
+    scores = {"sd": "st", "hsd": "hst", "bsd": "bst", "s(hd)": "hst"}.get(layout, "bhst")
     rows = [(rank, row.layout) for (name, rank), row in rule.masks.items() if name == kind]
     layouts = {letters or scores[-rank:] for rank, letters in rows}
     if rng.random() < 0.15 and rule.engine not in ("torch", "openvino"):

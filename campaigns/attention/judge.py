@@ -44,7 +44,8 @@ def judge(rule: AttentionRule, cases: int, first: int, seed: int) -> Tally:
         verdict, detail = judged(rule, call)
         tally.counts[verdict] += 1
         if verdict == "wrong":
-            tally.wrong.append(f"case {number}: {call.shapes()} {call.arguments}: {detail}")
+            how = f"{call.arguments} {sorted(call.beside)}"
+            tally.wrong.append(f"case {number}: {call.shapes()} {how}: {detail}")
     return tally
 
 
@@ -56,10 +57,7 @@ def judged(rule: AttentionRule, call: Call) -> tuple[str, str]:
         if (error.silent and rule.unchecked) or error.reason is zs.Reason.CRASH:
             return "unsafe", ""  # it reads or writes other memory
         return _refused(rule, call, error)
-    names = ("query", "key", "value", "mask")
-    read = [call.arrays[name] for name in names if name in call.arrays][: len(plan.operands)]
-    past = {name: call.arrays[name] for name in ("past_key", "past_value") if name in call.arrays}
-    meant = plan.compute(*read, **past)
+    meant = call.compute(plan)
     try:
         result = RUNNERS[rule.engine](call)
     except Exception as error:  # noqa: BLE001 - whatever an engine raises

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -37,6 +38,7 @@ def run_openvino(call: Call) -> Array:
     """OpenVINO's op, or ONNX's by its frontend, on the CPU in float32."""
     import openvino as ov
     from openvino import opset13
+    from openvino.utils.node_factory import NodeFactory
 
     if call.arguments["op"] != "ScaledDotProductAttention":
         model, feeds = onnx_model(call)
@@ -48,11 +50,19 @@ def run_openvino(call: Call) -> Array:
     ]
     inputs = [opset13.parameter(array.shape, array.dtype) for array in arrays]
     operands = list(inputs)
-    if "scale" in call.arguments:
+    sink, factor = call.beside.get("sink"), call.arguments.get("scale")
+    if sink is not None and factor is None:
+        factor = arrays[0].shape[-1] ** -0.5
+    if factor is not None:
         if len(operands) == 3:
             operands.append(opset13.constant(np.float32(0)))
-        operands.append(opset13.constant(np.float32(call.arguments["scale"])))
-    node = opset13.scaled_dot_product_attention(*operands, causal=call.arguments["causal"])
+        operands.append(opset13.constant(np.float32(factor)))
+    if sink is not None:
+        outer = (1, -1, 1, 1) if arrays[0].ndim == 4 else (1, 1, 1)
+        operands.append(opset13.constant(sink.reshape(outer)))
+    attributes = {"causal": call.arguments["causal"]}
+    factory = NodeFactory("opset13")  # the function of this name takes no sink
+    node = factory.create("ScaledDotProductAttention", operands, attributes)
     compiled = ov.Core().compile_model(ov.Model([node], inputs), "CPU", _FLOAT32)
     return np.array(compiled(arrays)[0])
 
@@ -63,7 +73,7 @@ def onnx_model(call: Call) -> tuple[Any, dict[str, Array]]:
 
     arguments = call.arguments
     name, _, version = arguments["op"].partition("-")
-    op = name.removeprefix("com.microsoft.")
+    op = name.removeprefix("com.microsoft.").partition("(")[0]
     where = _INPUTS[name]
     attributes, feeds = where(call)
     types = {
@@ -79,7 +89,7 @@ def onnx_model(call: Call) -> tuple[Any, dict[str, Array]]:
     outputs = ["y"]
     if "past" in names:
         outputs = ["y", "present"]
-    elif "past_key" in names or name == "GroupQueryAttention":
+    elif "past_key" in names or op == "GroupQueryAttention":
         outputs = ["y", "present_key", "present_value"]
     node = helper.make_node(op, names, outputs, domain=domain, **attributes)
     graph = helper.make_graph(
@@ -151,6 +161,13 @@ def _group_query(call: Call) -> tuple[dict[str, Any], list[tuple[str, Array | No
         attributes["local_window_size"] = call.arguments["window"]
     total = call.arrays["key"].shape[1] + call.arguments.get("past", 0)
     batch = call.arrays["query"].shape[0]
+    if "causal=0" in call.arguments["op"]:
+        attributes["causal"] = 0
+    angles, sink = call.beside.get("angles"), call.beside.get("sink")
+    if angles is not None:
+        attributes |= {"do_rotary": 1, "rotary_interleaved": int(call.neighbours)}
+    if sink is not None and not sink.any():
+        attributes["smooth_softmax"], sink = 1, None
     pasts = {name: call.arrays.get(name) for name in ("past_key", "past_value")}
     if call.arguments["engine"] == "openvino":
         pasts = {name: _with_room(call, past, total) for name, past in pasts.items()}
@@ -159,10 +176,11 @@ def _group_query(call: Call) -> tuple[dict[str, Any], list[tuple[str, Array | No
         *pasts.items(),
         ("seqlens", np.full(batch, total - 1, np.int32)),
         ("total", np.array([total], np.int32)),
-        ("cos", None),
-        ("sin", None),
+        ("cos", None if angles is None else np.cos(angles)),
+        ("sin", None if angles is None else np.sin(angles)),
         ("positions", None),
         ("mask", call.arrays.get("mask")),
+        ("sink", sink),
     ]
 
 
@@ -204,6 +222,7 @@ _INPUTS: Mapping[str, Callable[[Call], tuple[dict[str, Any], list[tuple[str, Arr
             "Attention": _standard,
             "MultiHeadAttention": _multi_head,
             "GroupQueryAttention": _group_query,
+            "GroupQueryAttention(causal=0)": _group_query,
             "com.microsoft.Attention": _projected,
         }
     )
@@ -234,14 +253,14 @@ def run_reference(call: Call) -> Array:
 
 
 def run_ncnn(call: Call) -> Array:
-    """ncnn's layer SDPA, in float32."""
+    """ncnn's layers SDPA and MultiHeadAttention, in float32."""
     import ncnn
 
     names = [name for name in ("query", "key", "value", "mask") if name in call.arrays]
-    scale = f" 6={call.arguments['scale']}" if "scale" in call.arguments else ""
+    parameters, weights = _ncnn_layer(call)
     layers = [f"Input {name} 0 1 {name}" for name in names]
     layers.append(
-        f"SDPA attention {len(names)} 1 {' '.join(names)} y 5={int('mask' in names)}{scale}"
+        f"{call.arguments['op']} attention {len(names)} 1 {' '.join(names)} y {parameters}"
     )
     net = ncnn.Net()
     for option in ("fp16_packed", "fp16_storage", "fp16_arithmetic", "bf16_storage"):
@@ -249,7 +268,10 @@ def run_ncnn(call: Call) -> Array:
     text = f"7767517\n{len(layers)} {len(names) + 1}\n" + "\n".join(layers) + "\n"
     if net.load_param_mem(text) != 0:
         raise RuntimeError("the layer does not load")
-    net.load_model_mem(b"")
+    with tempfile.NamedTemporaryFile() as file:  # load_model_mem reads no weights
+        file.write(weights)
+        file.flush()
+        net.load_model(file.name)
     extractor = net.create_extractor()
     mats = [ncnn.Mat(np.ascontiguousarray(call.arrays[name])).clone() for name in names]
     for name, mat in zip(names, mats, strict=True):
@@ -258,6 +280,21 @@ def run_ncnn(call: Call) -> Array:
     if status != 0:
         raise RuntimeError(f"extract returns {status}")
     return np.array(result)
+
+
+def _ncnn_layer(call: Call) -> tuple[str, bytes]:
+    """The parameters of a layer and its weights, which leave their inputs as they are."""
+    parameters = f"5={int('mask' in call.arrays)}"
+    if "scale" in call.arguments:
+        parameters += f" 6={call.arguments['scale']}"
+    if call.arguments["op"] == "SDPA":
+        return parameters, b""
+    width = call.arrays["query"].shape[1]
+    if call.arrays["value"].shape[1] != width:
+        raise RuntimeError("no weights leave such values as they are")
+    sizes = f"0={width} 1={call.arguments['heads'][0]} 2={width * width} 3={width} 4={width}"
+    matrix, bias = np.eye(width, dtype=np.float32), np.zeros(width, np.float32)
+    return f"{sizes} {parameters}", (bytes(4) + matrix.tobytes() + bias.tobytes()) * 4
 
 
 #: The runners by engine.

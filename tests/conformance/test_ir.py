@@ -339,54 +339,6 @@ def test_element_types_match_openvino() -> None:
             assert np.dtype(row.dtype) == kind.to_dtype()
 
 
-def test_plan_of_an_attention_computes_openvinos_result(core: Any, tmp_path: Path) -> None:
-    """Random axes before the last two and masks: planned where OpenVINO computes NumPy's scores."""
-    rng = np.random.default_rng(3)
-    counts = {"planned": 0, "refused": 0, "alone": 0}
-    for k in range(60):
-        sizes = [[int(n) for n in rng.choice([1, 1, 2, 3], rng.integers(1, 3))] for _ in range(4)]
-        query, key, value, mask = sizes
-        shapes = [(*query, 5, 8), (*key, 7, 8), (*value, 7, 6), (*mask, 5, 7)][: 3 + k % 2]
-        model = Ir()
-        operands = [model.parameter(f"x{n}", shape) for n, shape in enumerate(shapes)]
-        result = ("?",) * max(map(len, shapes))
-        model.result(
-            model.layer(
-                "site", "ScaledDotProductAttention", operands, result, 'causal="false"', "opset13"
-            )
-        )
-        path = model.save(tmp_path / f"{k}.xml")
-        arrays = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
-        try:
-            real = core.compile_model(core.read_model(path), "CPU")(arrays)[0]
-        except RuntimeError:
-            real = None
-        site = find_site(read_model(path).nodes[0])
-        if site is None:  # nothing can stretch
-            counts["alone"] += 1
-            assert real is not None
-            continue
-        try:
-            plan = site.plan(tuple(part.shape for part in site.operands))
-        except zs.BroadcastError:
-            counts["refused"] += 1
-            assert real is None, shapes
-            continue
-        (finding,) = zs.audit(path, "openvino").findings
-        if real is None:  # inferred, and then the plugin takes it apart and fails
-            assert finding.verdict == "refused", shapes
-            continue
-        counts["planned"] += 1
-        assert finding.verdict == "same", shapes
-        assert real.shape == (*plan.shape[:-1], 6)
-        scores = arrays[0] @ np.swapaxes(arrays[1], -1, -2) / np.sqrt(np.float32(8))
-        weights = np.exp(scores + (arrays[3] if len(arrays) > 3 else 0))
-        expected = weights / weights.sum(-1, keepdims=True) @ arrays[2]
-        np.testing.assert_allclose(real, expected, rtol=1e-3, atol=1e-4)
-    assert min(counts["planned"], counts["refused"]) >= 20
-    assert counts["alone"]
-
-
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 def test_whole_converted_model_is_executed(direction: str, tmp_path: Path) -> None:
     """An LSTM and a MaxPool, whose indices nobody reads, as OpenVINO's converter writes them."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from attention_files import finding_of, model, onnx
 
 import zerostride as zs
 from zerostride.models.execute.program import not_executed
@@ -16,46 +17,9 @@ from zerostride.models.formats.onnx.format import read
 from zerostride.models.options import ModelOptions
 from zerostride.report.next_command import after_audit
 
-onnx = pytest.importorskip("onnx")
 evaluator = pytest.importorskip("onnx.reference")
 
 SHAPES = {"q": (2, 4, 3, 8), "k": (2, 2, 5, 8), "v": (2, 2, 5, 8)}
-
-
-def model(
-    tmp_path: Any,
-    shapes: dict[str, tuple[Any, ...]],
-    op: str = "Attention",
-    domain: str = "",
-    opset: int = 24,
-    order: tuple[str, ...] = (),
-    outputs: tuple[str, ...] = ("y",),
-    mask: str = "FLOAT",
-    **attributes: Any,
-) -> str:
-    """A file of one node; returns its path."""
-    helper, kinds = onnx.helper, onnx.TensorProto
-    node = helper.make_node(
-        op, order or tuple(shapes), outputs, "attend", domain=domain, **attributes
-    )
-    whole = {"m": mask, "lengths": "INT32", "total": "INT32", "ids": "INT64"}
-    values = [
-        helper.make_tensor_value_info(name, kinds.DataType.Value(whole.get(name, "FLOAT")), shape)
-        for name, shape in shapes.items()
-    ]
-    results = [helper.make_tensor_value_info(name, kinds.FLOAT, None) for name in outputs]
-    opsets = [helper.make_opsetid("", opset)]
-    if domain:
-        opsets.append(helper.make_opsetid(domain, 1))
-    path = tmp_path / "attention.onnx"
-    graph = helper.make_graph([node], "g", values, results)
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=11), path)
-    return str(path)
-
-
-def finding_of(path: str, target: str, **how: Any) -> Any:
-    (finding,) = zs.audit(path, target=target, **how).findings
-    return finding
 
 
 @pytest.mark.parametrize("target", ["onnxruntime", "openvino", "torch", "numpy", "litert", "jax"])
@@ -239,83 +203,6 @@ def test_windows_lengths_and_weights_are_executed(tmp_path: Any) -> None:
         np.testing.assert_allclose(results[name], value, atol=1e-5)
 
 
-#: A GroupQueryAttention with a past of 4 keys in a buffer for 8, by its total.
-GROUPED: dict[str, tuple[Any, ...]] = {
-    "q": (1, 2, 32), "k": (1, 2, 16), "v": (1, 2, 16), "pk": (1, 2, 8, 8), "pv": (1, 2, 8, 8),
-    "lengths": (1,), "total": (1,),
-}  # fmt: skip
-PRESENT = ("y", "present_k", "present_v")
-
-
-def grouped(tmp_path: Any, total: int = 6, inputs: Any = None, **attributes: Any) -> str:
-    """A file of GroupQueryAttention with 4 query heads and 2 key heads; its total is constant."""
-    path = model(
-        tmp_path,
-        GROUPED | dict.fromkeys(set(inputs or ()) - {*GROUPED, ""}, (1,)),
-        "GroupQueryAttention",
-        "com.microsoft",
-        21,
-        order=inputs or (),
-        outputs=PRESENT,
-        num_heads=4,
-        kv_num_heads=2,
-        **attributes,
-    )
-    loaded = onnx.load(path)
-    (value,) = [value for value in loaded.graph.input if value.name == "total"]
-    loaded.graph.input.remove(value)
-    loaded.graph.initializer.append(onnx.numpy_helper.from_array(np.array([total], "i4"), "total"))
-    onnx.save(loaded, path)
-    return path
-
-
-@pytest.mark.parametrize("target", ["onnxruntime", "openvino", "litert", "coreml"])
-def test_grouped_queries_mean_the_same(tmp_path: Any, target: str) -> None:
-    finding = finding_of(grouped(tmp_path), target)
-    assert finding.verdict == "same"
-    assert (finding.source.past, finding.source.space.key, finding.source.space.group) == (4, 6, 2)
-    if target in ("onnxruntime", "openvino"):
-        assert finding.notes == ("this is so where seqlens_k counts every key of every sample",)
-
-
-@pytest.mark.parametrize("target", ["mnn", "ncnn", "tensorrt"])
-@pytest.mark.parametrize("attributes", [{}, {"do_rotary": 1}])
-def test_grouped_queries_are_refused_by_name(
-    tmp_path: Any, target: str, attributes: dict[str, int]
-) -> None:
-    finding = finding_of(grouped(tmp_path, **attributes), target)
-    assert (finding.verdict, finding.reason) == ("refused", "no_op")
-    assert "does not convert GroupQueryAttention, an op of ONNX Runtime" in finding.message
-
-
-@pytest.mark.parametrize(
-    ("attributes", "words"),
-    [
-        ({"do_rotary": 1}, "do_rotary, a rotation of query and key"),
-        ({"causal": 0}, "causal=0"),
-        ({"smooth_softmax": 1}, "a softmax with a sink"),
-        ({"inputs": ("q", "", "", "pk", "pv", "lengths", "total")}, "in one tensor"),
-        ({"inputs": (*GROUPED, "", "", "", "", "sink")}, "a softmax with a sink"),
-    ],
-)
-def test_what_is_not_modelled_is_named(
-    tmp_path: Any, attributes: dict[str, Any], words: str
-) -> None:
-    finding = finding_of(grouped(tmp_path, **attributes), "onnxruntime")
-    assert (finding.verdict, finding.reason) == ("unknown", "not_modelled")
-    assert words in finding.message
-
-
-def test_openvino_writes_new_keys_into_the_past(tmp_path: Any) -> None:
-    finding = finding_of(grouped(tmp_path, total=10), "openvino")
-    assert (finding.verdict, finding.reason) == ("refused", "no_op")
-    assert "room for 8 keys, and there are 10" in finding.message
-    finding = finding_of(grouped(tmp_path, softcap=1.0), "openvino")
-    assert (finding.verdict, finding.reason) == ("refused", "attribute")
-    narrow = finding_of(grouped(tmp_path, local_window_size=2), "openvino")
-    assert (narrow.verdict, narrow.source.window) == ("same", 2)
-
-
 def projected(tmp_path: Any, more: dict[str, tuple[Any, ...]], **attributes: Any) -> str:
     """A file of com.microsoft.Attention with 2 heads."""
     names = {"x": (2, 5, 8), "w": (8, 48), "b": (48,), "m": None, "past": None, "bias": None}
@@ -380,20 +267,6 @@ def test_one_position_repeats_along_samples_too(tmp_path: Any) -> None:
     assert (finding.verdict, finding.source.stretched[1]) == ("same", (0, 2))
     other = finding_of(path, "openvino")
     assert (other.verdict, other.reason) == ("different", "wrong_result")
-
-
-def test_a_form_that_is_not_written_out_is_named_before_the_run(tmp_path: Any) -> None:
-    graph = read(grouped(tmp_path, smooth_softmax=1))
-    (left,) = not_executed(graph)
-    assert (left.op, left.why) == ("com.microsoft:GroupQueryAttention", "a softmax with a sink")
-    assert not not_executed(read(grouped(tmp_path, do_rotary=0)))
-
-
-@pytest.mark.parametrize("target", ["mnn", "ncnn"])
-def test_a_converter_is_given_it_written_out(tmp_path: Any, target: str) -> None:
-    assert "zerostride convert does so" in finding_of(grouped(tmp_path), target).message
-    sink = finding_of(grouped(tmp_path, smooth_softmax=1), target)
-    assert "zerostride convert" not in sink.message
 
 
 @pytest.mark.parametrize(

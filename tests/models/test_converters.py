@@ -134,7 +134,7 @@ def test_converter_reads_its_formats_and_writes_for_its_engine(tmp_path: Path) -
         zs.audit(file, "mnn", "mnnconvert")
     with pytest.raises(ZerostrideError, match=r"does not write for ncnn.*none judges op for op"):
         zs.audit(file, "ncnn", "mnnconvert")
-    with pytest.raises(ZerostrideError, match="did you mean .mnnconvert"):
+    with pytest.raises(ZerostrideError, match="did you mean 'mnnconvert'"):
         zs.audit(file, "mnn", "mnnconverter")
     assert chosen(NONE, "mnn", "onnx") is OP_FOR_OP
 

@@ -233,35 +233,6 @@ def test_compounds_have_sites() -> None:
     assert len(quantize.operands) == 5
 
 
-def test_attention_broadcasts_its_scores(tmp_path: Path) -> None:
-    """Query, key, value and mask by NumPy's rule; no site where nothing can stretch."""
-    for shapes, result in (
-        (((2, 4, 5, 8), (2, 4, 7, 8), (2, 4, 7, 6)), None),
-        (((2, 4, 5, 8), (2, 4, 7, 8), (2, 4, 7, 6), ()), None),
-        (((2, 4, 5, 8), (2, 1, 7, 8), (2, 4, 7, 6)), (2, 4, 5, 7)),
-        (((1, 4, 5, 8), (1, 4, 7, 8), (1, 4, 7, 6), (2, 1, 5, 7)), (2, 4, 5, 7)),
-    ):
-        values = tuple(Value(f"v{k}", shape) for k, shape in enumerate(shapes))
-        site = find_site(Node("n", "ScaledDotProductAttention", "openvino", 13, values, values[:1]))
-        assert (site is None) == (result is None)
-        if site is not None and result is not None:
-            assert site.plan(tuple(part.shape or () for part in site.operands)).shape == result
-    model = Ir()
-    parts = [model.parameter(name, (2, 4, 5, 8)) for name in "qkv"]
-    mask = model.parameter("mask", (2, 1, 5, 5))
-    op = "ScaledDotProductAttention"
-    model.result(model.layer("n", op, (*parts, mask), (2, 4, 5, 8), 'causal="false"', "opset13"))
-    verdicts = {
-        target: zs.audit(model.save(tmp_path / "m.xml"), target).findings[0].verdict
-        for target in ("openvino", "torch", "onnxruntime", "tosa", "ncnn")
-    }
-    assert verdicts == {
-        **dict.fromkeys(("openvino", "torch", "onnxruntime"), "same"),
-        "tosa": "refused",
-        "ncnn": "unknown",
-    }
-
-
 # Sizes that are not known.
 
 

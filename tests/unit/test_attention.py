@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import zerostride as zs
+from zerostride.attention.compute import attention
 from zerostride.attention.planning import plan_asked
 from zerostride.attention.rows import ROWS
 from zerostride.attention.rules import Softcap
@@ -71,6 +72,46 @@ def test_heads_side_by_side_are_the_same_attention() -> None:
     np.testing.assert_allclose(
         packed.compute(q, k, v), plan.compute(*apart).swapaxes(1, 2).reshape(2, 3, 32)
     )
+
+
+def test_a_sink_is_a_score_without_a_value() -> None:
+    """It is as one more key, whose value is 0."""
+    q, k, v = drawn((1, 4, 3, 8), (1, 2, 5, 8), (1, 2, 5, 8))
+    sink = np.array([0.5, -1.0, 2.0, 0.0])
+    plan = zs.plan_attention(q.shape, k.shape, v.shape, engine="onnxruntime")
+    plan = plan_asked(replace(plan.rule, sink=True), replace(plan.asked, sink=True))
+    more = np.zeros((1, 2, 1, 8))
+    bias = np.concatenate([np.zeros((1, 4, 1, 5)), sink.reshape(1, 4, 1, 1)], 3)
+    wide = [np.concatenate([x, more], 2) for x in (k, v)]
+    np.testing.assert_allclose(
+        attention(plan, [q, k, v], sink=sink), by_hand(q, *wide, add=bias), atol=1e-12
+    )
+    with pytest.raises(zs.BroadcastError, match="torch scaled_dot_product_attention has no sink"):
+        plan_asked(ROWS["torch"][0], plan.asked)
+
+
+@pytest.mark.parametrize(
+    ("reference", "shapes", "others"),
+    [
+        ("ncnn", ((4, 3, 8), (4, 5, 8), (4, 5, 8), (3, 5)), ("", "openvino", "onnxruntime")),
+        ("ncnn", ((4, 3, 8), (2, 5, 8), (2, 5, 8), (4, 3, 5)), ("", "onnxruntime")),
+        ("torch", ((2, 3, 8), (2, 5, 8), (2, 5, 8), (2, 3, 5)), ("", "openvino", "onnxruntime")),
+        ("openvino", ((2, 3, 8), (2, 5, 8), (2, 5, 8)), ("", "torch", "ncnn", "onnxruntime")),
+    ],
+)
+def test_three_axes_are_heads_or_samples(reference: str, shapes: Any, others: Any) -> None:
+    """The first axis is the heads of one sample on ncnn, and samples of one head on others."""
+    table = zs.compare_attention(*shapes, reference=reference)
+    firsts = {engine: rows[0].op for engine, rows in ROWS.items()}
+    for row in table.rows:
+        if row.rule.engine in others and row.rule.op == firsts[row.rule.engine]:
+            assert row.verdict in ("same", "same_here"), (row.rule.name, row.differences)
+
+
+def test_operands_that_repeat_along_samples_differ_without_samples() -> None:
+    shapes = (1, 2, 3, 8), (4, 2, 5, 8), (4, 2, 5, 8)
+    row, _ = zs.compare_attention(*shapes, reference="torch", engine="ncnn").rows
+    assert [each.code for each in row.differences] == ["shape"]
 
 
 def test_equality_is_meaning() -> None:

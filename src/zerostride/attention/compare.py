@@ -145,24 +145,28 @@ def laid_for(rule: AttentionRule, plan: AttentionPlan) -> Asked:
     ((2, 3, 32), (2, 5, 16), (2, 5, 16))
     """
     asked, space = plan.asked, plan.space
-    rank = len(asked.shapes[0])
-    packed = rank == 3 and asked.heads is not None
-    layouts = rule.layouts.get(rank, ())
-    if layouts and packed == any("(hd)" in layout for layout in layouts):
+    if plan.layout in rule.layouts.get(len(asked.shapes[0]), ()):
         return asked
     lengths = (space.query, space.key - plan.past, space.key - plan.past)
     heads = (space.kv_head * space.group, *(operand.sizes[1] for operand in plan.operands[1:3]))
     features = (space.feature, space.feature, space.value_feature)
     batches = [operand.sizes[0] for operand in plan.operands[:3]]
     every = list(zip(batches, heads, lengths, features, strict=True))
-    rest = asked.shapes[3:]
+    rest = tuple(_of_samples(mask) if plan.layout == "bsd" else mask for mask in asked.shapes[3:])
     if 4 in rule.layouts:
         return replace(asked, shapes=(*every, *rest), heads=None)
     if "hsd" in rule.layouts.get(3, ()):
         return replace(asked, shapes=(*(row[1:] for row in every), *map(_sample, rest)), heads=None)
-    shapes = ((b, s, h * d) for b, h, s, d in every)
+    shapes: tuple[Shape, ...] = tuple((b, s, h * d) for b, h, s, d in every)
     numbers: Any = heads[:2]
+    if 3 not in rule.layouts:
+        shapes, rest = tuple(shape[1:] for shape in shapes), tuple(map(_sample, rest))
     return replace(asked, shapes=(*shapes, *rest), heads=numbers)
+
+
+def _of_samples(mask: Shape) -> Shape:
+    """A mask beside operands without an axis of heads: its first of three axes is the batch."""
+    return (mask[0], 1, *mask[1:]) if len(mask) == 3 else mask
 
 
 def _sample(mask: Shape) -> Shape:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -56,10 +57,14 @@ def _view(plan: AttentionPlan, operand: Operand, array: Any, *, full: bool) -> N
 
 
 def attention(
-    plan: AttentionPlan, arrays: Sequence[Any], past_key: Any = None, past_value: Any = None
+    plan: AttentionPlan,
+    arrays: Sequence[Any],
+    past_key: Any = None,
+    past_value: Any = None,
+    sink: Any = 0.0,
 ) -> NDArray[Any]:
-    """The result in the query's layout; see :meth:`AttentionPlan.compute`."""
-    for step in steps(plan, arrays, past_key, past_value):
+    """The result in the query's layout; see :meth:`AttentionPlan.compute` and :func:`steps`."""
+    for step in steps(plan, arrays, past_key, past_value, sink=sink):
         result = step
     return result
 
@@ -70,6 +75,7 @@ def steps(
     past_key: Any = None,
     past_value: Any = None,
     kept: NDArray[Any] | None = None,
+    sink: Any = 0.0,
 ) -> Iterator[NDArray[Any]]:
     """The steps of an attention, each computed when it is asked for.
 
@@ -84,6 +90,7 @@ def steps(
         past_value: the past values.
         kept: the keys that are not masked, beside the plan's masks: truth values that broadcast to
             the scores.
+        sink: the score of the sink, or one for each query head, if the plan has a sink.
     """
     import numpy as np
 
@@ -103,7 +110,7 @@ def steps(
     mask = placed[3][..., 0] if plan.mask is not None else None
     scores = _biased(plan, scores, mask, kept)
     yield scores
-    weights = _weights(plan, scores, kept is not None)
+    weights = _weights(plan, scores, kept is not None, sink)
     yield weights
     with np.errstate(invalid="ignore"):
         result = np.matmul(weights, value)
@@ -152,10 +159,20 @@ def _biased(
     return scores
 
 
-def _weights(plan: AttentionPlan, scores: NDArray[Any], more_masks: bool) -> NDArray[Any]:
+def _weights(
+    plan: AttentionPlan, scores: NDArray[Any], more_masks: bool, sink: Any
+) -> NDArray[Any]:
     """The softmax of the masked scores."""
     import numpy as np
 
+    powers: NDArray[Any]
+    if plan.asked.sink:
+        every = (int(plan.space.kv_head), int(plan.space.group))
+        each = np.broadcast_to(sink, math.prod(every)).reshape(*every, 1, 1)
+        most = np.maximum(scores.max(-1, keepdims=True, initial=-np.inf), each)
+        powers = np.exp(scores - most)
+        powers /= powers.sum(-1, keepdims=True) + np.exp(each - most)
+        return powers
     with np.errstate(invalid="ignore", over="ignore"):
         most = scores.max(-1, keepdims=True, initial=-np.inf)
         powers = np.exp(scores - most)
@@ -224,6 +241,6 @@ def _laid_out(plan: AttentionPlan, result: NDArray[Any]) -> NDArray[Any]:
     by_head = result.reshape(batch, heads * group, query, features)
     if len(plan.shape) == 4:
         return by_head
-    if plan.asked.heads is not None and "bs(hd)" in plan.rule.layouts.get(3, ()):
+    if "(hd)" in plan.layout:
         return by_head.transpose(0, 2, 1, 3).reshape(plan.shape)
     return by_head.reshape(plan.shape)

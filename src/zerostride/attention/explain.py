@@ -116,11 +116,15 @@ def _scores(plan: AttentionPlan) -> str:
     factor = plan.factor
     words = f"{factor:g}" if factor is not None else f"1/sqrt({plan.space.feature})"
     parts = [f"scores are multiplied by {words}"]
+    if plan.asked.rotated:
+        parts.insert(0, "query and key are turned by their positions")
     if plan.softcap:
         order = f", {plan.softcap_at.value}" if plan.softcap_at else ""
         parts.append(f"bounded to ±{plan.softcap:g}{order}")
     if plan.mask_type is not None:
         parts.append(_mask(plan))
+    if plan.asked.sink:
+        parts.append("the softmax has a sink")
     return ", ".join(parts)
 
 
@@ -149,13 +153,15 @@ def _empty(plan: AttentionPlan) -> str:
 def differences(a: AttentionPlan, b: AttentionPlan) -> Iterator[Difference]:
     """What two plans mean otherwise; see :meth:`AttentionPlan.differences`."""
     sizes = [text((*x.space[:5], x.space.value_feature)) for x in (a, b)]
-    if (a.space[0] != b.space[0] and len(a.shape) == len(b.shape)) or a.space[3:] != b.space[3:]:
+    sampled = not all("b" in x.layout for x in (a, b))  # batches are not written
+    batches = _batches(a, b) if sampled else a.space[0] != b.space[0]
+    if batches or a.space[3:] != b.space[3:]:
         yield Difference("shape", *sizes)
     grouped = [(x.space[1:3], x.rule.grouping == "tiled" and x.space.group != 1) for x in (a, b)]
     if grouped[0] != grouped[1]:
         yield Difference("heads", _headline(a), _headline(b))
     masks = [_mask_words(x) for x in (a, b)]
-    if _mask_meaning(a) != _mask_meaning(b):
+    if _mask_meaning(a, sampled) != _mask_meaning(b, sampled):
         yield Difference("mask", *masks)
     if a.offset != b.offset:
         yield Difference(
@@ -174,14 +180,18 @@ def differences(a: AttentionPlan, b: AttentionPlan) -> Iterator[Difference]:
         yield Difference("empty_row", *(_empty(x) if x.empty else "none" for x in (a, b)))
 
 
-def _mask_meaning(plan: AttentionPlan) -> tuple[Any, ...]:
+def _batches(*plans: AttentionPlan) -> bool:
+    """Whether operands repeat along the batch, which an engine of single samples does not see."""
+    return any(x.sizes[0] != plan.space.batch for plan in plans for x in plan.operands[:3])
+
+
+def _mask_meaning(plan: AttentionPlan, sampled: bool) -> tuple[Any, ...]:
     mask = plan.mask
     if mask is None:
         return ()
     axes = tuple(
         size != 1 and step != 0 for size, step in zip(mask.sizes, mask.strides, strict=True)
     )
-    sampled = len(plan.shape) == 3 and plan.asked.heads is None  # its batch is not written
     return (axes[sampled:], plan.mask_type, plan.mask_keys, plan.lengths)
 
 

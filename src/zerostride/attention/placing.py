@@ -183,7 +183,7 @@ def _groups(
 
 
 #: The axes of the scores by the query's layout.
-_SCORES = {"bhsd": "bhst", "bs(hd)": "bhst", "bsd": "bst", "hsd": "hst", "sd": "st"}
+_SCORES = {"bhsd": "bhst", "bs(hd)": "bhst", "s(hd)": "hst", "bsd": "bst", "hsd": "hst", "sd": "st"}
 
 
 def _mask_layout(rule: AttentionRule, asked: Asked, layout: str) -> tuple[Mask, str]:

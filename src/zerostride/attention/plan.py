@@ -69,6 +69,12 @@ class Asked:
     window: int | None
     mask_type: str
     facts: Any
+    rotated: bool = False  # query and key are turned by their positions before
+    sink: bool = False  # one more score of each head, without a value
+
+
+#: A call without shapes that asks for nothing more.
+UNASKED = Asked((), False, None, 0, None, 0.0, None, "float", None)
 
 
 class Difference(NamedTuple):
@@ -159,6 +165,13 @@ class AttentionPlan(AttentionMethods):
         return self.operands[3] if len(self.operands) > 3 else None
 
     @property
+    def layout(self) -> str:
+        """The axes of the query, as the row writes them."""
+        layouts = self.rule.layouts[len(self.query.shape)]
+        packed = self.asked.heads is not None and any("(hd)" in layout for layout in layouts)
+        return next(layout for layout in layouts if ("(hd)" in layout) is packed)
+
+    @property
     def lengths(self) -> bool:
         """Whether the mask is a vector of the number of keys that each sample has."""
         row = self.rule.masks.get((self.mask_type or "", len(self.asked.shapes[-1])))
@@ -195,7 +208,8 @@ class AttentionPlan(AttentionMethods):
         keys = self.mask_keys if self.mask_type else None
         fill = self.causal_fill, self.rule.causal_replaces and self.causal_fill > -math.inf
         masked = (self.mask_type, self.lengths, keys, self.empty, fill)
-        scores = (self.offset, self.window, self.factor, self.softcap, self.softcap_at)
+        beside = self.asked.rotated, self.asked.sink
+        scores = (self.offset, self.window, self.factor, self.softcap, self.softcap_at, beside)
         return (self.shape, self.space, self.past, places, masked, scores)
 
     def __eq__(self, other: object) -> bool:

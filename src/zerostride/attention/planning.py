@@ -191,6 +191,8 @@ def _mask_type(name: Any) -> str:
 
 def planned(rule: AttentionRule, asked: Asked) -> AttentionPlan:
     """The plan by a row; raises a Misfit where the row does not take what is asked."""
+    if asked.sink and not rule.sink:
+        raise Misfit(Reason.ATTRIBUTE, f"{rule.name} has no sink")
     sizes = Sizes(asked.facts)
     space, operands, shape, layout = places(rule, asked, sizes)
     mask_type, mask_keys = None, None
@@ -249,6 +251,8 @@ def _empty(
     """The result of a query without a key, for each way to mask its keys."""
     plain = rule.empty_plain is not None and (asked.softcap or keys == 1)
     empty = rule.empty_plain if plain and rule.empty_plain else rule.empty
+    if asked.sink:  # it has all the weight
+        empty = dict.fromkeys(empty, EmptyRow.ZERO)
     if mask_type == "bool" or (isinstance(offset, int) and offset < 0):
         yield "bool", empty["bool"]
     if mask_type == "float":

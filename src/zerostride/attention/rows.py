@@ -9,15 +9,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import BroadcastError, Reason
 from ..system.spelling import ENGINES, near
-from .plan import AttentionPlan
+from . import faults
 from .rules import AttentionRule, Causal, EmptyRow, Fault, Mask, Softcap
-
-if TYPE_CHECKING:
-    from ..sizes.dim import Number
 
 
 def _layouts(*layouts: str) -> Mapping[int, tuple[str, ...]]:
@@ -56,138 +53,6 @@ _LOWEST = -3.4028234663852886e38
 _ONNX = _layouts("bhsd", "bs(hd)")
 
 
-def _beyond_past(plan: AttentionPlan) -> bool:
-    """Keys behind those of the queries' own places."""
-    return plan.offset is not None and plan.space.key != plan.past + plan.space.query
-
-
-def _no_key(plan: AttentionPlan) -> bool:
-    return _keys(plan) == 0
-
-
-def _no_key_alone(plan: AttentionPlan) -> bool:
-    return plan.space.key == 0 and 0 not in plan.shape
-
-
-def _no_length(plan: AttentionPlan) -> bool:
-    return 0 in (plan.space.query, _keys(plan))
-
-
-def _no_key_at_all(plan: AttentionPlan) -> bool:
-    return plan.space.key == 0
-
-
-def _keys(plan: AttentionPlan) -> Number:
-    """The length of the operand, without the past."""
-    return plan.space.key - plan.past
-
-
-def _no_query(plan: AttentionPlan) -> bool:
-    return plan.space.query == 0
-
-
-def _no_causal_query(plan: AttentionPlan) -> bool:
-    return _no_query(plan) and plan.offset is not None
-
-
-def _no_query_packed(plan: AttentionPlan) -> bool:
-    return _no_query(plan) and len(plan.shape) == 3
-
-
-def _heads_apart(plan: AttentionPlan) -> bool:
-    queries = plan.query.sizes[1] * plan.query.sizes[2]
-    return plan.key.sizes[1] not in (plan.value.sizes[1], queries)
-
-
-def _one_row(plan: AttentionPlan) -> bool:
-    if plan.offset is None or plan.mask is None:
-        return False
-    return plan.mask.sizes[3] == 1 and plan.space.query not in (0, 1)
-
-
-def _one_query(plan: AttentionPlan) -> bool:
-    """A causal query that should not see the last key."""
-    if plan.offset is None or plan.past == 0:
-        return False
-    return plan.space.query == 1 and _keys(plan) not in (0, 1)
-
-
-def _vector_and_causal(plan: AttentionPlan) -> bool:
-    return plan.offset is not None and plan.mask is not None and len(plan.mask.shape) == 1
-
-
-def _two_masks(plan: AttentionPlan) -> bool:
-    """A mask beside a causal one, where PyTorch's fused kernel does not take the call."""
-    if plan.asked.causal is False or plan.mask is None:
-        return False
-    query, key, value = plan.asked.shapes[:3]
-    if 0 in (*query, *key):
-        return False
-    heads = slice(1) if plan.rule.op != "scaled_dot_product_attention" else slice(2)
-    fused = len(query) == 4 and query[heads] == key[heads] and key[:2] == value[:2]
-    return not (fused and query[3] == value[3] and len(plan.mask.shape) in (2, 4))
-
-
-def _more_axes(plan: AttentionPlan) -> bool:
-    return plan.mask is not None and len(plan.mask.shape) > len(plan.query.shape)
-
-
-def _value_features(plan: AttentionPlan) -> bool:
-    return plan.past != 0 and plan.space.feature != plan.space.value_feature
-
-
-def _across(plan: AttentionPlan) -> bool:
-    """Keys of another sequence than the queries."""
-    return _keys(plan) != plan.space.query
-
-
-def _samples(plan: AttentionPlan) -> bool:
-    return plan.space.batch != 1
-
-
-def _mask_shape(plan: AttentionPlan) -> tuple[Number, ...]:
-    return () if plan.mask is None else plan.mask.shape
-
-
-def _bias_and_past(plan: AttentionPlan) -> bool:
-    return plan.past != 0 and len(_mask_shape(plan)) == 4
-
-
-def _pairs_and_past(plan: AttentionPlan) -> bool:
-    """A mask with an axis of queries beside past keys."""
-    return plan.past != 0 and len(_mask_shape(plan)) > 2
-
-
-def _one_pair_and_past(plan: AttentionPlan) -> bool:
-    return plan.past != 0 and len(_mask_shape(plan)) == 3 and plan.space.query == 1
-
-
-def _one_key_of_pairs(plan: AttentionPlan) -> bool:
-    return len(_mask_shape(plan)) == 3 and _one_key(plan)
-
-
-def _dummy(plan: AttentionPlan) -> bool:
-    """One number for all keys of a sample, or of all."""
-    return len(_mask_shape(plan)) == 2 and _mask_shape(plan)[1] == 1 and plan.space.key != 1
-
-
-def _one_for_all(plan: AttentionPlan) -> bool:
-    return len(_mask_shape(plan)) == 2 and _mask_shape(plan)[0] == 1 and plan.space.batch != 1
-
-
-def _one_key(plan: AttentionPlan) -> bool:
-    return _mask_shape(plan)[-1:] == (1,) and plan.space.key != 1
-
-
-def _scaled(plan: AttentionPlan) -> bool:
-    default = replace(plan, scale=None).factor
-    return plan.factor is not None and plan.factor != default
-
-
-def _odd_features(plan: AttentionPlan) -> bool:
-    return plan.space.feature % 8 != 0
-
-
 _OPENVINO_ONNX = AttentionRule(
     "Attention",
     "openvino",
@@ -199,7 +64,7 @@ _OPENVINO_ONNX = AttentionRule(
     causal_past=Causal.END,
     past=True,
     empty=_empty(_ZERO, _ZERO, _MEAN),
-    faults=(Fault(_no_length, "lengths of 0 fail in some of its ways", Reason.NO_OP),),
+    faults=(Fault(faults.no_length, "lengths of 0 fail in some of its ways", Reason.NO_OP),),
 )
 
 _MULTI_HEAD = AttentionRule(
@@ -216,16 +81,16 @@ _MULTI_HEAD = AttentionRule(
     empty=_empty(_UNMASKED, _NAN, _MEAN),
     causal_fill=_LOWEST,
     faults=(
-        Fault(_value_features, "past values have as many features as keys", Reason.NO_OP),
+        Fault(faults.value_features, "past values have as many features as keys", Reason.NO_OP),
         Fault(
-            _beyond_past,
+            faults.beyond_past,
             "its causal mask covers as many keys as there are queries and past keys: the last "
             "query sees every key",
         ),
     ),
 )
 
-_PROJECTED = Fault(_across, "keys and values come from the query's input", Reason.NO_OP)
+_PROJECTED = Fault(faults.across, "keys and values come from the query's input", Reason.NO_OP)
 _OPENVINO_MULTI_HEAD = replace(
     _MULTI_HEAD,
     engine="openvino",
@@ -236,7 +101,7 @@ _OPENVINO_MULTI_HEAD = replace(
     ),
     causal_past=Causal.END,
     causal_fill=-10000.0,
-    faults=(Fault(_no_length, "lengths of 0 fail in some of its ways", Reason.NO_OP),),
+    faults=(Fault(faults.no_length, "lengths of 0 fail in some of its ways", Reason.NO_OP),),
 )
 
 _GROUP_QUERY = AttentionRule(
@@ -249,12 +114,45 @@ _GROUP_QUERY = AttentionRule(
     softcap=Softcap.BEFORE_MASK,
     window=True,
     past=True,
+    sink=True,
     empty=_empty(_ZERO, _ZERO, _ZERO),
     empty_plain=_empty(_NAN, _NAN, _MEAN),
     faults=(
-        Fault(_beyond_past, "it takes as many keys as queries", Reason.NO_OP),
-        Fault(_no_query, "it refuses queries of length 0", Reason.NO_OP),
-        Fault(_odd_features, "the features of a head are a multiple of 8", Reason.NO_OP),
+        Fault(faults.beyond_past, "it takes as many keys as queries", Reason.NO_OP),
+        Fault(faults.no_query, "it refuses queries of length 0", Reason.NO_OP),
+        Fault(faults.odd_features, "the features of a head are a multiple of 8", Reason.NO_OP),
+        Fault(faults.odd_rotation, "features that are turned are a multiple of 16", Reason.NO_OP),
+    ),
+)
+
+#: The form of GroupQueryAttention whose queries see later keys, too.
+_ALL_KEYS: Mapping[str, Any] = MappingProxyType(
+    {
+        "op": "GroupQueryAttention(causal=0)",
+        "always_causal": False,
+        "causal": None,
+        "window": False,
+        "empty": _empty(_NAN, _NAN, _MEAN),
+        "empty_plain": None,
+    }
+)
+_OPENVINO_GROUP_QUERY = replace(
+    _GROUP_QUERY,
+    engine="openvino",
+    source="OpenVINO 2026.4.1, CPU, its ONNX frontend, com.microsoft.GroupQueryAttention",
+    masks=_masks(float=_right("bhst", 4)),
+    softcap=None,
+    empty=_empty(_NAN, _NAN, _MEAN),
+    empty_plain=None,
+    causal_fill=_LOWEST,
+    faults=(
+        Fault(faults.samples, "it takes one sample", Reason.NO_OP),
+        Fault(faults.beyond_past, "it takes as many keys as queries", Reason.NO_OP),
+        Fault(faults.one_key, "a mask of one key is not repeated"),
+        Fault(
+            faults.queries_as_heads,
+            "it turns queries wrongly where there are as many as heads, and fewer key heads",
+        ),
     ),
 )
 
@@ -267,7 +165,7 @@ _TORCH = AttentionRule(
     grouping="",
     stretches="bh",
     empty=_empty(_ZERO, _ZERO, _MEAN),
-    faults=(Fault(_two_masks, "a mask and is_causal exclude each other", Reason.NO_OP),),
+    faults=(Fault(faults.two_masks, "a mask and is_causal exclude each other", Reason.NO_OP),),
 )
 
 _DOCUMENT = AttentionRule(
@@ -281,6 +179,21 @@ _DOCUMENT = AttentionRule(
     past=True,
     empty=_empty(_ZERO, _ZERO, _MEAN),
     run=False,
+)
+
+_SDPA = AttentionRule(
+    "SDPA",
+    "ncnn",
+    "ncnn 1.0.20261020, CPU, layer SDPA",
+    _layouts("hsd"),
+    _masks(float=_right("h", 2, 3)),
+    causal=None,
+    empty=_empty(_ZERO, _ZERO, _MEAN),
+    unchecked=True,
+    faults=(
+        Fault(faults.no_query, "it fails without a query", Reason.NO_OP),
+        Fault(faults.no_key, "it fails without a key", Reason.NO_OP),
+    ),
 )
 
 _ROWS = (
@@ -304,13 +217,18 @@ _ROWS = (
         past=True,
         empty=_empty(_ZERO, _ZERO, _MEAN),
         faults=(
-            Fault(_no_key_at_all, "it has no maximum of no keys, and fails", Reason.NO_OP),
-            Fault(_no_query_packed, "it fails without a query", Reason.NO_OP),
-            Fault(_heads_apart, "grouped keys and values have the same heads", Reason.NO_OP),
+            Fault(faults.no_key_at_all, "it has no maximum of no keys, and fails", Reason.NO_OP),
+            Fault(faults.no_query_packed, "it fails without a query", Reason.NO_OP),
+            Fault(faults.heads_apart, "grouped keys and values have the same heads", Reason.NO_OP),
             Fault(
-                _vector_and_causal, "beside a causal mask a mask has two axes or more", Reason.NO_OP
+                faults.vector_and_causal,
+                "beside a causal mask a mask has two axes or more",
+                Reason.NO_OP,
             ),
-            Fault(_one_row, "its causal mask has the mask's one row: each query sees as the first"),
+            Fault(
+                faults.one_row,
+                "its causal mask has the mask's one row: each query sees as the first",
+            ),
         ),
     ),
     AttentionRule(
@@ -323,13 +241,17 @@ _ROWS = (
         past=True,
         empty=_empty(_ZERO, _ZERO, _ZERO),
         faults=(
-            Fault(_no_key, "it refuses keys of length 0", Reason.NO_OP),
-            Fault(_no_query, "it refuses queries of length 0", Reason.NO_OP),
-            Fault(_one_query, "a single query sees every key, though it is causal and has a past"),
+            Fault(faults.no_key, "it refuses keys of length 0", Reason.NO_OP),
+            Fault(faults.no_query, "it refuses queries of length 0", Reason.NO_OP),
+            Fault(
+                faults.one_query,
+                "a single query sees every key, though it is causal and has a past",
+            ),
         ),
     ),
     _MULTI_HEAD,
     _GROUP_QUERY,
+    replace(_GROUP_QUERY, **_ALL_KEYS),
     replace(
         _MULTI_HEAD,
         op="com.microsoft.Attention",
@@ -340,10 +262,10 @@ _ROWS = (
         ),
         faults=(
             _PROJECTED,
-            Fault(_value_features, "past values have as many features as keys", Reason.NO_OP),
-            Fault(_bias_and_past, "it refuses attention_bias beside a past", Reason.NO_OP),
-            Fault(_dummy, "it does not read a mask of one number for all keys of a sample"),
-            Fault(_one_for_all, "a mask has as many rows as there are samples", Reason.NO_OP),
+            Fault(faults.value_features, "past values have as many features as keys", Reason.NO_OP),
+            Fault(faults.bias_and_past, "it refuses attention_bias beside a past", Reason.NO_OP),
+            Fault(faults.dummy, "it does not read a mask of one number for all keys of a sample"),
+            Fault(faults.one_for_all, "a mask has as many rows as there are samples", Reason.NO_OP),
         ),
     ),
     _TORCH,
@@ -363,13 +285,19 @@ _ROWS = (
         grouping="",
         stretches="bhm",
         causal_alone=True,
+        sink=True,
         empty=_empty(_NAN, _NAN, _MEAN),
         faults=(
-            Fault(_no_key_alone, "without keys it corrupts memory", Reason.CRASH),
+            Fault(faults.sink_beside_one, "a sink repeats no query", Reason.NO_OP),
+            Fault(faults.no_key_alone, "without keys it corrupts memory", Reason.CRASH),
             Fault(
-                _no_causal_query, "without a query its causal mask corrupts memory", Reason.CRASH
+                faults.no_causal_query,
+                "without a query its causal mask corrupts memory",
+                Reason.CRASH,
             ),
-            Fault(_more_axes, "the result has the axes of a mask that has more than the query"),
+            Fault(
+                faults.more_axes, "the result has the axes of a mask that has more than the query"
+            ),
         ),
     ),
     _OPENVINO_ONNX,
@@ -381,21 +309,8 @@ _ROWS = (
         short_keys=False,
     ),
     _OPENVINO_MULTI_HEAD,
-    replace(
-        _GROUP_QUERY,
-        engine="openvino",
-        source="OpenVINO 2026.4.1, CPU, its ONNX frontend, com.microsoft.GroupQueryAttention",
-        masks=_masks(float=_right("bhst", 4)),
-        softcap=None,
-        empty=_empty(_NAN, _NAN, _MEAN),
-        empty_plain=None,
-        causal_fill=_LOWEST,
-        faults=(
-            Fault(_samples, "it takes one sample", Reason.NO_OP),
-            Fault(_beyond_past, "it takes as many keys as queries", Reason.NO_OP),
-            Fault(_one_key, "a mask of one key is not repeated"),
-        ),
-    ),
+    _OPENVINO_GROUP_QUERY,
+    replace(_OPENVINO_GROUP_QUERY, **_ALL_KEYS),
     replace(
         _OPENVINO_MULTI_HEAD,
         op="com.microsoft.Attention",
@@ -408,26 +323,27 @@ _ROWS = (
         causal_replaces=True,
         faults=(
             _PROJECTED,
-            Fault(_no_length, "lengths of 0 fail in some of its ways", Reason.NO_OP),
-            Fault(_value_features, "past values have as many features as keys", Reason.NO_OP),
-            Fault(_one_pair_and_past, "beside a past it repeats the query of such a mask"),
-            Fault(_pairs_and_past, "beside a past a mask has no axis of queries", Reason.NO_OP),
-            Fault(_scaled, "it does not read scale"),
-            Fault(_one_key_of_pairs, "a mask of queries and one key is not repeated"),
+            Fault(faults.no_length, "lengths of 0 fail in some of its ways", Reason.NO_OP),
+            Fault(faults.value_features, "past values have as many features as keys", Reason.NO_OP),
+            Fault(faults.one_pair_and_past, "beside a past it repeats the query of such a mask"),
+            Fault(
+                faults.pairs_and_past, "beside a past a mask has no axis of queries", Reason.NO_OP
+            ),
+            Fault(faults.scaled, "it does not read scale"),
+            Fault(faults.one_key_of_pairs, "a mask of queries and one key is not repeated"),
         ),
     ),
-    AttentionRule(
-        "SDPA",
-        "ncnn",
-        "ncnn 1.0.20261020, CPU, layer SDPA",
-        _layouts("hsd"),
-        _masks(float=_right("h", 2, 3)),
-        causal=None,
-        empty=_empty(_ZERO, _ZERO, _MEAN),
-        unchecked=True,
+    _SDPA,
+    replace(
+        _SDPA,
+        op="MultiHeadAttention",
+        source="ncnn 1.0.20261020, CPU, layer MultiHeadAttention",
+        layouts=_layouts("s(hd)"),
+        grouping="",
+        empty=_empty(_NAN, _NAN, _MEAN),
         faults=(
-            Fault(_no_query, "it fails without a query", Reason.NO_OP),
-            Fault(_no_key, "it fails without a key", Reason.NO_OP),
+            *_SDPA.faults,
+            Fault(faults.other_values, "values are as wide as the query", Reason.NO_OP),
         ),
     ),
 )

@@ -95,6 +95,7 @@ class AttentionRule:
         softcap: None where it has none.
         window: whether it has a sliding window.
         past: whether it takes past keys and values.
+        sink: whether its softmax may have one more score for each head, without a value.
         causal_fill: what is added to the score of a later key. If it is finite, a query whose other
             keys are masked sees the later ones.
         causal_replaces: the fill stands in the place of the score, which is not read.
@@ -121,6 +122,7 @@ class AttentionRule:
     softcap: Softcap | None = None
     window: bool = False
     past: bool = False
+    sink: bool = False
     causal_fill: float = -inf
     causal_replaces: bool = False
     empty: Mapping[str, EmptyRow] = field(default_factory=lambda: MappingProxyType({}))

@@ -19,11 +19,13 @@ from ...errors import BroadcastError, Reason
 from ...sizes.condition import ne
 from ...sizes.dim import Dim
 from ..findings import Verdict
+from ..ir.graph import Node
 from ..ir.site import AttentionCall, Site, input_at
 from ..onnx_ops.attention_sites import ATTENTIONS
 from ..onnx_ops.written.table import not_written
 from ..reasons import Cause
 from ..transport.converters import Converter
+from ..transport.node_limits import attention_ranks
 from .judged_site import Judgement, sizes_of
 
 #: Engines on which attention is written as products, a sum and a softmax, as documents say them.
@@ -57,6 +59,14 @@ def attended(site: Site, call: AttentionCall, engine: Engine, way: Converter) ->
     detail = _without_room(site, source) if way.name == "onnx-frontend" else None
     if detail is not None:
         return Judgement(source, None, Verdict.REFUSED, Reason.NO_OP, f"{way.name}: {detail}")
+    if engine.name == "openvino" and (site.node.domain, site.node.op) == _OWN:
+        unfit = attention_ranks(site.node)
+        if unfit is not None:
+            return Judgement(source, None, Verdict.REFUSED, Reason.NO_OP, f"openvino: {unfit}")
+    if way.name == "onnx-frontend" and _turned_by_size(site, source):
+        message = "whether it turns queries wrongly, as it does in a file of fixed sizes, depends"
+        message = f"{way.name}: {message} on values: there are as many queries as heads"
+        return Judgement(source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, message)
     rules = tuple(_rules(call, engine, way))
     if not rules:
         message = f"{site.node.op} was not measured on {engine.name}"
@@ -68,6 +78,10 @@ def attended(site: Site, call: AttentionCall, engine: Engine, way: Converter) ->
 def lacked(site: Site, way: Converter) -> Judgement | None:
     """The judgement where a converter has no attention; None where it has, or of other ops."""
     node = site.node
+    if way.name == "onnx-frontend" and (node.domain, node.op) == (_LOCAL, "GroupQueryAttention"):
+        lacks = ", ".join(_beyond_frontend(node))
+        message = f"{way.name} refuses a {node.op} with {lacks}"
+        return Judgement(None, None, Verdict.REFUSED, Reason.NO_OP, message) if lacks else None
     if way.name not in _LACK or node.op not in ATTENTIONS or node.domain not in ("", _LOCAL):
         return None
     whose = ", an op of ONNX Runtime" if node.domain == _LOCAL else ""
@@ -79,6 +93,30 @@ def lacked(site: Site, way: Converter) -> Judgement | None:
 
 
 _LOCAL = "com.microsoft"
+_OWN = "openvino", "ScaledDotProductAttention"
+
+
+def _beyond_frontend(node: Node) -> Iterator[str]:
+    """The parts of a GroupQueryAttention with which OpenVINO 2026.4.1 does not load it; run."""
+    if input_at(node, 14) is not None or input_at(node, 15) is not None:
+        yield "a normalised query and key"
+    if input_at(node, 16) is not None:
+        yield "query_seqlens"
+    if node.attributes.get("qk_output"):
+        yield "qk_output"
+
+
+def _turned_by_size(site: Site, source: AttentionPlan) -> bool:
+    """Whether OpenVINO's frontend may turn the queries of a GroupQueryAttention wrongly.
+
+    It does where all sizes of the file are fixed: `attention.rows`. Where the past's are open, it
+    does if the lengths are constants.
+    """
+    heads, group = source.space[1:3]
+    as_many = source.asked.rotated and group != 1 and source.space.query == heads * group
+    past = input_at(site.node, 3)
+    sizes = None if past is None else past.shape
+    return as_many and not (sizes and all(isinstance(size, int) for size in sizes))
 
 
 def _without_room(site: Site, source: AttentionPlan) -> str | None:
@@ -161,10 +199,12 @@ def _judgement(source: AttentionPlan, asked: Asked, rule: AttentionRule, name: s
 
 def _witness(source: AttentionPlan, target: AttentionPlan) -> Witness | None:
     """Numbers that show the difference, where the target takes the same operands."""
-    found = first_difference(source, target)
-    if found is None:
+    if source.asked.rotated:
+        return None  # numbers of a query that is not turned
+    difference = first_difference(source, target)
+    if difference is None:
         return None
-    index, left, right = found
+    index, left, right = difference
     shapes: tuple[tuple[Any, ...], ...] = source.asked.shapes
     return Witness(shapes, "attention", index, left, right, "drawn with seed 0")
 

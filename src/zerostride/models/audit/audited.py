@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ...attention.plan import AttentionPlan
 from ...engines.model import Engine
 from ...engines.releases import release_note
 from ...sizes.condition import Condition
@@ -146,7 +147,7 @@ def _with_roles(graph: Graph, findings: Sequence[Finding]) -> list[Finding]:
     notes = attention_roles(graph)
     return [
         replace(finding, notes=(*finding.notes, notes[finding.node]))
-        if finding.node in notes
+        if finding.node in notes and not isinstance(finding.source, AttentionPlan)
         else finding
         for finding in findings
     ]

@@ -102,42 +102,39 @@ _TWO_MASKS = "a mask beside an added one"
 
 def _group_query(node: Node) -> Site:
     """GroupQueryAttention of com.microsoft, where samples have all keys (ContribOperators.md)."""
-    parts = [input_at(node, position) for position in range(3)]
-    if None in parts[1:]:
-        return unknown(node, _PACKED)
     lacks = ", ".join(_beyond_group_query(node))
     if lacks:
         return unknown(node, lacks)
     window = _number(node, "local_window_size")
+    causal = node.attributes.get("causal", 1) != 0
     call = _call(
         node,
         "onnxruntime",
-        "GroupQueryAttention",
+        "GroupQueryAttention" if causal else "GroupQueryAttention(causal=0)",
         heads=(_number(node, "num_heads"), _number(node, "kv_num_heads")),
-        causal=False,  # the row is always causal
+        causal=False,  # the row is always causal, or never
         window=window if window > 0 else None,
     )
+    rotated = bool(_number(node, "do_rotary"))
+    sink = _number(node, "smooth_softmax") == 1 or input_at(node, 11) is not None
+    call = replace(call, asked=replace(call.asked, rotated=rotated, sink=sink))
     mask, past = input_at(node, 10), input_at(node, 3)
     site = _site(node, call, mask=mask, past=past)
     if site.call is None:
         return site
-    asked, before = site.call.asked, _past_of_total(node, mask)
+    asked, before = site.call.asked, _past_of_total(site, mask)
     if past is not None and before is not None:
         asked = replace(asked, past=before)
     where = "this is so where seqlens_k counts every key of every sample"
+    if rotated and input_at(node, 9) is not None:
+        where = f"{where}, and position_ids count upwards"
     return replace(site, call=replace(site.call, asked=asked, where=where))
 
 
 def _beyond_group_query(node: Node) -> Iterator[str]:
     """The parts of a GroupQueryAttention that its row does not have."""
-    if _number(node, "do_rotary"):
-        yield "do_rotary, a rotation of query and key"
-    if node.attributes.get("causal", 1) == 0:
-        yield "causal=0"
     if _number(node, "sliding_window_cache"):
         yield "sliding_window_cache"
-    if _number(node, "smooth_softmax") == 1 or input_at(node, 11) is not None:
-        yield "a softmax with a sink"
     if input_at(node, 12) is not None or input_at(node, 13) is not None:
         yield "a quantised past"
     if input_at(node, 14) is not None or input_at(node, 15) is not None:
@@ -146,20 +143,20 @@ def _beyond_group_query(node: Node) -> Iterator[str]:
         yield "query_seqlens, a length for each sample"
 
 
-def _past_of_total(node: Node, mask: Value | None) -> int | None:
+def _past_of_total(site: Site, mask: Value | None) -> int | None:
     """The number of past keys by the number of all, where the file has it.
 
     The tensor of past keys may have room for more: its size does not tell.
     """
-    key, total = input_at(node, 1), input_at(node, 6)
+    shape, total = site.operands[1].shape, input_at(site.node, 6)
     every: Any = None
     if total is not None and total.content is not None and len(total.content) == 1:
         every = total.content[0]
     elif mask is not None and mask.shape is not None and len(mask.shape) == 4:
         every = mask.shape[3]
-    if key is None or key.shape is None or len(key.shape) != 3:
+    if shape is None or len(shape) != 3:
         return None
-    now = key.shape[1]
+    now = shape[1]
     return max(0, every - now) if isinstance(every, int) and isinstance(now, int) else None
 
 
@@ -203,6 +200,17 @@ def _projected(node: Node) -> Site:
     return Site(node, Kind.NOT_MODELLED, operands, BOTH_WAYS, {}, call=call)
 
 
+def _packed(node: Node, whole: Operand) -> Iterator[Operand]:
+    """Query, key and value of a GroupQueryAttention, side by side in one tensor."""
+    heads, key_heads = _number(node, "num_heads"), _number(node, "kv_num_heads")
+    shape, every = whole.shape, heads + 2 * key_heads
+    width = shape[2] if shape is not None and len(shape) == 3 else None
+    for part, count in (("query", heads), ("key", key_heads), ("value", key_heads)):
+        sized = shape is not None and isinstance(width, int) and every > 0 and width % every == 0
+        own = (*shape[:2], width // every * count) if sized else None  # type: ignore[index, operator]
+        yield Operand(f"{whole.name}[{part}]", own, tensor=whole.tensor)
+
+
 def _projections(node: Node, data: Value, weights: Value) -> Iterator[Operand]:
     """The query, key and value that the weights, side by side, take from the input."""
     sizes: Any = node.attributes.get("qkv_hidden_sizes")
@@ -241,11 +249,14 @@ def _call(
 
 
 def _site(node: Node, call: AttentionCall, *, mask: Value | None, past: Value | None) -> Site:
-    values = [*(input_at(node, k) for k in range(3)), mask]
-    present = [value for value in values if value is not None]
-    if any(value is None for value in values[:3]):
+    parts = [input_at(node, k) for k in range(3)]
+    operands = tuple(operand_of(value) for value in parts if value is not None)
+    if node.op == "GroupQueryAttention" and len(operands) == 1:
+        operands = tuple(_packed(node, operands[0]))
+    if len(operands) < 3:
         return unknown(node)
-    operands = tuple(map(operand_of, present))
+    if mask is not None:
+        operands = (*operands, operand_of(mask))
     before: Any = 0
     if past is not None:
         if past.shape is None or None in past.shape:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-_ATTENTION = "ScaledDotProductAttention"
 _INTEGER = ("ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul")
 _QUANTISED = ("QuantizeLinear", "DequantizeLinear")
 _NO_OPERANDS = "scales and zero points belong to tensors there, and are no operands"
@@ -37,10 +36,6 @@ ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
         **{
             (f"{name}Normalization", "coreml"): "coremltools 8.3, mil/ops/defs, has none"
             for name in ("Group", "RMS")
-        },
-        **{
-            (_ATTENTION, engine): "converters write products, a sum and a softmax"
-            for engine in ("litert", "litert-gpu", "tosa", "stablehlo")
         },
         **{
             ("FakeQuantize", engine): reason

@@ -83,7 +83,6 @@ from .node_limits import (
     one_type,
     several,
     spatial,
-    value_rank,
 )
 
 _NETWORK = "TensorRT API reference 10: read; "
@@ -139,9 +138,7 @@ _SLOPES: EngineRows = {
     ),
 }
 
-_ATTENDED = "OpenVINO 2026.4.1, ScaledDotProductAttention, run: tests/conformance/test_ir.py"
 _ROTATED = "ONNX Runtime 1.32.0, OpenVINO 2026.4.1, run: tests/conformance/test_rotary.py"
-_MANY_WAYS = replace(BOTH_WAYS, operands=(1, 16))
 _MEASURED: Mapping[str, EngineRows] = MappingProxyType(
     {
         "PRelu": _SLOPES,
@@ -331,13 +328,6 @@ _MEASURED: Mapping[str, EngineRows] = MappingProxyType(
                     wrong=mnn_axis_zero,
                 ),
                 ran_row(ONE_WAY, f"{MNN}, at run time", weights=False, wrong=mnn_axis_zero),
-            ),
-        },
-        "ScaledDotProductAttention": {
-            **each("openvino", Carrier(AS_WRITTEN, _ATTENDED, needs=value_rank)),
-            **dict.fromkeys(
-                ("numpy", "torch", "jax", "tensorflow", "paddle", "onnxruntime"),
-                (Carrier(_MANY_WAYS, "written out: products, the mask added", run=False),),
             ),
         },
         "RotaryEmbedding": {

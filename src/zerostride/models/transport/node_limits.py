@@ -220,12 +220,16 @@ def first_axes(node: Node) -> str | None:
     return None if inside else f"scales along axis {axis}; it takes axis 0 or 1"
 
 
-def value_rank(node: Node) -> str | None:
-    """OpenVINO's CPU plugin decomposes an attention, and fails on a value of more axes."""
+def attention_ranks(node: Node) -> str | None:
+    """OpenVINO's CPU plugin decomposes an attention, and fails on a value or sink of other axes."""
     query, key, value, *more = [() if part is None else part.shape or () for part in node.inputs]
-    scores = query, key, *more[:1]
+    mask = [] if node.attributes.get("causal") is True else more[:1]  # not read beside it
+    scores = query, key, *mask
     stacked = any(size != 1 for shape in scores for size in shape[:-2])
     more_axes = stacked and len(value) > max(map(len, scores))
+    if len(more) > 2:
+        fewer = len(more[2]) < max(map(len, scores))
+        return "a sink of fewer axes than the scores have" if fewer else None
     return "a value of more axes than the scores have" if more_axes else None
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 from ....core.alignment import Rule
@@ -161,8 +162,18 @@ def _product(node: Node) -> Site | None:
 
 _UNMODELLED = (
     "InstanceNorm GroupNorm Normalize GatedRMSNorm EltwiseInt8 QuantizedAdd QuantizedBiasAdd "
-    "Int8ToFloat FloatToInt8 DynamicQuant Attention FmhaV2 Fmhca LinearAttention RoPE FusedLinear "
+    "Int8ToFloat FloatToInt8 DynamicQuant FusedLinear "
     "Broastcast Power Dequantize Raster MoE CosineSimilarity"
+)
+#: The parts of attentions that are not modelled. MNN 3.6.1, CPU: Attention was run.
+_ATTENTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "Attention": "its masks; without one a query sees no later key",
+        "FmhaV2": "a fused attention, which was not run",
+        "Fmhca": "a fused attention, which was not run",
+        "LinearAttention": "an attention without a softmax, which was not run",
+        "RoPE": "a rotation of query and key, which was not run",
+    }
 )
 #: Op type to the function that builds its site.
 ROWS: Mapping[str, Callable[[Node], Site | None]] = MappingProxyType(
@@ -178,5 +189,6 @@ ROWS: Mapping[str, Callable[[Node], Site | None]] = MappingProxyType(
         "LayerNorm": _layer_norm,
         **dict.fromkeys(("MatMul", "BatchMatMul"), _product),
         **dict.fromkeys(_UNMODELLED.split(), not_modelled),
+        **{op: partial(not_modelled, lacks=lacks) for op, lacks in _ATTENTIONS.items()},
     }
 )

@@ -182,7 +182,7 @@ LAYERS: Mapping[str, LayerType] = MappingProxyType(
         "MemoryData": LayerType(formulas.declared, elements.memory, weights=loads.memory_data),
         "Mish": _same("Mish"),
         "MultiHeadAttention": LayerType(
-            formulas.attention, products.attention, sites.masked, loads.attention
+            formulas.attention, products.attention, sites.projected, loads.attention
         ),
         "Noop": LayerType(formulas.each, elements.identity),
         "Normalize": _same(None, sites.scaled(3), loads.optional("scale", 3)),
@@ -218,7 +218,7 @@ LAYERS: Mapping[str, LayerType] = MappingProxyType(
             "int8",
         ),
         "Reshape": LayerType(formulas.reshape, elements.reshaped),
-        "SDPA": LayerType(formulas.sdpa, products.sdpa, sites.masked, rank=3),
+        "SDPA": LayerType(formulas.sdpa, products.sdpa, sites.attended, rank=3),
         "SELU": _same(becomes("Selu", alpha=real(0, 1.67326324), gamma=real(1, 1.050700987))),
         "SPP": LayerType(rank=3),
         "Scale": _same(elements.scale, sites.along_channels("Mul", "scale"), loads.scale),

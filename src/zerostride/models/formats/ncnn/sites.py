@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from ....attention.plan import UNASKED
+from ....attention.rows import find_rule
 from ....core.alignment import Rule
 from ....core.rules import NCNN_RANK, RULES
 from ....engines.planning import rule_row
@@ -19,8 +21,10 @@ from ....ops import Op, find_op, find_reversed
 from ...ir.graph import FileShape, Node, Value
 from ...ir.site import (
     AT_AXIS,
+    BOTH_WAYS,
     ONE_NUMBER,
     ONE_WAY,
+    AttentionCall,
     Kind,
     Operand,
     Site,
@@ -232,9 +236,58 @@ def matmul(node: Node) -> Site | None:
     return Site(node, Kind.MATMUL, batch, _ncnn_rule("MatMul"), {}, "MatMul")
 
 
-def masked(node: Node) -> Site | None:
-    """Attention with a mask, with or without an axis of heads."""
-    return not_modelled(node) if whole(node, 5) else None
+def projected(node: Node) -> Site | None:
+    """MultiHeadAttention; None without a mask, which alone may repeat.
+
+    A missing key is the query, a missing value is the key; all get the layer's width.
+    """
+    masked, lacks, own = bool(whole(node, 5)), _beyond(node), f"{node.name}."
+    every = present_operands(node)
+    parts = [part for part in every if not (part.constant and part.name.startswith(own))]
+    if not masked or lacks:
+        return not_modelled(node, lacks) if masked else None
+    mask, width, heads = parts.pop(), whole(node, 0), whole(node, 1)
+    if not 1 <= len(parts) <= 3 or heads < 1:
+        return not_modelled(node)
+    query, key, value = (*parts, *parts[-1:] * 2)[:3]
+    operands = (
+        replace(
+            part,
+            name=f"{part.name}[{name}]",
+            shape=None if part.shape is None else (*part.shape[:-1], width),
+        )
+        for name, part in (("query", query), ("key", key), ("value", value))
+    )
+    return _called(node, "MultiHeadAttention", (*operands, mask), (heads, heads))
+
+
+def attended(node: Node) -> Site | None:
+    """SDPA; None where each head of keys serves one of the query, and no key is masked."""
+    parts, masked = present_operands(node), bool(whole(node, 5))
+    lacks = _beyond(node)
+    if lacks or len(parts) != 3 + masked:
+        return not_modelled(node, lacks)
+    heads = {None if part.shape is None else part.shape[0] for part in parts[:3]}
+    if not masked and len(heads) == 1 and None not in heads:
+        return None
+    return _called(node, "SDPA", parts, None)
+
+
+def _beyond(node: Node) -> str:
+    """The part of an attention that its row does not have, or nothing."""
+    if whole(node, 7) or len(node.outputs) != 1:
+        return "a cache of keys"
+    return "products of 8 bits" if whole(node, 18) else ""
+
+
+def _called(
+    node: Node, op: str, operands: tuple[Operand, ...], heads: tuple[int, int] | None
+) -> Site:
+    """The site of a call of attention."""
+    scale = node.attributes.get("6", 0.0)
+    factor = float(scale) if isinstance(scale, int | float) and scale else None
+    call = AttentionCall(find_rule("ncnn", op), replace(UNASKED, heads=heads, scale=factor))
+    return Site(node, Kind.NOT_MODELLED, operands, BOTH_WAYS, {}, call=call)
 
 
 def scaled(*numbers: int) -> Callable[[Node], Site | None]:

@@ -22,10 +22,11 @@ from ....engines.table import ENGINES
 from ....errors import Misfit, Reason
 from ....ops import translated
 from ....sizes import Asker, Shape
-from ...ir.graph import FileShape, Node, Value
+from ...ir.graph import Node
 from ...ir.site import Kind, Operand, Site, not_modelled, operand_of, present_operands, unjudged
 from ...onnx_ops.sites import find_site as onnx_site
 from ..site_rows import as_onnx
+from .attention import attention_site
 from .opsets import NEWEST, OPS, canonical
 
 Builder = Callable[[Node, str], "Site | None"]
@@ -147,33 +148,6 @@ def _quantize(node: Node, op: str) -> Site:
     return _ruled(node, Kind.ELEMENTWISE, op)
 
 
-def _attention(node: Node, op: str) -> Site | None:
-    """Query, key, value and mask broadcast to the scores, one number per query and key.
-
-    No site if nothing can stretch: equal axes before the last two, and a mask of one number.
-    """
-    values = node.inputs[:3]
-    if len(values) < 3 or None in values or len(node.inputs) > 5:
-        return not_modelled(node)
-    parts = [_scored(value, k) for k, value in enumerate(values) if value is not None]
-    mask = node.inputs[3] if len(node.inputs) > 3 else None
-    if mask is not None and mask.shape != ():
-        parts.append(operand_of(mask))
-    elif len({None if part.shape is None else part.shape[:-2] for part in parts}) == 1:
-        outer = (parts[0].shape or (None,))[:-2]
-        if parts[0].shape is not None and None not in outer:
-            return None
-    return Site(node, Kind.ATTENTION, tuple(parts), _NUMPY, {}, op)
-
-
-def _scored(value: Value, position: int) -> Operand:
-    """The axes of the scores in a query (0), a key (1) or a value (2)."""
-    shape: FileShape = value.shape
-    if shape is not None and len(shape) > 1:
-        shape = (*shape[:-2], *((shape[-2], 1), (1, shape[-2]), (1, 1))[position])
-    return Operand(f"{value.name}[scores]", shape, value.constant, value.missing, value)
-
-
 def _prelu(node: Node, op: str) -> Site:
     """A vector slope that fits axis 1 aligns with it, as in the engine."""
     if len(node.inputs) != 2:
@@ -267,7 +241,7 @@ ROWS: Mapping[str, Builder] = MappingProxyType(
         "Einsum": as_onnx,
         **_rows(_batch_norm, "BatchNormInference"),
         **_rows(_channels(0, 1, 2), "GroupNormalization"),
-        **_rows(_attention, "ScaledDotProductAttention"),
+        **_rows(attention_site, "ScaledDotProductAttention"),
         **_rows(lambda node, op: not_modelled(node), "FakeConvert"),
     }
 )

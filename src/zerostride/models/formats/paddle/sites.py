@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -218,16 +219,27 @@ _UNMODELLED = (
     "index_put masked_fill masked_select put_along_axis set_value set_value_with_tensor "
     "set_tensor bilinear fused_elementwise_add fused_elementwise_sub fused_elementwise_mul "
     "fused_elementwise_div fused_gemm_epilogue fused_elemwise_activation fc fused_matmul "
-    "fused_attention flash_attn memory_efficient_attention fused_linear_param_grad_add "
+    "fused_linear_param_grad_add "
     "rms_norm fused_rms_norm fused_layernorm skip_layernorm fused_bias_act "
     "fake_quantize_dequantize_moving_average_abs_max quantize_linear dequantize_linear "
-    "fused_rotary_position_embedding fused_softmax_mask broadcast_tensors label_smooth"
+    "fused_softmax_mask broadcast_tensors label_smooth"
+)
+_ATTENTION = "an attention, which was not run"
+#: The same, with the part that is not modelled.
+_LACKS: Mapping[str, str] = MappingProxyType(
+    {
+        "fused_attention": _ATTENTION,
+        "flash_attn": _ATTENTION,
+        "memory_efficient_attention": _ATTENTION,
+        "fused_rotary_position_embedding": "a rotation of query and key, which was not run",
+    }
 )
 #: Op to the function that builds its site, by PIR's names.
 ROWS: Mapping[str, Callable[[Node], Site | None]] = MappingProxyType(
     {
         **dict.fromkeys(_NAMES, _binary),
         **dict.fromkeys(_UNMODELLED.split(), not_modelled),
+        **{op: partial(not_modelled, lacks=lacks) for op, lacks in _LACKS.items()},
         **dict.fromkeys(("matmul", "bmm"), _product),
         "add_n": _identical,
         "addmm": _addmm,

@@ -92,7 +92,7 @@ def _product(w: IrWriter) -> None:
 
 def _attention(w: IrWriter) -> None:
     """ScaledDotProductAttention: two products, and a softmax of the first, masked."""
-    if w.flag("causal"):
+    if w.flag("causal") or w.optional(5) is not None:  # a sink
         raise NoEquivalent
     query, key, value = map(w.input, range(3))
     mask, scale = w.optional(3), w.optional(4)
