@@ -19,6 +19,7 @@ from ...errors import BroadcastError, Reason
 from ...sizes.condition import ne
 from ...sizes.dim import Dim
 from ..findings import Verdict
+from ..ir.graph import Node
 from ..ir.site import AttentionCall, Site, input_at
 from ..onnx_ops.attention_sites import ATTENTIONS
 from ..onnx_ops.written.table import not_written
@@ -34,7 +35,7 @@ _WRITTEN_OUT = frozenset(
 #: Converters without attention, and what to do.
 _LACK: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("mnnconvert", "pnnx"), "zerostride convert does so"),
+        **dict.fromkeys(("mnnconvert", "pnnx"), "zerostride convert and port do so"),
         "onnx-parser": "onnx/onnx-tensorrt 10.1 takes op sets up to 20, so export one of them",
     }
 )
@@ -48,7 +49,7 @@ def attended(site: Site, call: AttentionCall, engine: Engine, way: Converter) ->
     except BroadcastError as error:
         message = f"the model itself does not attend here: {error.detail}"
         return Judgement(error, None, Verdict.REFUSED, Cause.INVALID, message)
-    absent = lacked(site, way)
+    absent = lacked(site.node, way)
     if absent is not None:
         return replace(absent, source=source)
     if engine.name in _WRITTEN_OUT:
@@ -65,9 +66,8 @@ def attended(site: Site, call: AttentionCall, engine: Engine, way: Converter) ->
     return replace(judgement, notes=(*judgement.notes, call.where)) if call.where else judgement
 
 
-def lacked(site: Site, way: Converter) -> Judgement | None:
+def lacked(node: Node, way: Converter) -> Judgement | None:
     """The judgement where a converter has no attention; None where it has, or of other ops."""
-    node = site.node
     if way.name not in _LACK or node.op not in ATTENTIONS or node.domain not in ("", _LOCAL):
         return None
     whose = ", an op of ONNX Runtime" if node.domain == _LOCAL else ""
