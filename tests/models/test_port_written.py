@@ -158,7 +158,11 @@ LEFT = {
         "mnn",
         "its numbers are float16, not float32",
     ),
-    "open": (attention(query=("B", 4, 3, 8)), "mnn", "sizes of operand 0 are not known"),
+    "open": (
+        attention(query=("B", 4, 3, 8)),
+        "mnn",
+        "sizes of operand 0 are not known; give them (--set",
+    ),
     "opset": (attention(), "tensorrt", "onnx-parser does not take opset 23"),
     "narrowed": (
         compound("RotaryEmbedding", LOCAL, "x ids cos sin", {"x": (1, 3, 32)}, ANGLES, num_heads=2),
@@ -239,3 +243,29 @@ def test_a_constant_that_an_input_may_replace_is_none(tmp_path: Path) -> None:
     report, goal = ports(tmp_path, model, "mnn")
     nodes = onnx.load(goal).graph.node
     assert report.changes == () or any("n" in node.input for node in nodes)
+
+
+def test_a_model_may_be_ported_in_place(tmp_path: Path) -> None:
+    path = saved(tmp_path, multi_head())
+    (tmp_path / "before").mkdir()
+    (tmp_path / "before" / "model.onnx").write_bytes(path.read_bytes())
+    report = zs.port(path, "mnn", path, via="none", input_shapes={"q": (1, 3, 32)})
+    assert report.output == str(path)
+    compare(tmp_path / "before", path)
+    assert sorted(os.listdir(tmp_path)) == ["before", "model.onnx"]
+
+
+def test_a_node_of_a_body_stays(tmp_path: Path) -> None:
+    model = attention()
+    values = {value.name: value for value in model.graph.input}
+    inner = helper.make_node("Attention", [*values], ["r"], "one", is_causal=1)
+    body = helper.make_graph([inner], "b", [], [helper.make_tensor_value_info("r", 1, None)])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=body, else_branch=body)
+    values["c"] = helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, ())
+    del model.graph.node[:], model.graph.input[:]
+    model.graph.node.append(node)
+    model.graph.input.extend(values.values())
+    report, _ = ports(tmp_path, model, "mnn")
+    assert report.changes == ()
+    why = "a port writes out nodes of the main graph alone"
+    assert all(why in finding.notes[-1] for finding in report.findings)

@@ -340,5 +340,5 @@ def _change(proof: _Proof, node: Node, names: Sequence[str]) -> Change:
     elements = proof(node, added)
     ops = ", ".join(dict.fromkeys(one.op for one in added))
     lines = tuple(map(line_of, added))
-    words = f"written out as ops of the standard: {ops}"
+    words = f"written out as ops of the standard, which give its numbers up to rounding: {ops}"
     return Change(node.path, node.op, "written out", words, (line_of(node),), lines, elements)

@@ -73,7 +73,9 @@ def write_out(path: Path, goal: Path, graph: Graph, positions: Collection[int]) 
         try:
             write(rewriting, node)
         except NotWritten as reason:
-            left[position] = f"it is not written out: {reason}"
+            is_open = any(name and rewriting.shape(name) is None for name in node.input)
+            advice = "; give them (--set, --input-shape)" if is_open else ""
+            left[position] = f"it is not written out: {reason}{advice}"
             return False
         nodes[position] = tuple(text(one.name) for one in rewriting.added())
         return True
