@@ -20,11 +20,12 @@ from zerostride.models.findings import Verdict
 from .draw import Array
 from .engines import model, on_openvino
 
-#: Axis, sizes and block of a node.
+#: Axis, sizes and block of a node; the last block is cut off in some.
 NODES = (
     *((axis, (8, 8), 2) for axis in (1, -1, -2, 0)),
     *((1, (2, 8), block) for block in (8, 4, 1)),
     *((1, (2, 4, 3), 2), (0, (4, 2, 3), 2), (2, (2, 3, 4), 2)),
+    *((1, (4, 5), 2), (0, (5, 4), 2), (-1, (4, 5), 3), (1, (4, 3), 8), (1, (2, 5, 3), 2)),
 )
 
 
@@ -32,12 +33,14 @@ def nodes() -> Iterator[tuple[str, list[Array], int, int, Array]]:
     """The op, operands, axis and block of each node, and the numbers that ONNX means."""
     for op in ("DequantizeLinear", "QuantizeLinear"):
         for axis, sizes, block in NODES:
-            shape = [n // block if k == axis % len(sizes) else n for k, n in enumerate(sizes)]
+            shape = [-(-n // block) if k == axis % len(sizes) else n for k, n in enumerate(sizes)]
             scale = np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape)
             numbers = np.arange(np.prod(sizes)).reshape(sizes)
-            every = np.repeat(scale, block, axis)
+            whole = tuple(map(slice, sizes))
+            every = np.repeat(scale, block, axis)[whole]
             for zeros in ([], [(scale % 5).astype(np.uint8)]):
-                offset = np.repeat(zeros[0], block, axis).astype(np.float32) if zeros else 0
+                repeated = [np.repeat(zero, block, axis)[whole] for zero in zeros]
+                offset = repeated[0].astype(np.float32) if zeros else 0
                 if op == "DequantizeLinear":
                     data = numbers.astype(np.uint8)
                     means = (data - offset) * every

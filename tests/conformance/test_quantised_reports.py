@@ -88,7 +88,54 @@ def test_older_releases_interleave_blocks(
 def test_verdicts_on_blocks_are_what_openvino_does(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("openvino", reason="an engine is an extra, not a test need")
     assert blocks.main() == 0
-    assert "40 nodes, 0 wrong" in capsys.readouterr().out
+    assert "60 nodes, 0 wrong" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("axis", "sizes", "block"), [(1, (4, 5), 2), (0, (5,), 3), (1, (4, 3), 8)])
+def test_a_block_that_is_cut_off_is_refused_by_openvino_alone(
+    axis: int, sizes: tuple[int, ...], block: int, tmp_path: Path
+) -> None:
+    """ONNX: a scale for each block, the last one included, however short it is."""
+    scale = np.arange(1, 13, dtype=F)[: -(-sizes[axis] // block) * (sizes[0] if axis else 1)]
+    scale = scale.reshape([*sizes[:axis], -1])
+    operands = [np.arange(np.prod(sizes)).astype(np.uint8).reshape(sizes), scale]
+    operands.append(scale.astype(np.uint8))
+    attributes = {"axis": axis, "block_size": block}
+    file = tmp_path / "blocks.onnx"
+    built = model("DequantizeLinear", operands, attributes, 21, result=FLOAT)
+    file.write_bytes(built[0].SerializeToString())
+    verdicts = [zs.audit(file, name).findings[0].verdict for name in ("onnxruntime", "openvino")]
+    assert verdicts == ["same", "refused"]
+    places = np.arange(sizes[axis]) // block
+    whole, offset = (np.take(each, places, axis) for each in operands[1:])
+    means = (operands[0].astype(F) - offset.astype(F)) * whole
+    np.testing.assert_array_equal(on_onnxruntime(*built)[0], means)
+    pytest.importorskip("openvino", reason="an engine is an extra, not a test need")
+    with pytest.raises(Exception, match="DequantizeLinear"):
+        on_openvino(*built)
+
+
+def test_an_open_axis_of_blocks_has_a_condition(tmp_path: Path) -> None:
+    built = model(
+        "DequantizeLinear",
+        [np.ones((2, 5), np.uint8), np.ones((2, 3), F)],
+        {"axis": 1, "block_size": 2},
+        21,
+        result=FLOAT,
+    )[0]
+    built.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "N"
+    file = tmp_path / "blocks.onnx"
+    file.write_bytes(built.SerializeToString())
+    report = zs.audit(file, "onnxruntime")
+    assert report.findings[0].verdict == "same"
+    assert "(N + 1) // 2 == 3" in str(report.needs[0])
+    (finding,) = zs.audit(file, "openvino").findings
+    assert (finding.verdict, finding.message) == (
+        "unknown",
+        "right on openvino if blocks of 2 divide their axis",
+    )
+    assert zs.audit(file, "openvino", sizes={"N": 6}).findings[0].verdict == "same"
+    assert zs.audit(file, "onnxruntime", sizes={"N": 7}).findings[0].verdict == "refused"
 
 
 @pytest.mark.parametrize(

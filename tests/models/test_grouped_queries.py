@@ -174,6 +174,6 @@ def test_a_form_that_is_not_written_out_is_named_before_the_run(tmp_path: Any) -
 
 @pytest.mark.parametrize("target", ["mnn", "ncnn"])
 def test_a_converter_is_given_it_written_out(tmp_path: Any, target: str) -> None:
-    assert "zerostride convert does so" in finding_of(grouped(tmp_path), target).message
+    assert "zerostride convert and port do so" in finding_of(grouped(tmp_path), target).message
     sink = finding_of(grouped(tmp_path, smooth_softmax=1), target)
     assert "zerostride convert" not in sink.message

@@ -36,7 +36,7 @@ _WRITTEN_OUT = frozenset(
 #: Converters without attention, and what to do.
 _LACK: Mapping[str, str] = MappingProxyType(
     {
-        **dict.fromkeys(("mnnconvert", "pnnx"), "zerostride convert does so"),
+        **dict.fromkeys(("mnnconvert", "pnnx"), "zerostride convert and port do so"),
         "onnx-parser": "onnx/onnx-tensorrt 10.1 takes op sets up to 20, so export one of them",
     }
 )
@@ -50,7 +50,7 @@ def attended(site: Site, call: AttentionCall, engine: Engine, way: Converter) ->
     except BroadcastError as error:
         message = f"the model itself does not attend here: {error.detail}"
         return Judgement(error, None, Verdict.REFUSED, Cause.INVALID, message)
-    absent = lacked(site, way)
+    absent = lacked(site.node, way)
     if absent is not None:
         return replace(absent, source=source)
     if engine.name in _WRITTEN_OUT:
@@ -75,9 +75,8 @@ def attended(site: Site, call: AttentionCall, engine: Engine, way: Converter) ->
     return replace(judgement, notes=(*judgement.notes, call.where)) if call.where else judgement
 
 
-def lacked(site: Site, way: Converter) -> Judgement | None:
+def lacked(node: Node, way: Converter) -> Judgement | None:
     """The judgement where a converter has no attention; None where it has, or of other ops."""
-    node = site.node
     if way.name == "onnx-frontend" and (node.domain, node.op) == (_LOCAL, "GroupQueryAttention"):
         lacks = ", ".join(_beyond_frontend(node))
         message = f"{way.name} refuses a {node.op} with {lacks}"

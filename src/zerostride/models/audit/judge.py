@@ -175,7 +175,7 @@ class Judge:
         """Plans a site in the model, carries it to the target, and compares the two."""
         if site.call is not None and all(part.shape is not None for part in site.operands):
             return attended(site, site.call, self.engine, self.way)
-        absent = lacked(site, self.way)
+        absent = lacked(site.node, self.way)
         if absent is not None:
             return absent
         source = self._planned_or_judged(site)

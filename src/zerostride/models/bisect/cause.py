@@ -66,20 +66,20 @@ def _cause(
     fault: Fault, findings: Sequence[Finding], other: Graph, side: Other, most: float
 ) -> FaultCause:
     if (read := reading(fault, most)) is not None:
-        (known,) = _of(findings, [read.node]) or (None,)
+        known = first_finding(findings, [read.node])
         words, fix = read.describe(), read.fix()
         if known is not None:
-            words, fix = f"{words}. {_words(known)}", _fix(known) or fix
+            words, fix = f"{words}. {finding_words(known)}", _fix(known) or fix
         return FaultCause(words, fix, (read.source, read.target), read.names)
     if (read := reading_in_other(fault, other, side, most)) is not None:
         return FaultCause(read.describe(), read.fix(), (read.source, read.target), read.names)
     own = OtherPart(fault, other, side) if other.path != fault.part.graph.path else None
-    for finding in _of(findings, fault.part.nodes):
+    if (finding := first_finding(findings, fault.part.nodes)) is not None:
         plans = None
         if isinstance(finding.source, Plan) and isinstance(finding.target, Plan):
             plans = finding.source, finding.target
         if own is None or _is_there(finding, plans, own):
-            return FaultCause(_words(finding), _fix(finding), plans, finding.names)
+            return FaultCause(finding_words(finding), _fix(finding), plans, finding.names)
     if own is not None and (wrong := own.wrong(most)) is not None:
         return FaultCause(wrong.describe(), wrong.fix())
     if own is not None and (broadcast := own.broadcast()) is not None:
@@ -94,11 +94,11 @@ def _cause(
     return FaultCause()
 
 
-def _of(findings: Sequence[Finding], nodes: Sequence[Node]) -> list[Finding]:
+def first_finding(findings: Sequence[Finding], nodes: Sequence[Node]) -> Finding | None:
     """The first finding of nodes that says that something is wrong, if there is one."""
     paths = {node.path for node in nodes}
     fine = (Verdict.SAME, Verdict.UNKNOWN)
-    return [f for f in findings if f.node in paths and f.verdict not in fine][:1]
+    return next((f for f in findings if f.node in paths and f.verdict not in fine), None)
 
 
 def _is_there(finding: Finding, plans: tuple[Plan, Plan] | None, own: OtherPart) -> bool:
@@ -114,7 +114,8 @@ def _same_plan(finding: Plan, written: Plan) -> bool:
     return finding.shape == written.shape and sorted(next(pairs)) == sorted(next(pairs))
 
 
-def _words(finding: Finding) -> str:
+def finding_words(finding: Finding) -> str:
+    """A finding as a cause."""
     return f"{finding.node} ({finding.op}): {finding.message} [{finding.code}]"
 
 

@@ -18,6 +18,7 @@ from ...core.rules import RULES
 from ...errors import Misfit, Reason
 from ...quantisation.placing import Advised, place
 from ...sizes import Asker, Shape, brief
+from ...sizes.dim import Dim
 from ..ir.graph import FileShape, Node
 from ..ir.site import (
     AT_AXIS,
@@ -206,7 +207,10 @@ _BLOCKS = replace(
 
 
 def _blocked(node: Node, operands: tuple[Operand, ...], block: int) -> Site:
-    """One scale per block along `axis`: that axis of the data as two, the second one a block."""
+    """One scale per block along `axis`: that axis of the data as two, the second one a block.
+
+    A last block that is cut off counts as a whole one: its elements have one scale all the same.
+    """
     shapes = [part.shape for part in operands]
     axis = int(node.attributes.get("axis", 1))
     if len(shapes) < 2 or None in shapes or len({len(shape or ()) for shape in shapes}) != 1:
@@ -216,10 +220,13 @@ def _blocked(node: Node, operands: tuple[Operand, ...], block: int) -> Site:
     if all(isinstance(size, int) for size in (*data, *scale)) and _misfit(data, scale, axis, block):
         return Site(node, Kind.PER_AXIS, operands, _BLOCKS, {"axis": axis, "block_size": block})
     size = data[axis] if 0 <= axis < len(data) else None
-    if not isinstance(size, int) or size % block:
-        # A block that is cut off is no axis.
-        return not_modelled(node, f"blocks of {block} along an axis of {brief(size)}")
-    inner = [(size // block, block), *(((shape or ())[axis], 1) for shape in shapes[1:])]
+    counts = [(shape or ())[axis] for shape in shapes[1:]] if size is not None else []
+    # One scale would stretch along every block.
+    several = all(isinstance(count, int) and count > 1 for count in counts)
+    if block < 1 or not (isinstance(size, int) or (isinstance(size, Dim) and several)):
+        words = str(size) if isinstance(size, Dim) else brief(size)
+        return not_modelled(node, f"blocks of {block} along an axis of {words}")
+    inner = [((size + block - 1) // block, block), *((count, 1) for count in counts)]
     parts = [
         replace(part, shape=(*(shape or ())[:axis], *two, *(shape or ())[axis + 1 :]))
         for part, shape, two in zip(operands, shapes, inner, strict=True)

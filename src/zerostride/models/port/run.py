@@ -41,6 +41,7 @@ from .replay import (
 )
 from .save import check_goal, install, kept_if_done, staging
 from .search import ROUNDS, Ported, carried_out, key_of, rewritten
+from .written import Stage, Stays, written_out
 
 
 @checked
@@ -63,7 +64,8 @@ def port(
     """Rewrites a model so that every broadcast means on `target` what it means in the model.
 
     Each node that does not is rewritten by the smallest change that is found: a constant reshaped,
-    operands exchanged, a Reshape put in, axes merged, an operand broadcast first. Every rewrite is
+    operands exchanged, a Reshape put in, axes merged, an operand broadcast first. Attention and
+    rotary embeddings of an ONNX file are written out as ops of the standard. Every rewrite is
     proven by planning and by computing before anything is written, and again on the file that was
     written, before that takes its name. What cannot be rewritten stays as it is, and is among the
     findings with the reason.
@@ -125,27 +127,47 @@ def _ported(
     with allowance(), readings_kept():
         phases = _Phases(progress, 2 if goal is None else 3)
         old = audited(options.read(path), question, phases.phase(0))
-        banned: dict[Hashable, str] = {}
-        for turn in range(ROUNDS):
-            editor, done = rewritten(path, old, phases.phase(1), banned)
-            if goal is None:
-                return _dry(old, done)
+        stays: dict[int, str] = {}
+        while True:  # each turn, fewer nodes are written out
             try:
-                read = functools.partial(_audited_again, options, old)
-                report = _written(path, goal, editor, old, read, done, phases.phase(2))
-                return replace(report, output=str(output))  # the path as the caller wrote it
-            except Worse as worse:
-                bad = [
-                    ported for ported in done if ported.program and id(ported.node) in worse.nodes
-                ]
-                if not bad or turn == ROUNDS - 1:
-                    raise
-                for ported in bad:
-                    # A node that fails again stays as it is: each other rewrite takes a round.
-                    rewrite = ported.rewrite
-                    key = rewrite.place if turn else key_of(rewrite)
-                    banned[key] = worse.nodes[id(ported.node)]
-        raise AssertionError("a port ends in a round")
+                with written_out(path, goal, old, options, stays) as stage:
+                    report = _ported_stage(stage, goal, options, phases)
+            except Stays as words:
+                stays |= words.nodes
+                continue
+            report = stage.report(report, _report(old).findings)
+            output = report.output if goal is None else str(output)  # as the caller wrote it
+            return replace(report, model=str(path), output=output)
+
+
+def _ported_stage(
+    stage: Stage, goal: Path | None, options: ModelOptions, phases: _Phases
+) -> Report:
+    """Rewrites the nodes of a stage.
+
+    Raises:
+        Stays: a node that stands for another cannot be rewritten.
+    """
+    path, old = stage.path, stage.audited
+    banned: dict[Hashable, str] = {}
+    for turn in range(ROUNDS):
+        editor, done = rewritten(path, old, phases.phase(1), banned, stage.left)
+        stage.check(done)
+        if goal is None:
+            return _dry(old, done)
+        try:
+            read = functools.partial(_audited_again, options, old)
+            return _written(path, goal, editor, old, read, done, phases.phase(2))
+        except Worse as worse:
+            bad = [ported for ported in done if ported.program and id(ported.node) in worse.nodes]
+            if not bad or turn == ROUNDS - 1:
+                raise
+            for ported in bad:
+                # A node that fails again stays as it is: each other rewrite takes a round.
+                rewrite = ported.rewrite
+                key = rewrite.place if turn else key_of(rewrite)
+                banned[key] = worse.nodes[id(ported.node)]
+    raise AssertionError("a port ends in a round")
 
 
 def _audited_again(options: ModelOptions, old: Audited, path: Path) -> Audited:

@@ -9,7 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ...attention.plan import AttentionPlan
 from ...core.plan import Plan
 from ...errors import BroadcastError, ModelError, Reason
 from ...sizes.budget import SpentError, used_up
@@ -61,6 +60,7 @@ class _Search:
 
     setting: Audited
     refuses: Callable[[Rewrite], str | None]
+    left: Mapping[str, str]
     answers: dict[Hashable, Ported] = field(default_factory=dict)
 
     def __call__(self, site: Site, finding: Finding) -> Ported:
@@ -72,11 +72,9 @@ class _Search:
             return Ported(node, None, None, "the node has no output")
         if len(node.inputs) > MOST_OPERANDS:
             return Ported(node, None, None, f"it has more than {MOST_OPERANDS} operands")
-        if isinstance(source, AttentionPlan):
-            return Ported(node, None, None, "zerostride convert writes it out, a port does not")
         if not isinstance(source, Plan):
             why = _HOPELESS.get(finding.reason, "its meaning in the model is not known")
-            return Ported(node, None, None, why)
+            return Ported(node, None, None, self.left.get(node.path, why))
         subject = Subject(node, site, source, positions_of(site), finding)
         key = (
             self.setting.judge.key(subject.site),
@@ -95,6 +93,8 @@ class _Search:
                 program = RewriteProgram(subject, known.steps, values=known.values)
                 return replace(answer, node=node, program=program)
         self.answers[key] = answer = self._fresh(subject)
+        if answer.program is None and node.path in self.left:
+            return replace(answer, why=self.left[node.path])
         return answer
 
     def _fresh(self, subject: Subject) -> Ported:
@@ -194,12 +194,13 @@ def rewritten(
     old: Audited,
     progress: Callable[[int, int], None] | None = None,
     banned: Mapping[Hashable, str] = MappingProxyType({}),
+    left: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Editor, list[Ported]]:
     """The file with rewrites applied, and the search result of each node that needs one.
 
     An editor may refuse a rewrite only when it applies it; then the port starts again without it.
     `banned` are rewrites (by `key_of`) that are known to fail, and places of nodes that stay as
-    they are, each with the reason.
+    they are, each with the reason; `left` are paths of compound nodes that are not written out.
     """
     needed = list(_in_need(old))
     banned = dict(banned)
@@ -207,7 +208,7 @@ def rewritten(
         editor = _opened(path, old)
         probe = _Probe(editor)
         own = getattr(editor, "refuses", None) or probe
-        search = _Search(old, _Refusals(own, banned))
+        search = _Search(old, _Refusals(own, banned), left)
         done = []
         for turn, question in enumerate(needed):
             if progress is not None:

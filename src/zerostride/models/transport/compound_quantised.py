@@ -40,6 +40,7 @@ from .node_limits import (
     one_number,
     openvino_ties,
     quantised_data,
+    whole_blocks,
     without_kernels,
 )
 
@@ -62,11 +63,11 @@ _ZERO_POINTS = blocks_with_zero_points(1)
 
 def _before(
     release: str,
-    needs: Callable[[Node], str | None],
+    *needs: Callable[[Node], str | None],
     wrong: Callable[[Node], str | None] | None = None,
 ) -> Carrier:
     """OpenVINO's releases before one."""
-    return Carrier(AS_WRITTEN, _OLDER, needs=needs, wrong=wrong, until=release)
+    return Carrier(AS_WRITTEN, _OLDER, needs=first_of(*needs), wrong=wrong, until=release)
 
 
 _TOSA_ZEROS = f"{TOSA}CONV2D, MATMUL, RESCALE; llvm/llvm-project, TosaComplianceData.h.inc: read"
@@ -123,9 +124,14 @@ QUANTISED: Mapping[str, EngineRows] = {
         **read("litert", ONE_NUMBER, f"{_LITERT}quantize.cc, {_SCALE_OF_TENSOR}", weights=True),
         **ran("onnxruntime", AS_WRITTEN, ORT, needs=quantised_data, because=Reason.DTYPE),
         "openvino": (
-            _before("2025.3.0", first_of(_ZERO_POINTS, blocks_that_stretch), openvino_ties),
-            _before("2026.1.0", _ZERO_POINTS, openvino_ties),
-            Carrier(AS_WRITTEN, OPENVINO, needs=blocks_with_zero_points(2), wrong=openvino_ties),
+            _before("2025.3.0", _ZERO_POINTS, blocks_that_stretch, wrong=openvino_ties),
+            _before("2026.1.0", _ZERO_POINTS, whole_blocks, wrong=openvino_ties),
+            Carrier(
+                AS_WRITTEN,
+                OPENVINO,
+                needs=first_of(blocks_with_zero_points(2), whole_blocks),
+                wrong=openvino_ties,
+            ),
         ),
         "onnx-parser": (_PARSED_OFFSET,),
         "mnn": (Carrier(AS_WRITTEN, _MNN_QUANTISED, wrong=mnn_quantised),),
@@ -134,11 +140,11 @@ QUANTISED: Mapping[str, EngineRows] = {
         **_AFFINE,
         **_written(),
         "openvino": (
-            _before("2025.1.0", first_of(_ZERO_POINTS, blocks_along(0, most=2))),
-            _before("2025.2.0", blocks_along(0, most=2)),
-            _before("2025.4.0", blocks_along(0, 1, most=2), interleaved_blocks),
-            _before("2026.0.0", blocks_along(0, 1), interleaved_blocks),
-            *ran("openvino", AS_WRITTEN, OPENVINO)["openvino"],
+            _before("2025.1.0", _ZERO_POINTS, blocks_along(0, most=2), whole_blocks),
+            _before("2025.2.0", blocks_along(0, most=2), whole_blocks),
+            _before("2025.4.0", blocks_along(0, 1, most=2), whole_blocks, wrong=interleaved_blocks),
+            _before("2026.0.0", blocks_along(0, 1), whole_blocks, wrong=interleaved_blocks),
+            *ran("openvino", AS_WRITTEN, OPENVINO, needs=whole_blocks)["openvino"],
         ),
         **read("litert", AS_WRITTEN, f"{_LITERT}dequantize.cc, {_SCALE_OF_TENSOR}", weights=True),
         "onnx-parser": (_PARSED_OFFSET,),

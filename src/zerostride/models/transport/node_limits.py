@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ...errors import ModelError
 from ...sizes import Shape
-from ..ir.graph import Node
+from ..ir.graph import FileSize, Node
 
 
 class NotJudged(Exception):  # noqa: N818 - an answer, not a fault
@@ -392,12 +392,31 @@ def blocks_with_zero_points(least: int) -> Callable[[Node], str | None]:
     return check
 
 
+def whole_blocks(node: Node) -> str | None:
+    """OpenVINO's frontend takes no last block that is cut off.
+
+    Raises:
+        NotJudged: the size of the axis is open.
+    """
+    block, size = node.attributes.get("block_size", 0), _blocked_size(node)
+    if not block or (isinstance(size, int) and not size % block):
+        return None
+    if not isinstance(size, int):
+        raise NotJudged(f"right on openvino if blocks of {block} divide their axis")
+    return f"blocks of {block} divide their axis, and this one has {size} elements"
+
+
+def _blocked_size(node: Node) -> FileSize:
+    """The size of the axis that blocks lie along."""
+    data, axis = node.inputs[0] if node.inputs else None, node.attributes.get("axis", 1)
+    shape = () if data is None or data.shape is None else data.shape
+    return shape[axis] if -len(shape) <= axis < len(shape) else None
+
+
 def blocks_that_stretch(node: Node) -> str | None:
     """Scales that NumPy's rule stretches: a block is one element, or the whole axis."""
-    block, axis = node.attributes.get("block_size", 0), node.attributes.get("axis", 1)
-    data = node.inputs[0].shape if node.inputs and node.inputs[0] is not None else None
-    size = data[axis] if data is not None and -len(data) <= axis < len(data) else None
-    if block < 2 or size == block:
+    block, size = node.attributes.get("block_size", 0), _blocked_size(node)
+    if block < 2 or (isinstance(size, int) and size <= block):
         return None
     return f"a block is one element or the whole axis, not {block} of {size}"
 

@@ -31,6 +31,7 @@ from ..feeds import Fed, fed
 from ..process import CASE_SECONDS, MODEL_SECONDS, running
 from ..runners import RUNNERS
 from .cache import Cache
+from .causes import with_causes
 from .inside import check_inside
 from .site_checks import Progress, SiteChecks
 from .whole_model import check_whole, worst_of
@@ -145,6 +146,7 @@ def verify(
             checks = check_inside(checks, model_path, other, engine, given, *how, approximated)
             excused = [c for c in checks if c.detail == approximated.get(c.op)]
             notes += tuple(f"{check.op}: {check.detail}" for check in excused)
+            checks = list(with_causes(checks, graph, findings))
         # 4. Where the two differ.
         loud = () if whole else surprises(findings, checks)
         return source.named(

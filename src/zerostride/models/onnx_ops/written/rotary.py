@@ -73,7 +73,9 @@ def behind(call: CompoundCall, first: str, kind: str, length: int, start: int = 
     """Positions of a type from one that is `start` behind another."""
     if length == 1 and not start:
         return first
-    places = np.arange(start, start + length, dtype=kind)
+    places, known = np.arange(start, start + length, dtype=kind), call.writer.array(first)
+    if known is not None:
+        return call.writer.constant(known + places)
     return call.writer.add("Add", first, call.writer.constant(places))
 
 

@@ -21,6 +21,8 @@ WRITTEN: Mapping[tuple[str, str], WrittenOp] = MappingProxyType(
         ("com.microsoft", "RotaryEmbedding"): WrittenOp(check_contributed, contributed),
     }
 )
+#: All ops that are written out, by domain and op; `formats.onnx.prepared` has Attention's rule.
+COMPOUNDS = frozenset({("", "Attention"), *WRITTEN})
 
 
 def written(call: CompoundCall) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from ....onnx_ops.written.heads import (
     seen_of,
     side_by_side,
 )
-from ....onnx_ops.written.table import WRITTEN, written
+from ....onnx_ops.written.table import COMPOUNDS, WRITTEN, written
 from .rewriting import Rewriting, attributes_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _FLOAT32, _BOOL = 1, 9
 #: The ops that are written out.
-COMPOUND_OPS = frozenset({"Attention", *(op for _, op in WRITTEN)})
+COMPOUND_OPS = frozenset(op for _, op in COMPOUNDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,35 +52,48 @@ def written_out(graph: Rewriting, ops: Set[str]) -> list[str]:
 
 def _written(graph: Rewriting, ops: Set[str], node: onnx.NodeProto) -> bool:
     """Writes an op of 32-bit floats as others, where its form is known."""
-    if node.op_type not in ops:
+    if node.op_type not in ops or _key(node) not in COMPOUNDS:
         return False
-    domain = "" if node.domain == "ai.onnx" else node.domain
-    if (domain, node.op_type) == ("", "Attention"):
-        return attended(graph, node)
-    if (domain, node.op_type) not in WRITTEN or graph.types.get(node.input[0]) != _FLOAT32:
-        return False
-    constants = len(graph.graph.initializer)
     try:
-        results = written(_compound(graph, node))
+        write(graph, node)
     except NotWritten:
-        del graph.graph.initializer[constants:]
         return False
-    graph.ending_in(node, results)
     return True
 
 
+def write(graph: Rewriting, node: onnx.NodeProto) -> None:
+    """Writes a compound op of 32-bit floats as others.
+
+    Raises:
+        NotWritten: its form is not written out; the graph has no new constants then.
+    """
+    if graph.types.get(node.input[0]) != _FLOAT32:
+        raise NotWritten(f"its numbers are {graph.dtype(node.input[0])}, not float32")
+    constants = len(graph.graph.initializer)
+    compound = _compound(graph, node)
+    try:
+        attention = _key(node) not in WRITTEN
+        results = _attended(graph, node, compound) if attention else written(compound)
+    except NotWritten:
+        del graph.graph.initializer[constants:]
+        raise
+    graph.ending_in(node, results)
+
+
+def _key(node: onnx.NodeProto) -> tuple[str, str]:
+    return node.domain.removeprefix("ai.onnx"), node.op_type
+
+
 def _compound(graph: Rewriting, node: onnx.NodeProto) -> CompoundCall:
-    domain, outputs = node.domain.removeprefix("ai.onnx"), tuple(map(bool, node.output))
-    return CompoundCall(
-        node.op_type, domain, tuple(node.input), outputs, attributes_of(node), graph
-    )
+    (domain, op), outputs = _key(node), tuple(map(bool, node.output))
+    return CompoundCall(op, domain, tuple(node.input), outputs, attributes_of(node), graph)
 
 
-def attended(graph: Rewriting, node: onnx.NodeProto) -> bool:
+def _attended(
+    graph: Rewriting, node: onnx.NodeProto, compound: CompoundCall
+) -> tuple[str, str, str]:
     """Writes an Attention of ai.onnx."""
-    call, compound = _call(graph, node), _compound(graph, node)
-    if call is None:
-        return False
+    call = _call(graph, node, compound)
     space = call.space
     query = _by_head(graph, call, compound, 0)
     key, value = (_with_past(graph, call, compound, position) for position in (1, 2))
@@ -89,28 +102,32 @@ def attended(graph: Rewriting, node: onnx.NodeProto) -> bool:
     result = attend(compound, space, (query, key, value), factor, softcap, bias, seen)
     if call.heads is not None:
         result = side_by_side(compound, result, space)
-    graph.ending_in(node, (result, key, value))
-    return True
+    return result, key, value
 
 
-def _call(graph: Rewriting, node: onnx.NodeProto) -> _Call | None:
-    """The call of a node; None where a part of it is not known."""
-    inputs, outputs = (*node.input, *[""] * 7), (*node.output, "", "", "")
+def _call(graph: Rewriting, node: onnx.NodeProto, compound: CompoundCall) -> _Call:
+    """The call of a node.
+
+    Raises:
+        NotWritten: a part of it is not known.
+    """
+    inputs = (*node.input, *[""] * 7)
     attributes = attributes_of(node)
-    shapes = [graph.shape(name) for name in inputs[:3]]
     windowed = any(attributes.get(f"{side}_window_size", -1) != -1 for side in ("left", "right"))
-    past = graph.shape(inputs[4]) if inputs[4] else (0, 0, 0, 0)
-    mask = graph.shape(inputs[3]) if inputs[3] else None
-    if inputs[6] or outputs[3] or windowed or None in shapes or past is None:
-        return None
-    if any(graph.types.get(name) != _FLOAT32 for name in inputs[:3]):
-        return None
     kind = graph.types.get(inputs[3], _FLOAT32)
-    if (inputs[3] and mask is None) or kind not in (_FLOAT32, _BOOL):
-        return None
-    heads = attributes.get("q_num_heads", 0), attributes.get("kv_num_heads", 0)
-    packed = len(shapes[0] or ()) == 3
-    query, key, value = shapes
+    compound.refuse(
+        (inputs[6], "nonpad_kv_seqlen, a length for each sample"),
+        (compound.wants(3), "a step of the way as a result"),
+        (windowed, "its windows"),
+        (kind not in (_FLOAT32, _BOOL), "a mask of other numbers than float32"),
+    )
+    if any(graph.types.get(name) != _FLOAT32 for name in inputs[:3]):
+        raise NotWritten("keys or values that are not float32")
+    query, key, value = (compound.sizes(position, 3, 4) for position in range(3))
+    past = compound.sizes(4, 4)[2] if inputs[4] else 0
+    mask = compound.sizes(3, 0, 1, 2, 3, 4) if inputs[3] else None
+    heads = compound.number("q_num_heads"), compound.number("kv_num_heads")
+    packed = len(query) == 3
     try:
         plan = plan_attention(
             query,
@@ -119,14 +136,14 @@ def _call(graph: Rewriting, node: onnx.NodeProto) -> _Call | None:
             mask,
             causal=bool(attributes.get("is_causal", 0)),
             heads=heads if packed else None,
-            past=past[2],
+            past=past,
             scale=attributes.get("scale") or None,
             softcap=attributes.get("softcap", 0.0),
             mask_type="bool" if kind == _BOOL else "float",
             op="Attention-23" if graph.version == 23 else "Attention",
         )
-    except BroadcastError:
-        return None
+    except BroadcastError as error:
+        raise NotWritten(error.detail) from error
     return _Call(plan, inputs[:7], heads if packed else None)
 
 
@@ -179,4 +196,4 @@ def _with_past(graph: Rewriting, call: _Call, compound: CompoundCall, position: 
     return compound.joined([past, now], 2) if past else now
 
 
-__all__ = ["COMPOUND_OPS", "written_out"]
+__all__ = ["COMPOUND_OPS", "write", "written_out"]

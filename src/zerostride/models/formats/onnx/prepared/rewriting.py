@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -39,7 +39,7 @@ class Rewriting:
         self.types: dict[str, int] = {v.name: v.type.tensor_type.elem_type for v in values}
         self._constants = {tensor.name: tensor for tensor in self.graph.initializer}
         for node in self.graph.node:
-            if node.op_type == "Constant" and node.attribute[0].name == "value":
+            if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
                 self._constants[node.output[0]] = node.attribute[0].t
         self._array: Callable[[Any], np.ndarray[Any, Any]] = numpy_helper.to_array
         for name, tensor in self._constants.items():
@@ -48,6 +48,17 @@ class Rewriting:
         self.makers = {name: node for node in self.graph.node for name in node.output}
         self._names = {*self.shapes, *self.makers, *(value.name for value in values)}
         self._made: list[onnx.NodeProto] = []
+
+    def learn(self, shapes: Mapping[str, Shape], types: Mapping[str, int]) -> None:
+        """Takes sizes and element types of tensors; a constant that an input replaces is none."""
+        self.shapes |= shapes
+        self.types |= types
+        for value in self.graph.input:
+            self._constants.pop(value.name, None)
+
+    def reserve(self, names: Iterable[str]) -> None:
+        """Keeps names from being given to new tensors."""
+        self._names.update(names)
 
     def run(self, rules: Mapping[str, Rule]) -> tuple[str, ...]:
         """Replaces the nodes of ops that have a rule, where it can; the names of their ops."""
@@ -58,10 +69,18 @@ class Rewriting:
 
         return tuple(dict.fromkeys(node.op_type for node in self.each(rewritten)))
 
-    def each(self, rule: Callable[[onnx.NodeProto], bool]) -> list[onnx.NodeProto]:
-        """Calls a rule for each node; the nodes in whose place it added others."""
+    def each(
+        self, rule: Callable[[onnx.NodeProto], bool], *, sweep: bool = True
+    ) -> list[onnx.NodeProto]:
+        """Calls a rule for each node; the nodes in whose place it added others.
+
+        Args:
+            rule: adds nodes in the place of one, or says that it cannot.
+            sweep: whether the graph's own nodes go, too, if nothing reads them any more.
+        """
         done: list[onnx.NodeProto] = []
         nodes = [*self.graph.node]
+        kept = () if sweep else {name for node in nodes for name in node.output}
         del self.graph.node[:]
         for node in nodes:
             self._made = []
@@ -70,17 +89,21 @@ class Rewriting:
             else:
                 self._made = [node]
             self.end()
-        self._without_unread()
+        self._without_unread(kept)
         return done
+
+    def added(self) -> list[onnx.NodeProto]:
+        """The nodes that were added in the place of the present one."""
+        return [*self._made]
 
     def end(self) -> None:
         """Puts the nodes that were added at the end of the graph."""
         self.graph.node.extend(self._made)
         self._made = []
 
-    def _without_unread(self) -> None:
-        """Drops nodes that nothing reads any more."""
-        read = {value.name for value in self.graph.output}
+    def _without_unread(self, names: Collection[str]) -> None:
+        """Drops nodes that nothing reads any more; those that make `names` stay."""
+        read = {*names, *(value.name for value in self.graph.output)}
         kept = []
         for node in reversed(self.graph.node):
             if any(name in read for name in node.output) or not node.output:
