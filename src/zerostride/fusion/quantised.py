@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 #: Types of few enough bits that float32 has their differences, and that the engine loads.
 _EXACT = frozenset({"int8", "uint8", "int16", "uint16"})
-#: Types of few bits, which arrays hold in bytes.
-_FEW = frozenset({"int4", "uint4", "int2", "uint2"})
+#: The bits of types that arrays hold in bytes.
+_FEW = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
 
 
 def quantize(
@@ -164,7 +164,7 @@ def dequantize(
 
 def _dequantised(call: Call, packed: NDArray[Any] | None, out: Any) -> NDArray[Any]:
     """The numbers of a call; `packed` are the bytes of one whose numbers are not unpacked yet."""
-    few = call.stored if call.stored in _FEW else None
+    few = _FEW.get(call.stored, 0)
     name = "int8" if few else call.dtype.name
     fused = call.row.subtracts is Subtracted.FUSED and call.shift is not None and not few
     odd = packed is not None and call.plan.split[-1] % 2
@@ -173,24 +173,27 @@ def _dequantised(call: Call, packed: NDArray[Any] | None, out: Any) -> NDArray[A
         return dequantised(replace(call, x=whole))
     numbers, *others = (part for part in call.operands if part is not None)
     if few:
+        kind = "u" if call.stored.startswith("u") else "i"
         others[1:] = [part.astype(np.int8) for part in others[1:]]
-        numbers = numbers.view(np.uint8) if packed is None else packed
-    if packed is not None:
-        words = _words(packed, call.plan.split[-1])
-        numbers = words.reshape(*call.plan.split[:-1], -1, 1)
-        shifts = np.arange(0, 8 * words.itemsize, 4).astype(words.dtype)
-        others = [*(_in_words(part, shifts.size) for part in others), shifts]
-    program = _dequantising(call.shift is not None, few, packed is not None)
+        words, spare = numbers.view(f"{kind}1"), np.array(8 - few, f"{kind}1")
+        if packed is not None:
+            words = _words(packed, call.plan.split[-1], kind)
+            numbers_of_word = 2 * words.itemsize
+            words = words.reshape(*call.plan.split[:-1], -1, 1)
+            spare = few * np.arange(numbers_of_word)[::-1].astype(words.dtype)
+            others = [_in_words(part, numbers_of_word) for part in others]
+        numbers, others = words, [*others, spare]
+    program = _dequantising(call.shift is not None, few)
     result: NDArray[Any] = _run(program, (numbers, *others), call.plan.shape, out)
     return result
 
 
-def _words(packed: NDArray[Any], run: int) -> NDArray[Any]:
+def _words(packed: NDArray[Any], run: int, kind: str) -> NDArray[Any]:
     """Packed bytes as words of 32 bits where `run` numbers fill such words, else as bytes."""
-    word = np.dtype("<u4")
+    word = np.dtype(f"<{kind}4")
     whole = word.isnative and run % 8 == 0 and packed.flags.c_contiguous
     whole = whole and packed.ctypes.data % word.itemsize == 0
-    return packed.view(word) if whole else packed
+    return packed.view(word if whole else f"{kind}1")
 
 
 def _in_words(part: NDArray[Any], numbers: int) -> NDArray[Any]:
@@ -269,19 +272,16 @@ def _quantising(name: str, low: int, high: int, shifts: int) -> Fused:
 
 
 @functools.cache
-def _dequantising(shifted: bool, few: str | None, packed: bool) -> Fused:
-    """(q - zero point) * scale; of a type of `few` bits from bytes that hold one or two numbers."""
-    both, right, flip = (
-        FUNCTIONS[name] for name in ("bitwise_and", "bitwise_right_shift", "bitwise_xor")
-    )
+def _dequantising(shifted: bool, few: int) -> Fused:
+    """(q - zero point) * scale.
+
+    Of a type of `few` bits, q are words, and the last operand says how far left each number in a
+    word has to go; the way back brings its sign along.
+    """
+    left, right = FUNCTIONS["bitwise_left_shift"], FUNCTIONS["bitwise_right_shift"]
 
     def program(q: Any, scale: Any, *more: Any) -> Any:
-        numbers = q
-        if few is not None:
-            low, high = ENDS[few]
-            bits = both(right(q, more[-1]) if packed else q, high - low)
-            numbers = unary.cast(bits, np.int32)
-            numbers = flip(numbers, -low) + low if low else numbers
+        numbers = right(left(q, more[-1]), 8 * q.dtype.itemsize - few) if few else q
         numbers = unary.cast(numbers, np.float32)
         return (numbers - unary.cast(more[0], np.float32) if shifted else numbers) * scale
 
