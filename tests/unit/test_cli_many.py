@@ -58,6 +58,16 @@ def test_folder_is_searched(models: Path) -> None:
     assert found == ["a.ONNX", "z.onnx", "b/c.onnx", "b/deep/d.onnx"]
 
 
+def test_installed_packages_are_left_out(models: Path) -> None:
+    for place in ("venv/lib/tests", "web/node_modules/x", "here/site-packages/onnx"):
+        (models / place).mkdir(parents=True)
+        shutil.copy(CLEAN, models / place / "theirs.onnx")
+    (models / "venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    assert not [one for one in find_models([str(models)]) if "theirs" in str(one)]
+    named = names(find_models([str(models / "venv")]), models)
+    assert named == ["venv/lib/tests/theirs.onnx"]  # what somebody names is searched
+
+
 def test_links_out_of_a_folder_are_not_followed(models: Path, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()

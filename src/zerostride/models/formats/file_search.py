@@ -20,6 +20,8 @@ MOST_ENTRIES = 2_000_000
 #: files with the mark. A file that the caller names is read without it.
 _MARKS = {".xml": b"<net", ".param": b"7767517", ".json": b'"pir"'}
 _BEGINNING = 65_536
+#: Folders of installed packages, whose models are their tests'.
+_INSTALLED = frozenset({"node_modules", "site-packages"})
 
 
 def suffixes() -> tuple[str, ...]:
@@ -31,7 +33,8 @@ def find_models(words: Sequence[str]) -> list[str | Unread]:
     """The models that words name, each once, in the order of the words.
 
     A file is one model. A folder means the model files in it and below it, ordered by path; hidden
-    files and folders, links to folders and links out of the folder are skipped. A pattern (`*`,
+    files and folders, links to folders, links out of the folder, virtual environments and installed
+    packages are skipped. A pattern (`*`,
     `?`, `[...]`, `**`) means the model files and folders that match it, unless a file has that
     name.
 
@@ -96,7 +99,7 @@ def _in_folder(folder: str) -> Iterator[str | Unread]:
     looked = 0
     failures: list[OSError] = []
     for here, folders, files in os.walk(folder, onerror=failures.append):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        folders[:] = sorted(name for name in folders if not _is_left_out(here, name))
         looked += len(folders) + len(files)
         if looked > MOST_ENTRIES:
             raise ZerostrideError(f"{folder}: there are more than {MOST_ENTRIES:,} files")
@@ -106,6 +109,11 @@ def _in_folder(folder: str) -> Iterator[str | Unread]:
                 yield str(path)
     for error in failures:
         yield Unread(str(error.filename), f"{error.filename}: {error.strerror}")
+
+
+def _is_left_out(here: str, name: str) -> bool:
+    """Whether a search leaves a folder out: hidden ones, and those of installed packages."""
+    return name.startswith(".") or name in _INSTALLED or Path(here, name, "pyvenv.cfg").is_file()
 
 
 def _stays(path: Path, root: str) -> bool:
