@@ -59,7 +59,7 @@ class Call:
         key, value = (self.arrays.get(name) for name in ("past_key", "past_value"))
         operands = list(read.values())[: len(plan.operands)]
         result = attention(plan, operands, key, value, self.beside.get("sink", 0.0))
-        if plan.layout == "s(hd)":  # a product follows, of which NaN is in every sum
+        if plan.layout == "s(hd)":  # the next product spreads a NaN over all features
             result[np.isnan(result).any(-1)] = np.nan
         return result
 

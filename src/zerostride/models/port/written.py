@@ -1,8 +1,8 @@
 """Compound ops that a target lacks, written out before a model is ported.
 
 The ops of the standard that stand for a node are written to a copy of the file, which the port then
-reads: they are judged, rewritten and proven like the model's own. A node of which one of them does
-not mean the same on the target stays as it is.
+reads: they are judged, rewritten and proven like the model's own. If one of them does not mean the
+same on the target, the compound node stays as it is.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Rotations of heads by their positions, of which pnnx makes ncnn's RotaryEmbed.
+"""Rotations of heads by their positions, which pnnx writes as ncnn's layer RotaryEmbed.
 
-It knows x * cos + turned * sin by the order of the operands, whatever their shapes are. The layer
+pnnx knows x * cos + turned * sin by the order of the operands, whatever their shapes are. The layer
 has a row of angles for each position and none for each head, and turns the rows of three axes; it
 checks nothing (run: tests/conformance/test_pnnx_rotations.py).
 """

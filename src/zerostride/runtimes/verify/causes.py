@@ -17,8 +17,8 @@ def with_causes(
 ) -> Iterator[Check]:
     """Yield the checks; one that differs has what the audit says of its node.
 
-    That is the node's finding, and its part in an attention. An output has the nearest finding of
-    the nodes before it, if no node inside differs.
+    A node gets its finding, and its part in an attention. An output gets the finding of the nearest
+    node before it, if no node inside differs.
 
     Args:
         checks: of a conversion's outputs, and of nodes inside that differ.
