@@ -13,7 +13,8 @@ from ...sizes.solve import allowance
 from ..arguments import checked
 from ..findings import Report
 from ..flow.input_sizes import InputShapes, Sizes
-from ..formats.torch_export import Example, model_file
+from ..formats.model_file import model_file
+from ..formats.torch_export import Example
 from ..ir.graph import Graph
 from ..ir.memory import uncollected
 from ..options import ModelOptions
@@ -87,8 +88,8 @@ def audit_model(
     check_layout(options.layout)
     warn_if_unmeasured(target)
     # Once for both steps: each pause of the collector costs as much.
-    with model_file(model, example) as file, uncollected():
-        options = replace(options, form=file.form or options.form)
+    with model_file(model, example, weights=False) as file, uncollected():
+        options = replace(options, form=file.form or options.form, numbers=file.numbers)
         return file.named(audit_graph(options.read(file.path), engine, options, progress))
 
 

@@ -22,9 +22,10 @@ from ...errors import ModelError, printable
 from ..ir.graph import Graph
 from ..ir.rewrite import Editor
 from . import child
+from .model_file import model_file
 from .onnx.format import find_site, lower
 from .onnx.reader import read_onnx
-from .torch_export import line_of, model_file
+from .torch_export import line_of
 
 #: Weights of a model and its graph; larger ones are exported with the model in Python.
 MAX_FILE = 2**31 - 1

@@ -20,7 +20,8 @@ from ..audit.symbolic import related
 from ..findings import Change, Finding, Report
 from ..flow.input_sizes import InputShapes, Sizes
 from ..formats import format_of
-from ..formats.torch_export import Example, model_file
+from ..formats.model_file import model_file
+from ..formats.torch_export import Example
 from ..ir.graph import Node
 from ..ir.memory import uncollected
 from ..ir.readings import readings_kept
@@ -42,6 +43,9 @@ from .replay import (
 from .save import check_goal, install, kept_if_done, staging
 from .search import ROUNDS, Ported, carried_out, key_of, rewritten
 from .written import Stage, Stays, written_out
+
+#: The name of the file of a ported object.
+_IN_MEMORY = "ported"
 
 
 @checked
@@ -108,7 +112,14 @@ def port_model(
     """Rewrites a model; see :func:`port`."""
     # Collects again only when the graphs are gone.
     with model_file(model, example) as file, uncollected():
-        return file.named(_ported(file.path, target, output, options, dry_run, progress))
+        goal = output
+        if file.read is not None and output is None and not dry_run:
+            goal = file.path.with_stem(_IN_MEMORY)
+        report = file.named(_ported(file.path, target, goal, options, dry_run, progress))
+        if file.read is None or goal is None or dry_run:
+            return report
+        output = None if output is None else report.output
+        return replace(report, output=output, result=file.read(Path(goal)))
 
 
 def _ported(

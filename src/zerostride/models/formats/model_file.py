@@ -1,0 +1,176 @@
+"""The file of a model, whatever a caller has: a path, an object in memory, or a PyTorch module."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ...errors import ArgumentError, ZerostrideError
+from ..ir.files import write_scratch
+from ..ir.graph import Array
+from . import format_of, path_of
+from .objects import kind_of, label_of, stem_of, write_object
+from .onnx.in_memory import Numbers
+from .torch_export import Example, exported, is_torch_model, onnx_bytes
+
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """The file of a model.
+
+    Attributes:
+        path: the file.
+        label: what reports call the model, where its file is temporary; else None.
+        form: the form in which the caller has it: "module" where PyTorch exports it, else "".
+        stem: of the names of files that are written for it.
+        example: the inputs that a module was exported with, in order.
+        program: the `ExportedProgram` of a module; None for a file.
+        numbers: of constants that the temporary file of an object lacks, by name.
+        notes: on the temporary file of an object.
+        read: an object of the same kind from a changed file; None for a path and a module.
+    """
+
+    path: Path
+    label: str | None = None
+    form: str = ""
+    stem: str = ""
+    example: tuple[Array, ...] = ()
+    program: Any = None
+    numbers: Mapping[str, Numbers] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    read: Callable[[Path], Any] | None = None
+
+    def named(self, result: _Result) -> _Result:
+        """A report, or shapes, that calls the model by its label and not by its temporary file."""
+        if self.label is None:
+            return result
+        renamed: Any = self.hidden(result)
+        return replace(renamed, model=self.label, notes=(*renamed.notes, *self.notes))  # type: ignore[no-any-return]
+
+    def hidden(self, result: _Result) -> _Result:
+        """A report, or shapes, whose texts have the label in the place of the temporary file."""
+        if self.label is None:
+            return result
+        return _renamed(result, str(self.path), self.label)  # type: ignore[no-any-return]
+
+
+def _renamed(part: Any, path: str, label: str) -> Any:
+    if isinstance(part, str):
+        return part.replace(path, label) if type(part) is str and path in part else part
+    if isinstance(part, tuple) and type(part) is tuple:
+        entries = tuple(_renamed(entry, path, label) for entry in part)
+        return entries if any(a is not b for a, b in zip(entries, part, strict=True)) else part
+    if is_dataclass(part) and type(part).__name__ in _WITH_TEXTS:
+        changed = {}
+        for row in fields(part):
+            old = getattr(part, row.name)
+            new = _renamed(old, path, label)
+            if new is not old:
+                changed[row.name] = new
+        return replace(part, **changed) if changed else part  # type: ignore[type-var]
+    return part
+
+
+#: The parts of results that quote messages of engines and readers.
+_WITH_TEXTS = frozenset({"Report", "Shapes", "Check", "Bisection", "Culprit", "Judged"})
+
+
+@contextmanager
+def model_file(
+    model: object,
+    example: Example = Example(),  # noqa: B008 - frozen
+    *,
+    weights: bool = True,
+) -> Iterator[ModelFile]:
+    """The file of a model while the context lasts: its own, or a temporary one.
+
+    Args:
+        model: a path, an object of `.objects`, a `torch.nn.Module`, or an `ExportedProgram`.
+        example: the inputs of a module.
+        weights: whether the temporary file of an object needs large constants. Without them it is
+            small, and readers take their numbers from the object (`ModelFile.numbers`).
+
+    Raises:
+        ModelError: it cannot be exported; gives the reason.
+        ArgumentError: inputs are given for a model that is not a module, or missing for one.
+        TypeError: it is no model.
+    """
+    if is_torch_model(model):
+        label = type(model).__name__
+        program = exported(model, example)
+        data = onnx_bytes(program, label, example.dynamic_shapes)
+        with _of_bytes(data, label) as file:
+            yield replace(file, example=example.arrays(), program=program)
+        return
+    kind = kind_of(model)
+    path = path_of(model) if kind is None else Path()
+    if example != Example():
+        raise ArgumentError("args, kwargs and dynamic_shapes are for a torch.nn.Module")
+    if kind is not None:
+        label = label_of(model, kind)
+        with _folder(label) as folder:
+            written = write_object(model, kind, folder, label, weights=weights)
+            yield ModelFile(
+                written.path,
+                label,
+                stem=stem_of(model, kind),
+                numbers=written.numbers,
+                notes=written.notes,
+                read=written.read,
+            )
+    elif path.name.lower().endswith(".pt2"):
+        from .pt2 import onnx_of
+
+        with _of_bytes(onnx_of(path), str(path)) as file:
+            yield file
+    else:
+        yield ModelFile(path, stem=path.stem)
+
+
+@contextmanager
+def _of_bytes(data: bytes, label: str) -> Iterator[ModelFile]:
+    """A file of an ONNX model that PyTorch exported."""
+    with _folder(label) as folder:
+        path = folder / "model.onnx"
+        write_scratch(path, lambda path: path.write_bytes(data))
+        yield ModelFile(path, label, "module", Path(label).stem)
+
+
+@contextmanager
+def _folder(label: str) -> Iterator[Path]:
+    """A folder of a temporary model; errors name the label."""
+    with tempfile.TemporaryDirectory(prefix="zerostride-") as name:
+        folder = Path(name)
+        try:
+            yield folder
+        except ZerostrideError as error:
+            words = str(error)
+            for file in sorted(map(str, folder.iterdir()), key=len, reverse=True):
+                words = words.replace(file, label)
+            error.args = (words.replace(name, label), *error.args[1:])
+            raise
+
+
+def form_and_label(model: object) -> tuple[str, str]:
+    """The format of a model, and what messages call it; a module's format is "torch".
+
+    Raises:
+        ModelError: no format has the suffix of a path.
+        TypeError: it is no model.
+    """
+    if is_torch_model(model):
+        return "torch", type(model).__name__
+    kind = kind_of(model)
+    if kind is not None:
+        return kind.form, label_of(model, kind)
+    path = path_of(model)
+    return format_of(path).name, str(path)
+
+
+__all__ = ["ModelFile", "form_and_label", "model_file"]
