@@ -18,9 +18,12 @@ from typing import Any
 
 from ...errors import ArgumentError, ModelError, printable
 from ..ir.graph import Array
+from .torch_reasons import reason_of
 
 #: PyTorch's own names of open sizes.
 _SYMBOL = re.compile(r"\bs\d+\b", re.ASCII)
+#: Between the name of a model and the reason of the exporter.
+NOT_EXPORTED = ": torch.onnx does not export it: "
 #: Longest reason of PyTorch that is shown.
 MAX_REASON = 300
 _NEEDED = "exporting a PyTorch module needs torch and onnxscript: pip install 'zerostride[torch]'"
@@ -88,7 +91,7 @@ def exported(model: Any, example: Example) -> Any:
         try:
             return torch.export.export(model, arguments, keywords, dynamic_shapes=shapes)
         except Exception as error:
-            raise ModelError(f"{label}: torch.export refuses it: {line_of(error)}") from error
+            raise ModelError(f"{label}: torch.export refuses it: {reason_of(error)}") from error
 
 
 def onnx_bytes(program: Any, label: str, dynamic_shapes: Any = None) -> bytes:
@@ -110,7 +113,7 @@ def onnx_bytes(program: Any, label: str, dynamic_shapes: Any = None) -> bytes:
             )
             return bytes(_with_names(onnx_program.model_proto, program).SerializeToString())
         except Exception as error:
-            raise ModelError(f"{label}: torch.onnx does not export it: {line_of(error)}") from error
+            raise ModelError(f"{label}{NOT_EXPORTED}{reason_of(error)}") from error
 
 
 def _with_names(model: Any, program: Any) -> Any:
