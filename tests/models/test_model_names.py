@@ -46,7 +46,8 @@ def test_a_path_in_bytes_is_refused(name: str) -> None:
             CALLS[name](path)
 
 
-@pytest.mark.parametrize("name", CALLS)
+# (An engine refuses a folder that it is to run.)
+@pytest.mark.parametrize("name", sorted(CALLS.keys() - {"verify against"}))
 def test_folder_is_refused(name: str) -> None:
     with pytest.raises(zs.ModelError, match="a folder; name a model in it"):
         CALLS[name](CLEAN.parent)

@@ -240,7 +240,10 @@ def _place(tensor: onnx.TensorProto, copy: onnx.TensorProto, name: str, written:
     if own or not _is_large(tensor):
         copy.CopyFrom(tensor)
         return
-    _copy_fields(tensor, copy, (*_DATA, "data_location", "external_data"))
+    # By name: a list of the fields would copy the numbers.
+    copy.name, copy.data_type, copy.doc_string = tensor.name, tensor.data_type, tensor.doc_string
+    copy.dims.extend(tensor.dims)
+    copy.metadata_props.extend(tensor.metadata_props)
     size = _size(tensor)
     offset = written.place(size, lambda: _raw(tensor))
     copy.data_location = onnx.TensorProto.EXTERNAL
@@ -249,13 +252,6 @@ def _place(tensor: onnx.TensorProto, copy: onnx.TensorProto, name: str, written:
     if not written.whole:
         missing = location_of(tensor)[0] if _is_external(tensor) else None
         written.numbers[name] = Numbers(lambda: load(tensor, Path(written.label)), missing)
-
-
-#: The fields of a tensor's numbers.
-_DATA = (
-    *("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"),
-    "string_data",
-)
 
 
 def _raw(tensor: onnx.TensorProto) -> bytes:
