@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...errors import ModelError, printable
+from ...errors import printable
 from ..ir.files import write_scratch
 from .onnx.in_memory import Numbers, Written, notes_on, read_ir, write_ir, write_message
 from .onnx.reader import parse_bytes
+from .openvino import in_memory as openvino
 
 #: Most characters of a graph's name in the name of a model.
 _MOST = 60
@@ -170,29 +171,6 @@ def _read_program(path: Path, model: Any, written: Written) -> Any:
     return type(model)(read_ir(path, written.links), model.exported_program)
 
 
-# openvino
-
-
-def _write_openvino(model: Any, written: Written) -> Path:
-    import openvino
-
-    path = written.folder / "model.xml"
-    try:
-        openvino.serialize(model, str(path), str(path.with_suffix(".bin")))
-    except RuntimeError as error:
-        line = str(error).strip().splitlines()[-1]
-        raise ModelError(f"{written.label}: OpenVINO does not write it: {line}") from error
-    return path
-
-
-def _read_openvino(path: Path, model: Any, written: Written) -> Any:
-    import openvino
-
-    core = openvino.Core()
-    core.set_property({"ENABLE_MMAP": False})  # the file does not stay
-    return core.read_model(path)
-
-
 _ONNX_BYTES = ObjectKind(
     "bytes of an ONNX file", (), "onnx", lambda _: "", _write_onnx_bytes, _read_bytes
 )
@@ -230,8 +208,8 @@ KINDS = (
         (("openvino", "Model"),),
         "openvino",
         lambda model: model.get_friendly_name(),
-        _write_openvino,
-        _read_openvino,
+        openvino.write_model,
+        lambda path, model, written: openvino.read_model(path),
     ),
 )
 
