@@ -131,7 +131,8 @@ def shapes(
     """The shape of every tensor of a model in terms of its inputs' sizes, and what it needs.
 
     Args:
-        model: a model file, or a module or program of PyTorch.
+        model: a model file, a model in memory, or a module or program of PyTorch, as for
+            :func:`~zerostride.audit`.
         args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`.
         sizes: numbers for sizes: {"N": 4} for one that the file names, {"x[0]": 4} for an input's
             axis.

@@ -45,9 +45,11 @@ def audit(
     finding for each node that may broadcast; its verdict is `unknown` if the node cannot be judged.
 
     Args:
-        model: a model file, whose format is known by the end of its name; a `torch.nn.Module`; or
-            an `ExportedProgram` of torch.export. PyTorch's ONNX exporter carries a module over, and
-            findings name the lines of its source.
+        model: a model file, whose format is known by the end of its name; a model in memory
+            (`onnx.ModelProto`, the bytes of an ONNX or .tflite file, `onnx_ir.Model`,
+            `torch.onnx.ONNXProgram`, `openvino.Model`), which does not change; a `torch.nn.Module`;
+            or an `ExportedProgram` of torch.export. PyTorch's ONNX exporter carries a module over,
+            and findings name the lines of its source.
         target: an engine's name.
         args, kwargs: a module's example inputs, as for `torch.export.export`.
         dynamic_shapes: which of their sizes stay open, as for `torch.export.export`.
@@ -70,6 +72,12 @@ def audit(
         ModelError: the file cannot be read, or the module cannot be exported.
         ArgumentError: a module without `args`, or `args` without a module.
         BroadcastError: there is no such engine.
+        TypeError: `model` is none of these.
+
+    >>> import onnx
+    >>> report = audit(onnx.load("examples/bugs/ncnn-4930.onnx"), target="ncnn", via="none")
+    >>> report.model, report.ok
+    ("ModelProto 'ncnn-4930'", False)
     """
     options = ModelOptions(via, batch_axis, facts, sizes, input_shapes, layout)
     return audit_model(model, target, options, progress, Example(args, kwargs, dynamic_shapes))

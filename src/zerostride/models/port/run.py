@@ -75,10 +75,12 @@ def port(
     findings with the reason.
 
     Args:
-        model: a model file, whose format is known by the end of its name and is the output's; or a
-            module or program of PyTorch, whose output is an ONNX file.
+        model: a model file, whose format is known by the end of its name and is the output's; a
+            model in memory, as for :func:`~zerostride.audit`, which does not change; or a module or
+            program of PyTorch, whose output is an ONNX file.
         target: an engine's name.
-        output: where the model goes; it may be the model itself. Not needed for a dry run.
+        output: where the model goes; it may be the model itself. Not needed for a dry run and a
+            model in memory.
         args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`.
         via: what this converter does by itself is left to it; as for :func:`~zerostride.audit`.
         batch_axis, facts, sizes, input_shapes: as for :func:`~zerostride.audit`.
@@ -88,11 +90,18 @@ def port(
 
     Returns:
         A report whose `before` has the findings of the model as it was, `findings` those of the
-        result, and `changes` what was done.
+        result, and `changes` what was done. For a model in memory, `result` is the ported model: a
+        new object of the same kind.
 
     Raises:
         ModelError: the file cannot be read or written, or a check failed: nothing is written then.
         BroadcastError: there is no such engine.
+        TypeError: `model` is no model.
+
+    >>> import onnx
+    >>> report = port(onnx.load("examples/bugs/ncnn-4930.onnx"), target="ncnn", via="none")
+    >>> [node.op_type for node in report.result.graph.node]
+    ['Unsqueeze', 'Add']
     """
     options = ModelOptions(via, batch_axis, facts, sizes, input_shapes)
     example = Example(args, kwargs, dynamic_shapes)

@@ -70,8 +70,9 @@ def convert(
     inputs (inputs.npz, and up to two more), and what a colleague needs to do it again (how.txt).
 
     Args:
-        model: an ONNX file, a .pt2 file, or a module or program of PyTorch; for LiteRT also a
-            .tflite file, which is ported and not converted.
+        model: an ONNX file, a .pt2 file, a model in memory, or a module or program of PyTorch, as
+            for :func:`~zerostride.audit`; for LiteRT also a .tflite file, which is ported and not
+            converted.
         to: the engine: "ncnn" (by pnnx), "openvino" (by OpenVINO's converter), "mnn" (by
             mnnconvert), "litert" or "litert-gpu" (by litert-torch, and ONNX files by onnx2tf),
             "executorch" (and ONNX files by onnx2torch).
