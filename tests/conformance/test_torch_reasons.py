@@ -139,6 +139,18 @@ def test_an_archive_has_the_reason(tmp_path):
     assert not [advice for advice in ADVICE if advice in error]
 
 
+def test_a_reason_has_the_user_s_names_of_sizes(monkeypatch):
+    program = torch.export.export(Plain(), (X,), dynamic_shapes=N)
+    (symbol,) = program.range_constraints
+
+    def fail(*_, **__):
+        raise ValueError(f"no view of ({symbol}, 3)")
+
+    monkeypatch.setattr(torch.onnx, "export", fail)
+    with pytest.raises(zs.ModelError, match=r"ValueError: no view of \(n, 3\)"):
+        zs.audit(program, "ncnn")
+
+
 def test_reasons_are_short_and_of_one_line():
     try:
         try:

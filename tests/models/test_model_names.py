@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
 import pytest
 
 import zerostride as zs
@@ -37,6 +38,11 @@ def test_other_objects_are_refused_with_the_kinds_that_are_taken(name: str) -> N
             CALLS[name](other)
         assert "onnx.ModelProto" in str(caught.value)
         assert str(caught.value).endswith(f"; not {type(other).__name__}")
+
+
+def test_parts_of_models_are_refused_with_the_way_to_a_model() -> None:
+    with pytest.raises(TypeError, match=r"not GraphProto: onnx\.helper\.make_model\(graph\) is"):
+        zs.audit(onnx.load(CLEAN).graph, target="ncnn")
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -31,6 +31,14 @@ _TAKEN = (
     "a model is the path of a file, the bytes of an ONNX or .tflite file, an onnx.ModelProto, an "
     "onnx_ir.Model, a torch.onnx.ONNXProgram, an openvino.Model, or a module or program of PyTorch"
 )
+#: How other objects become a model, by the names of their classes.
+_WAYS = {
+    "GraphProto": ": onnx.helper.make_model(graph) is one",
+    "Graph": ": onnx_ir.Model(graph, ir_version=10) is one",
+    "CompiledModel": ": give the model that was compiled",
+    "InferenceSession": ": give the file or the bytes that it was made from",
+    "TracedModule": ": give the nn.Module that it was made from",
+}
 
 
 def path_of(model: object) -> Path:
@@ -44,7 +52,8 @@ def path_of(model: object) -> Path:
         if _URL.match(fspath):
             raise ModelError(f"{fspath}: a URL, which is not read; download it, and name the file")
         return Path(fspath)
-    raise TypeError(f"{_TAKEN}; not {type(model).__name__}")
+    kind = type(model).__name__
+    raise TypeError(f"{_TAKEN}; not {kind}{_WAYS.get(kind, '')}")
 
 
 def format_of(path: str | Path) -> Format:

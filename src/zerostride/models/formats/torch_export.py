@@ -113,7 +113,8 @@ def onnx_bytes(program: Any, label: str, dynamic_shapes: Any = None) -> bytes:
             )
             return bytes(_with_names(onnx_program.model_proto, program).SerializeToString())
         except Exception as error:
-            raise ModelError(f"{label}{NOT_EXPORTED}{reason_of(error)}") from error
+            reason = _named(reason_of(error), _names_of_sizes(program))
+            raise ModelError(f"{label}{NOT_EXPORTED}{reason}") from error
 
 
 def _with_names(model: Any, program: Any) -> Any:
@@ -131,9 +132,13 @@ def _with_names(model: Any, program: Any) -> Any:
     ):
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param:
-                renamed = _SYMBOL.sub(lambda match: names.get(match[0], match[0]), dim.dim_param)
-                dim.dim_param = renamed
+                dim.dim_param = _named(dim.dim_param, names)
     return model
+
+
+def _named(text: str, names: Mapping[str, str]) -> str:
+    """A text with names for sizes in the place of PyTorch's."""
+    return _SYMBOL.sub(lambda match: names.get(match[0], match[0]), text)
 
 
 def _names_of_sizes(program: Any) -> dict[str, str]:
