@@ -12,6 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from tflite_files import of_one
 
 import zerostride as zs
 from zerostride.errors import ArgumentError
@@ -268,17 +269,20 @@ def test_errors_name_the_object() -> None:
         zs.audit(model, "ncnn", args=(1,))
 
 
-def test_bytes_of_litert_are_recognised(tmp_path: Path) -> None:
-    files = sorted(EXAMPLES.rglob("*.tflite"))
-    data = files[0].read_bytes() if files else b"\x1c\x00\x00\x00TFL3" + bytes(16)
-    kind = kind_of(data)
-    assert kind is not None
-    assert kind.form == "litert"
-    if files:
-        assert dicts(zs.audit(data, "ncnn")) == dicts(zs.audit(files[0], "ncnn"))
-    else:
-        with pytest.raises(zs.ModelError, match=r"^bytes of a \.tflite file: "):
-            zs.audit(data, "ncnn")
+@pytest.mark.usefixtures("scratch")
+def test_bytes_of_a_tflite_file_are_answered_as_the_file(tmp_path: Path) -> None:
+    file = of_one("ADD", (5, 5), (5,)).write(tmp_path / "m.tflite")
+    data = Path(file).read_bytes()
+    report = zs.audit(data, "ncnn", via="none")
+    assert report.model == "bytes of a .tflite file"
+    assert dicts(report) == dicts(zs.audit(file, "ncnn", via="none"))
+    assert not report.ok
+    ported = zs.port(data, "ncnn", via="none")
+    assert isinstance(ported.result, bytes)
+    assert ported.result[4:8] == b"TFL3"
+    assert zs.audit(ported.result, "ncnn", via="none").ok
+    with pytest.raises(zs.ModelError, match=r"^bytes of a \.tflite file: "):
+        zs.audit(data[:40], "ncnn")
 
 
 def test_an_object_is_recognised_without_its_library() -> None:

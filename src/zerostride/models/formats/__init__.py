@@ -37,7 +37,6 @@ _WAYS = {
     "Graph": ": onnx_ir.Model(graph, ir_version=10) is one",
     "CompiledModel": ": give the model that was compiled",
     "InferenceSession": ": give the file or the bytes that it was made from",
-    "TracedModule": ": give the nn.Module that it was made from",
 }
 
 
