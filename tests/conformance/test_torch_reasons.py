@@ -15,6 +15,7 @@ pytest.importorskip("onnxscript", reason="the exporter needs it")
 import torch
 
 import zerostride as zs
+from zerostride.models.formats import torch_reasons
 from zerostride.models.formats.torch_reasons import MAX_REASON, MAX_WORDS, reason_of
 
 pytestmark = [
@@ -149,6 +150,17 @@ def test_a_reason_has_the_user_s_names_of_sizes(monkeypatch):
     monkeypatch.setattr(torch.onnx, "export", fail)
     with pytest.raises(zs.ModelError, match=r"ValueError: no view of \(n, 3\)"):
         zs.audit(program, "ncnn")
+
+
+def test_an_installed_package_is_no_place_of_a_user(monkeypatch):
+    own = "/env/lib/site-packages/zerostride"
+    monkeypatch.setattr(torch_reasons, "_OWN", own)
+    assert not torch_reasons._is_users(f"{own}/models/formats/torch_export.py")
+    assert not torch_reasons._is_users("/env/lib/site-packages/torch/nn/modules/module.py")
+    assert not torch_reasons._is_users("<eval_with_key>.0")
+    assert not torch_reasons._is_users(linecache.__file__)
+    assert torch_reasons._is_users("/env/lib/site-packages/transformers/modeling_t5.py")
+    assert torch_reasons._is_users("/home/user/torch/model.py")
 
 
 def test_reasons_are_short_and_of_one_line():

@@ -166,12 +166,12 @@ def _stack_of(error: BaseException) -> str:
 
 def _is_users(file: str) -> bool:
     """Whether a file is neither PyTorch's, Python's nor this package's."""
-    if file.startswith("<"):
+    if file.startswith(("<", _OWN)):
         return False
     parts = Path(file).parts
     if "site-packages" in parts or "dist-packages" in parts:
         return not {"torch", "onnxscript", "onnx_ir", "torchgen", "sympy"} & {*parts}
-    return not file.startswith((_STANDARD, _OWN))
+    return not file.startswith(_STANDARD)
 
 
 def _line(file: str, line: int, function: str) -> str:
