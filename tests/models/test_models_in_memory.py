@@ -210,6 +210,17 @@ def test_constants_of_nodes_are_left_out_too() -> None:
         assert file.path.stat().st_size < 2000
 
 
+@pytest.mark.usefixtures("scratch")
+def test_sizes_beyond_any_file_are_answered_as_the_file(tmp_path: Path) -> None:
+    for dims in ([1 << 62, 1 << 62], [1 << 41, 1], [-1, 4], [1 << 21, 1 << 21]):
+        tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims, raw_data=b"1234")
+        model = with_weight("w", tensor, op="Add")
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 4
+        model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 4
+        onnx.save(model, tmp_path / "m.onnx")
+        assert dicts(zs.audit(model, "mnn")) == dicts(zs.audit(tmp_path / "m.onnx", "mnn"))
+
+
 def test_narrow_types_have_their_length() -> None:
     int4 = helper.make_tensor("w", TensorProto.INT4, (100, 101), [1] * 10100)
     with model_file(with_weight("w", int4), weights=False) as file:

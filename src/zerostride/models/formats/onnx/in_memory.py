@@ -31,6 +31,9 @@ WEIGHTS = "model.weights"
 #: Tensors of more bytes in all are written as external data: a protocol buffer ends at 2 GiB, and
 #: the nodes need room, too.
 MAX_INLINE = (1 << 31) - (1 << 27)
+#: Tensors that say they have more bytes are malformed: they are copied as they are. The external
+#: data ends there, too: file systems have files of some TiB.
+_MOST_BYTES = 1 << 41
 #: Element types of less than a byte, by the end of their names.
 _NARROW = re.compile(r"(?:U?INT|FLOAT)([24])(?![0-9])")
 _WHOLE = ("int32", "int64")
@@ -237,7 +240,7 @@ def _place(tensor: onnx.TensorProto, copy: onnx.TensorProto, name: str, written:
     import onnx
 
     own = _is_external(tensor) and location_of(tensor)[0] == WEIGHTS and name in written.numbers
-    if own or not _is_large(tensor):
+    if own or not _is_large(tensor) or written.length + _size(tensor) > _MOST_BYTES:
         copy.CopyFrom(tensor)
         return
     # By name: a list of the fields would copy the numbers.
