@@ -176,13 +176,17 @@ def test_weights_are_not_copied_in_memory() -> None:
 
 @pytest.mark.parametrize("fill", [0.0, 1.0, -1.0])
 def test_numbers_that_a_verdict_depends_on_are_the_object_s(fill: float, tmp_path: Path) -> None:
-    """MNN and LiteRT's converter treat a constant by its numbers, whatever its size."""
-    array = np.full((64, 64), fill, np.float32)
-    model = with_weight("w", numpy_helper.from_array(array, "w"), op="Add")
+    """MNN compares two numbers below 0 by their bits, unless one side has none."""
+    array = np.full((1, 1 << 12), fill, np.float32)
+    model = with_weight("w", numpy_helper.from_array(array, "w"), op="Less")
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 64
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_value = 1
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.BOOL
     onnx.save(model, tmp_path / "m.onnx")
     with model_file(model, weights=False) as file:
         assert [*file.numbers] == ["w"]
         assert np.array_equal(file.numbers["w"].source(), array)
+    assert zs.audit(model, "mnn").ok == (fill >= 0)
     for target in ("mnn", "litert", "ncnn", "openvino"):
         assert dicts(zs.audit(model, target)) == dicts(zs.audit(tmp_path / "m.onnx", target))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,9 +15,11 @@ from ..ir.files import write_scratch
 from ..ir.graph import Array
 from . import format_of, path_of
 from .objects import kind_of, label_of, stem_of, write_object
-from .onnx.in_memory import Numbers
+from .onnx.in_memory import STEM, Numbers
 from .torch_export import Example, exported, is_torch_model, onnx_bytes
 
+#: How names of temporary folders begin.
+_PREFIX = "zerostride-"
 _Result = TypeVar("_Result")
 
 
@@ -57,20 +60,27 @@ class ModelFile:
         """A report, or shapes, whose texts have the label in the place of the temporary file."""
         if self.label is None:
             return result
-        return _renamed(result, str(self.path), self.label)  # type: ignore[no-any-return]
+        return _renamed(result, self.path.parent, self.label)  # type: ignore[no-any-return]
 
 
-def _renamed(part: Any, path: str, label: str) -> Any:
-    if isinstance(part, str):
-        return part.replace(path, label) if type(part) is str and path in part else part
-    if isinstance(part, tuple) and type(part) is tuple:
-        entries = tuple(_renamed(entry, path, label) for entry in part)
+def _without_files(text: str, folder: Path, label: str) -> str:
+    """A text with a label in the place of a temporary file, whose path may have been cut off."""
+    start = re.escape(str(folder.with_name(_PREFIX)))
+    file = rf"{start}[\w-]*(?:[/\\][\w-]+(?:\.\w+)*)?|\b{STEM}(?:\.\w+)?"
+    return re.sub(file, lambda _: label, text)
+
+
+def _renamed(part: Any, folder: Path, label: str) -> Any:
+    if type(part) is str:
+        return _without_files(part, folder, label) if _PREFIX in part or STEM in part else part
+    if type(part) is tuple:
+        entries = tuple(_renamed(entry, folder, label) for entry in part)
         return entries if any(a is not b for a, b in zip(entries, part, strict=True)) else part
     if is_dataclass(part) and type(part).__name__ in _WITH_TEXTS:
         changed = {}
         for row in fields(part):
             old = getattr(part, row.name)
-            new = _renamed(old, path, label)
+            new = _renamed(old, folder, label)
             if new is not old:
                 changed[row.name] = new
         return replace(part, **changed) if changed else part  # type: ignore[type-var]
@@ -137,7 +147,7 @@ def model_file(
 def _of_bytes(data: bytes, label: str) -> Iterator[ModelFile]:
     """A file of an ONNX model that PyTorch exported."""
     with _folder(label) as folder:
-        path = folder / "model.onnx"
+        path = folder / f"{STEM}.onnx"
         write_scratch(path, lambda path: path.write_bytes(data))
         yield ModelFile(path, label, "module", Path(label).stem)
 
@@ -145,15 +155,12 @@ def _of_bytes(data: bytes, label: str) -> Iterator[ModelFile]:
 @contextmanager
 def _folder(label: str) -> Iterator[Path]:
     """A folder of a temporary model; errors name the label."""
-    with tempfile.TemporaryDirectory(prefix="zerostride-") as name:
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:
         folder = Path(name)
         try:
             yield folder
         except ZerostrideError as error:
-            words = str(error)
-            for file in sorted(map(str, folder.iterdir()), key=len, reverse=True):
-                words = words.replace(file, label)
-            error.args = (words.replace(name, label), *error.args[1:])
+            error.args = (_without_files(str(error), folder, label), *error.args[1:])
             raise
 
 

@@ -150,7 +150,7 @@ def _read_bytes(path: Path, model: Any, written: Written) -> bytes:
 
 
 def _write_tflite_bytes(model: Any, written: Written) -> Path:
-    path = written.folder / "model.tflite"
+    path = written.path.with_suffix(".tflite")
     path.write_bytes(model)
     return path
 

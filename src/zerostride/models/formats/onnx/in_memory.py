@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import onnx
     import onnx_ir
 
+#: The name of a temporary model, without its end, which messages replace by the model's.
+STEM = "model-in-memory"
 #: The external data of a temporary model.
 WEIGHTS = "model.weights"
 #: Tensors of more bytes in all are written as external data: a protocol buffer ends at 2 GiB, and
@@ -80,7 +82,7 @@ class Written:
     @property
     def path(self) -> Path:
         """The file of the model."""
-        return self.folder / "model.onnx"
+        return self.folder / f"{STEM}.onnx"
 
     def place(self, count: int, data: Callable[[], bytes]) -> int:
         """The offset of a tensor of so many bytes; `data` is called if weights are written."""
@@ -421,6 +423,7 @@ def read_ir(path: Path, links: Mapping[str, Path]) -> onnx_ir.Model:
 
 
 __all__ = [
+    "STEM",
     "WEIGHTS",
     "Numbers",
     "Written",

@@ -39,7 +39,7 @@ def write_model(model: Any, written: Written) -> Path:
     """
     import openvino
 
-    path = written.folder / "model.xml"
+    path = written.path.with_suffix(".xml")
     weights = path.with_suffix(".bin")
 
     def write(goal: str) -> None:
