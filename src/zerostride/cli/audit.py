@@ -31,7 +31,7 @@ from ..report.terminal import MOST_DRAWN, brief, cause_table, causes_of, meaning
 from ..system.spelling import meant
 from . import options, progress, reporting
 from .files import write_whole
-from .tables import put_lines, width
+from .tables import put_lines, put_text, width
 
 if TYPE_CHECKING:
     from ..models.audit.baseline import Baseline
@@ -188,7 +188,7 @@ class _Form:
         """Prints the report of every model, and a table of all models if there are several."""
         for answer in answers:
             if isinstance(answer, Unread):
-                click.echo(f"zerostride: {unread_text(answer)}", err=True)
+                put_text(f"zerostride: {unread_text(answer)}", err=True)
         reports = [answer for answer in answers if isinstance(answer, Report)]
         if self.nodes:
             self._put_findings(reports)
@@ -196,7 +196,7 @@ class _Form:
         for report in reports:
             self._put_report(report, alone=len(answers) == 1)
         if len(answers) > 1:
-            click.echo("\n" + overview(answers))
+            put_text("\n" + overview(answers))
             command = "" if self.summary else after_audits(reports, self.given, self.baseline)
             put_lines(["", f"next: {command}"] if command else [])
 
@@ -218,7 +218,7 @@ class _Form:
         put_lines(cause_table(causes, width(), full=self.full))
         if self.details:
             for finding in findings:
-                click.echo("\n" + finding_text(finding))
+                put_text("\n" + finding_text(finding))
         elif alone:
             for finding in worst_of(causes_of(told(report))):
                 put_lines(["", *brief(finding, report.target, width())])
@@ -232,7 +232,7 @@ class _Form:
         if not self.details and len(findings) > MOST_DRAWN:
             words += "  (--details draws all, --finding NODE one)"
         put_lines(["", *wrapped(words, width())])
-        click.echo(f"next: {after_audit(report, findings, self.given)}")
+        put_text(f"next: {after_audit(report, findings, self.given)}")
 
     def _put_findings(self, reports: Sequence[Report]) -> None:
         """Prints the findings of nodes in full.
@@ -247,4 +247,4 @@ class _Form:
                 hint = meant(node, [shown(one.node) for one in every])
                 raise ZerostrideError(f"no broadcast is called {node!r}{hint}")
             for finding in findings:
-                click.echo(finding_text(finding))
+                put_text(finding_text(finding))

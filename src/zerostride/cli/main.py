@@ -31,6 +31,7 @@ from .model_shapes import shapes
 from .plans import compare, compute, explain
 from .port import port
 from .run import run
+from .tables import put_text
 from .verify import verify
 
 #: If set, an internal error is shown with its traceback.
@@ -200,7 +201,7 @@ def _put_refusal(reason: str, detail: str) -> None:
 def _put_line(text: str) -> None:
     """Prints a line to the error output; if that fails too, only the status remains."""
     with suppress(OSError):
-        click.echo(text, err=True)
+        put_text(text, err=True)
 
 
 def _cut(text: str, most: int = _LONGEST) -> str:
