@@ -207,6 +207,8 @@ class _Form:
         if self.summary:
             answer = summary(report, findings, width()) if findings or alone else []
             put_lines([*lines, *answer])
+            if alone and told(report):
+                self._put_next(report)
             return
         put_lines([*lines, *notes(report), *stale_lines(report)])
         if not findings:
@@ -232,7 +234,10 @@ class _Form:
         if not self.details and len(findings) > MOST_DRAWN:
             words += "  (--details draws all, --finding NODE one)"
         put_lines(["", *wrapped(words, width())])
-        put_text(f"next: {after_audit(report, findings, self.given)}")
+        self._put_next(report)
+
+    def _put_next(self, report: Report) -> None:
+        put_text(f"next: {after_audit(report, told(report), self.given)}")
 
     def _put_findings(self, reports: Sequence[Report]) -> None:
         """Prints the findings of nodes in full.
