@@ -30,6 +30,7 @@ from .delegate_checks import DelegateChecks
 from .delegated import with_outcomes
 from .judge import BATCHLESS, Judge
 from .known_numbers import fitting
+from .readings import with_readings
 from .source_lines import at_source
 
 #: Called with the number of nodes done and of all.
@@ -124,7 +125,7 @@ class Audited:
         findings, clean = with_outcomes(engine, kinds, findings)
         notes += clean
         in_onnx = lowered(self.graph)
-        advised = tuple(with_advice(self.graph, _with_roles(in_onnx, findings)))
+        advised = tuple(with_advice(self.graph, with_readings(_with_roles(in_onnx, findings))))
         path, release = self.graph.path, engine.release
         lacks = lacking_ops(in_onnx, way.name)
         notes += _lacking_notes(way.name, lacks)
