@@ -352,6 +352,16 @@ def test_audit_accepts_every_option(run: Run) -> None:
     assert run("audit", "--target", "ncnn").status == 2
 
 
+def test_strict_audit_needs_no_target(run: Run) -> None:
+    answer = run("audit", "--strict", str(EXAMPLES / "bugs" / "pytorch-16045.onnx"))
+    assert "on onnxruntime" in answer.out.splitlines()[0]
+    assert "\nnote: ZS118 Sub y: " in answer.out
+    assert answer.status == 0
+    own = run("audit", "--strict", str(EXAMPLES / "square_add.param"))
+    assert "on ncnn" in own.out.splitlines()[0]
+    assert "'--target'" in run("audit", VISION).err
+
+
 def test_tables_with_other_releases_fit_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("zerostride.cli.engines.installed", lambda _: "1.0.20271231")
     monkeypatch.setattr("zerostride.engines.versions.installed", lambda _: "1.0.20271231")

@@ -49,8 +49,11 @@ _PRINTED = {
 
 @click.command(short_help="What a model's broadcasts would mean on another engine.")
 @click.argument("models", nargs=-1, required=True, type=click.Path())
-@options.target(required=True, type=options.release_name, help="The engine to judge for.")
-@options.of_model("via", "batch_axis", "facts", "layout")
+@options.target(
+    type=options.release_name,
+    help="The engine to judge for; with --strict it may be left out: the format's own.",
+)
+@options.of_model("via", "batch_axis", "facts", "layout", "strict")
 @click.option(
     "--full", is_flag=True, help="List every node, those that are the same or known, too."
 )
@@ -90,7 +93,7 @@ _PRINTED = {
 @options.as_json
 def audit(
     models: tuple[str, ...],
-    target: str,
+    target: str | None,
     given: ModelOptions,
     full: bool,
     summary: bool,
@@ -115,6 +118,7 @@ def audit(
     zerostride audit model.onnx --target ncnn
     zerostride audit models/ --target openvino -o report.html --baseline known.json
     """
+    target = target or _own_engine(models, given)
     if as_json and form is not None:
         raise click.UsageError(f"--json and --format {form} are two forms of one output")
     if summary and (details or nodes or full):
@@ -141,6 +145,18 @@ def audit(
         )
         layout.put(answers)
     return reporting.status(answers, frozenset() if write_baseline else fail_on)
+
+
+def _own_engine(words: Sequence[str], options: ModelOptions) -> str:
+    """The engine of the models' format, for one who only asks what looks accidental in them."""
+    if not options.strict:
+        context = click.get_current_context()
+        (option,) = (param for param in context.command.params if param.name == "target")
+        raise click.MissingParameter(ctx=context, param=option)
+    from ..models.formats import format_of
+    from ..models.formats.file_search import is_single
+
+    return (format_of(words[0]).engine if is_single(words) else "") or "onnxruntime"
 
 
 def _baselines(baseline: str | None, write: str | None) -> tuple[Baseline | None, Baseline | None]:

@@ -34,6 +34,7 @@ class ModelOptions:
     sizes: Sizes | None = None
     input_shapes: InputShapes | None = None
     layout: str | None = None
+    strict: bool = False
     form: str = ""
 
     def premises(self) -> Condition:

@@ -28,9 +28,9 @@ from ..transport.mnn_packing import Packing
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
 from .delegate_checks import DelegateChecks
 from .delegated import with_outcomes
+from .intent import with_readings
 from .judge import BATCHLESS, Judge
 from .known_numbers import fitting
-from .readings import with_readings
 from .source_lines import at_source
 
 #: Called with the number of nodes done and of all.
