@@ -69,6 +69,7 @@ def _fused(data: Mapping[str, Any]) -> FusedResults:
         data["compiled"],
         {row: _firsts(by_peer) for row, by_peer in data["first"].items()},
         _firsts(data["cold"]),
+        _firsts(data.get("kept", {})),
         _firsts(data["interpreted"]),
         {row: use if isinstance(use, str) else Use(**use) for row, use in data["peak"].items()},
     )

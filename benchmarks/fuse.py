@@ -145,3 +145,4 @@ def _first_calls(
     if results.compiled:
         again = first.in_child(row, BASELINE, threads, "interpreted", once=once)
         results.interpreted[row.name] = again
+        results.kept[row.name] = first.in_child(row, BASELINE, threads, "kept", once=once)

@@ -2,7 +2,8 @@
 
 The library is imported and has computed another expression before, so that what its modules and
 its compiler take to come up is not counted; nothing of this one has been seen, and caches on disk
-are empty. A few calls follow: what is fast without being hot.
+are empty, unless code that an earlier process left there is measured. A few calls follow: what is
+fast without being hot.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from . import peers
 from .rows import FusedRow, another, make_task
 
 #: How many calls follow the first, by what is asked for: of an expression that is new, of the
-#: first of a process, and without the compiled tier, as often as a tier would take to be ready.
-_EARLY = {"first": 5, "cold": 5, "interpreted": 40}
+#: first of a process, with machine code of an earlier process on disk, and without the compiled
+#: tier, as often as a tier would take to be ready.
+_EARLY = {"first": 5, "cold": 5, "kept": 5, "interpreted": 40}
 KINDS = tuple(_EARLY)
 #: How often it is measured; once where that takes so many seconds.
 _TIMES, _LONG = 3, 0.5
@@ -63,14 +65,17 @@ def _call(prepared: Any) -> float:
 def in_child(row: FusedRow, name: str, threads: int, kind: str, *, once: bool) -> First | str:
     """Has it measured by processes of its own: the median of them, or why there is none."""
     arguments = ["fuse", "--child", kind, "--rows", row.name, "--peers", name]
+    caches = ("TORCHINDUCTOR_CACHE_DIR", "NUMBA_CACHE_DIR", "ZEROSTRIDE_CACHE")
     found: list[First] = []
     while len(found) < (1 if once else _TIMES):
         with tempfile.TemporaryDirectory() as empty:
-            environment = {"TORCHINDUCTOR_CACHE_DIR": empty, "NUMBA_CACHE_DIR": empty}
+            environment = dict.fromkeys(caches, empty)
             if kind == "interpreted":
                 environment["ZEROSTRIDE_JIT"] = "0"
             command = [*arguments, "--threads", str(threads)]
             try:
+                if kind == "kept":
+                    in_fresh_process(command, {**environment, "ZEROSTRIDE_JIT": "eager"})
                 said = in_fresh_process(command, environment)
             except RuntimeError as error:
                 return str(error)

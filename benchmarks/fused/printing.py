@@ -35,7 +35,8 @@ from .results import FusedResults, early_share, memory_bound
 _FIRST = (
     "Seconds of the first call in a fresh process in which the library has computed another"
     " expression before: tracing and compiling are counted, its modules' coming up is not. *Cold*:"
-    " zerostride's first call of all, where it is. *Early*: zerostride's share of the streaming"
+    " zerostride's first call of all, where it is. *Kept*: its first call where an earlier process"
+    " left machine code on disk. *Early*: zerostride's share of the streaming"
     " limit in the five calls after the first (their median). *Interpreted*: the same of forty"
     " calls without the compiled tier."
 )
@@ -57,7 +58,7 @@ def _hot_table(results: FusedResults) -> list[list[str]]:
 
 def _first_table(results: FusedResults) -> list[list[str]]:
     peers = [name for name in results.hot.versions if name != BASELINE]
-    table = [["row", BASELINE, "cold", "early", "interpreted", *peers]]
+    table = [["row", BASELINE, "cold", "kept", "early", "interpreted", *peers]]
     for name, by_peer in results.first.items():
         shares = (by_peer.get(BASELINE), results.interpreted.get(name))
         table.append(
@@ -65,6 +66,7 @@ def _first_table(results: FusedResults) -> list[list[str]]:
                 name,
                 _seconds(by_peer.get(BASELINE)),
                 _seconds(results.cold.get(name)),
+                _seconds(results.kept.get(name)),
                 *map(_share, shares),
                 *(_seconds(by_peer.get(peer)) for peer in peers),
             ]

@@ -26,6 +26,8 @@ class FusedResults:
     first: dict[str, dict[str, First | str]] = field(default_factory=dict)
     #: By row: zerostride's first call of all, or why there is none.
     cold: dict[str, First | str] = field(default_factory=dict)
+    #: By row: its first call with machine code on disk, or why there is none.
+    kept: dict[str, First | str] = field(default_factory=dict)
     #: By row: zerostride's calls without the compiled tier, or why there are none.
     interpreted: dict[str, First | str] = field(default_factory=dict)
     #: By row: zerostride's peak of memory, or why there is none.

@@ -29,6 +29,8 @@ class Fusion {
   double work() const { return work_; }
   // Whether a new layout appeared since the last query.
   bool take_news() { return std::exchange(news_, false); }
+  // As if the layouts so far were new.
+  void renew() { news_ = !lies_.empty(); }
   // Prepares the calls again, because machine code is now available.
   void forget() { lies_.clear(); }
   bool fits_output(int output, PyObject* object) const;

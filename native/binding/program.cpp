@@ -95,6 +95,7 @@ PyObject* watch_method(PyObject* self, PyObject* const* args, Py_ssize_t count) 
   if (work == -1 && PyErr_Occurred()) return nullptr;
   auto* const program = reinterpret_cast<ProgramObject*>(self);
   program->enough = work;
+  program->fusion->renew();
   Py_XSETREF(program->hot, Py_NewRef(args[1]));
   Py_RETURN_NONE;
 }
@@ -147,7 +148,7 @@ PyMethodDef methods[] = {
     {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_method)), METH_FASTCALL,
      "run(operands, outs=None): a tuple of the results."},
     {"watch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(watch_method)),
-     METH_FASTCALL, "watch(work, hot): calls hot(program) after so much work by new bodies."},
+     METH_FASTCALL, "watch(work, hot): calls hot(program) after so much work by bodies of which it was not told."},
     {"watcher", watcher_method, METH_NOARGS, "The `hot` that it was given, or None."},
     {"machines", machines_method, METH_NOARGS, "The bodies that calls needed."},
     {"install", install_method, METH_VARARGS, "Takes machine code for a body."},

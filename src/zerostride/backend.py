@@ -36,9 +36,7 @@ try:
     import onnx
     import onnx.backend.base
 except ImportError:
-    raise ImportError(
-        "the backend needs the onnx package: pip install 'zerostride[onnx]'"
-    ) from None
+    raise ImportError("the backend needs the onnx package: pip install onnx") from None
 
 #: The file name of a model in memory, for messages.
 NAME = "(model)"

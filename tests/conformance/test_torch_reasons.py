@@ -101,7 +101,7 @@ CASES = {
     "objects": (Objects(), None, "<class 'object'> in output, which is not a known type", ""),
     "names": (Plain(), {"z": N["x"]}, "must be the arg names ['x']", ""),
 }
-#: Words of PyTorch about itself.
+#: Words of PyTorch about its own parts.
 ADVICE = ("\x1b", "\\x1b", "Next steps", "TORCH_LOGS", "draft_export", "TORCHDYNAMO", "report=True")
 
 

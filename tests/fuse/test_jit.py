@@ -197,6 +197,7 @@ def program(n: int = 20000, columns: int = 1) -> Program:
 def mode(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     def use(name: str) -> None:
         monkeypatch.setenv("ZEROSTRIDE_JIT", name)
+        monkeypatch.setenv("ZEROSTRIDE_CACHE", "off")
         jit.mode.cache_clear()
 
     yield use

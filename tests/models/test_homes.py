@@ -11,8 +11,9 @@ import small  # noqa: E402
 import warm  # noqa: E402
 from sampled import few  # noqa: E402
 from zerostride.models.findings import Outcome  # noqa: E402
-from zerostride.runtimes.verify.cache import Cache, folder  # noqa: E402
+from zerostride.runtimes.verify.cache import Cache  # noqa: E402
 from zerostride.runtimes.verify.compare import Agreement  # noqa: E402
+from zerostride.system.cache_folder import cache_folder  # noqa: E402
 
 ANSWER = Agreement(Outcome.AGREES, "", 6, 0.0)
 #: Every command that keeps something for later, and some that write a file that is named.
@@ -106,7 +107,7 @@ def test_user_without_a_home_has_no_cache(monkeypatch):
     for name in ("HOME", "XDG_CACHE_HOME", "ZEROSTRIDE_CACHE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(pwd, "getpwuid", nobody)
-    assert folder() is None
+    assert cache_folder("verify") is None
     cache = Cache("numpy", "2")
     cache.put("task", ANSWER)
     assert cache.get("task") is None

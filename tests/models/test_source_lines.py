@@ -88,6 +88,27 @@ def test_fix_is_the_changed_line(tmp_path, operator, code, fixed):
     assert finding.source_fix == fixed
 
 
+@pytest.mark.parametrize(
+    ("code", "shape", "said"),
+    [
+        ("return x + self.bias", (6,), "self.bias.view(-1, 1)"),
+        ("return x + (a + b)", (6,), "reshape b0 to (6, 1)"),  # two operations that could be it
+        ("return f(x, b)", (6,), "reshape b0 to (6, 1)"),
+        ("return x + self.bias", (6, 6), None),  # it has no single axis
+    ],
+)
+def test_an_axis_of_equal_size_is_named(tmp_path, code, shape, said):
+    rows = [("add", metadata(code, "add", "add"), shape, False)]
+    notes = [
+        note
+        for finding in audited(tmp_path / "m.onnx", *rows).findings
+        for note in finding.notes
+        if "has the same size" in note
+    ]
+    wanted = f"'b0' lies along axis 2; axis 1 has the same size, 6: if you meant that one, {said}"
+    assert notes == ([wanted] if said else [])
+
+
 def test_each_of_several_operations_in_a_line(tmp_path):
     code = "return (x * self.a + self.b) * self.c"
     rows = [

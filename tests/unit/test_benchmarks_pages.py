@@ -87,6 +87,7 @@ def test_fused_results_are_read_as_they_were_kept(tmp_path: Path) -> None:
         "llvmlite",
         first={"a": {"zerostride": First(1.0, 0.5, 0.25), "numpy": "it broke"}},
         cold={"a": First(1.0, 0.5, None)},
+        kept={"a": First(0.25, 0.125, None)},
         interpreted={"a": "it broke"},
         peak={"a": Use("a", "a", "float32", 4, 4, 0, 0), "b": "no peak"},
     )

@@ -18,6 +18,7 @@ from commandline import Run
 import zerostride as zs
 from work import calls_of
 from zerostride.cli.main import cli
+from zerostride.compute import native
 from zerostride.engines import ENGINES, versions
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -45,7 +46,10 @@ def test_group_lists_every_command(run: Run) -> None:
     assert answer.status == 0
     assert all(f"\n  {name} " in answer.out for name in COMMANDS)
     assert "..." not in answer.out.split("Commands:")[1], "a summary is cut off"
-    assert run("--version").out == f"zerostride, version {zs.__version__}\n"
+    version, computing = run("--version").out.splitlines()
+    assert version == f"zerostride, version {zs.__version__}"
+    assert computing.startswith(f"backend: {zs.backend()}")
+    assert ("without its C++ engine" in computing) is (native.lacking() != "")
 
 
 def test_missing_command_prints_help_with_status_2(run: Run) -> None:
@@ -346,6 +350,16 @@ def test_audit_accepts_every_option(run: Run) -> None:
         assert run("audit", VISION, "--target", "ncnn", "--batch-axis", axis).status == 2
     assert run("audit", VISION).status == 2
     assert run("audit", "--target", "ncnn").status == 2
+
+
+def test_strict_audit_needs_no_target(run: Run) -> None:
+    answer = run("audit", "--strict", str(EXAMPLES / "bugs" / "pytorch-16045.onnx"))
+    assert "on onnxruntime" in answer.out.splitlines()[0]
+    assert "\nnote: ZS118 Sub y: " in answer.out
+    assert answer.status == 0
+    own = run("audit", "--strict", str(EXAMPLES / "square_add.param"))
+    assert "on ncnn" in own.out.splitlines()[0]
+    assert "'--target'" in run("audit", VISION).err
 
 
 def test_tables_with_other_releases_fit_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

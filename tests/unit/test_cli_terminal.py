@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import warnings
@@ -143,3 +144,48 @@ def test_huge_size_is_a_wrong_call(run: Run) -> None:
     answer = run(*audit, "--set", f"N={2**63}")
     assert answer.status == 2
     assert "more than a size can be" in answer.err
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("audit", VISION, "--target", "mnn"),
+        ("audit", VISION, "--target", "mnn", "--details"),
+        ("audit", VISION, "--target", "mnn", "--summary"),
+        ("audit", VISION, CLEAN, "--target", "openvino"),
+        ("audit", "no such model.onnx", "--target", "ncnn"),
+        ("audit", VISION, "--target", "ncn"),
+        ("port", VISION, "--target", "ncnn", "--dry-run"),
+        ("shapes", VISION),
+        ("compare", "2,3,4,5", "3,4"),
+        ("compare", "N,3", "M,3"),
+        ("explain", "5,4", "5", "--rule", "pdpd"),
+        ("explain", "ZS107"),
+        ("engines",),
+        ("engines", "ncnn"),
+    ],
+)
+def test_lines_fit_the_terminal(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], columns: int
+) -> None:
+    whole = run(*arguments)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    folded = run(*arguments)
+    assert folded.status == whole.status
+    for line in (folded.out + folded.err).splitlines():
+        assert len(line) <= columns or len(line.split()) == 1, line
+
+
+def test_a_folded_command_can_be_pasted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shell reads the words of the whole line."""
+    audit = ("audit", VISION, "--target", "ncnn", "--via", "none")
+    (line,) = [line for line in run(*audit).out.splitlines() if line.startswith("next: ")]
+    monkeypatch.setenv("COLUMNS", "50")
+    out = run(*audit).out
+    folded = out[out.index("next: ") :]
+    assert folded.count("\n") > 1
+    words = subprocess.check_output(
+        ["sh", "-c", f"""printf '%s\\n' {folded}"""], text=True
+    ).splitlines()
+    assert words == shlex.split(line)

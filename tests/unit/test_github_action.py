@@ -155,7 +155,7 @@ def test_the_action_installs_itself_without_a_compiler(job: Job) -> None:
     assert done.returncode == 0, done.stderr
     venv, install = done.stdout.splitlines()
     assert venv == f"-m venv {job.folder / 'temp' / 'zerostride'}"
-    assert install == f"PURE=1 install --quiet {ROOT}[models]"
+    assert install == f"PURE=1 install --quiet {ROOT}"
 
 
 def test_the_upload_takes_the_reports() -> None:

@@ -18,6 +18,7 @@ from reports import HOSTILE, ROWS, audit_report, audited, port_report, verify_re
 
 from sampled import few
 from zerostride.errors import ZerostrideError
+from zerostride.models.bisection import Bisection
 from zerostride.models.findings import Known, Report, Unread, Verdict
 from zerostride.models.report_json import _Writer, plain
 from zerostride.report import (
@@ -166,6 +167,15 @@ def test_filters_offer_present_values_and_need_the_script() -> None:
     assert options[: options.index("", 1)] == ["", "Add", "Greater", "Mul"]
     rows = [attrs for _, attrs in read.tags if "f" in (attrs.get("class") or "").split()]
     assert sum(int(attrs.get("data-n") or 1) for attrs in rows) == len(audit_report().findings)
+
+
+def test_a_page_without_findings_has_no_tiles_of_them() -> None:
+    report = audit_report()
+    bisected = replace(report, command="bisect", findings=(), bisection=Bisection((), ()))
+    assert ["tiles" in html(one).partition("<main>")[2] for one in (report, bisected)] == [
+        True,
+        False,
+    ]
 
 
 def test_three_findings_are_open_at_first() -> None:

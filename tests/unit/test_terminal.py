@@ -157,9 +157,11 @@ def test_audit_fits_and_names_every_kind(
         monkeypatch.setenv("COLUMNS", str(columns))
         monkeypatch.setenv("FORCE_COLOR", "1")
     answer = run("audit", VISION, "--target", target)
-    lines = [line for line in lines_of(answer)[1:] if not line.startswith(("note: ", "next: "))]
-    assert max(map(len, lines)) <= (columns or 120)
+    lines = lines_of(answer)
     assert len(lines) < 80, "a screen and a half"
+    if columns is None:  # a pipe: headline, notes and commands stay whole
+        lines = [line for line in lines[1:] if not line.startswith(("note: ", "next: "))]
+    assert max(map(len, lines)) <= (columns or 120)
     import zerostride as zs
 
     report = zs.audit(VISION, target=target)
@@ -192,16 +194,26 @@ def test_audit_draws_three_all_or_one(run: Run) -> None:
     ("target", "wanted"),
     [
         ("ncnn", ["clean for ncnn: no", "2 Greater, 2 Where"]),
-        ("mnn", ["clean for mnn: no", "different              2  1 Max, 1 Sum"]),
-        ("litert-gpu", ["GPU-clean: no", "silently wrong", "falls back to the CPU", "2 MatMul"]),
+        ("mnn", ["clean for mnn: no", "different              2  1 Max, 1 Sum", "next: "]),
+        (
+            "litert-gpu",
+            [
+                "GPU-clean: no",
+                "silently wrong",
+                "falls back to the CPU",
+                "2 MatMul",
+                "fix: reshape ",
+                "next: zerostride port ",
+            ],
+        ),
         ("onnxruntime", ["clean for onnxruntime: yes"]),
     ],
 )
 def test_summary_is_a_few_lines(run: Run, target: str, wanted: list[str]) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     answer = run("audit", VISION, "--target", target, "--summary")
-    assert answer.out.count("\n") <= 6
-    assert answer.status == (0 if target == "onnxruntime" else 1)
+    assert answer.out.count("\n") <= 10
+    assert answer.status == ("next: " in answer.out)
     for words in wanted:
         assert words in answer.out
 

@@ -31,7 +31,7 @@ from ..report.terminal import MOST_DRAWN, brief, cause_table, causes_of, meaning
 from ..system.spelling import meant
 from . import options, progress, reporting
 from .files import write_whole
-from .tables import put_lines, width
+from .tables import put_lines, put_text, width
 
 if TYPE_CHECKING:
     from ..models.audit.baseline import Baseline
@@ -49,8 +49,11 @@ _PRINTED = {
 
 @click.command(short_help="What a model's broadcasts would mean on another engine.")
 @click.argument("models", nargs=-1, required=True, type=click.Path())
-@options.target(required=True, type=options.release_name, help="The engine to judge for.")
-@options.of_model("via", "batch_axis", "facts", "layout")
+@options.target(
+    type=options.release_name,
+    help="The engine to judge for; with --strict it may be left out: the format's own.",
+)
+@options.of_model("via", "batch_axis", "facts", "layout", "strict")
 @click.option(
     "--full", is_flag=True, help="List every node, those that are the same or known, too."
 )
@@ -90,7 +93,7 @@ _PRINTED = {
 @options.as_json
 def audit(
     models: tuple[str, ...],
-    target: str,
+    target: str | None,
     given: ModelOptions,
     full: bool,
     summary: bool,
@@ -115,6 +118,7 @@ def audit(
     zerostride audit model.onnx --target ncnn
     zerostride audit models/ --target openvino -o report.html --baseline known.json
     """
+    target = target or _own_engine(models, given)
     if as_json and form is not None:
         raise click.UsageError(f"--json and --format {form} are two forms of one output")
     if summary and (details or nodes or full):
@@ -141,6 +145,18 @@ def audit(
         )
         layout.put(answers)
     return reporting.status(answers, frozenset() if write_baseline else fail_on)
+
+
+def _own_engine(words: Sequence[str], options: ModelOptions) -> str:
+    """The engine of the models' format, for one who only asks what looks accidental in them."""
+    if not options.strict:
+        context = click.get_current_context()
+        (option,) = (param for param in context.command.params if param.name == "target")
+        raise click.MissingParameter(ctx=context, param=option)
+    from ..models.formats import format_of
+    from ..models.formats.file_search import is_single
+
+    return (format_of(words[0]).engine if is_single(words) else "") or "onnxruntime"
 
 
 def _baselines(baseline: str | None, write: str | None) -> tuple[Baseline | None, Baseline | None]:
@@ -188,7 +204,7 @@ class _Form:
         """Prints the report of every model, and a table of all models if there are several."""
         for answer in answers:
             if isinstance(answer, Unread):
-                click.echo(f"zerostride: {unread_text(answer)}", err=True)
+                put_text(f"zerostride: {unread_text(answer)}", err=True)
         reports = [answer for answer in answers if isinstance(answer, Report)]
         if self.nodes:
             self._put_findings(reports)
@@ -196,7 +212,7 @@ class _Form:
         for report in reports:
             self._put_report(report, alone=len(answers) == 1)
         if len(answers) > 1:
-            click.echo("\n" + overview(answers))
+            put_text("\n" + overview(answers))
             command = "" if self.summary else after_audits(reports, self.given, self.baseline)
             put_lines(["", f"next: {command}"] if command else [])
 
@@ -207,6 +223,8 @@ class _Form:
         if self.summary:
             answer = summary(report, findings, width()) if findings or alone else []
             put_lines([*lines, *answer])
+            if alone and told(report):
+                self._put_next(report)
             return
         put_lines([*lines, *notes(report), *stale_lines(report)])
         if not findings:
@@ -218,7 +236,7 @@ class _Form:
         put_lines(cause_table(causes, width(), full=self.full))
         if self.details:
             for finding in findings:
-                click.echo("\n" + finding_text(finding))
+                put_text("\n" + finding_text(finding))
         elif alone:
             for finding in worst_of(causes_of(told(report))):
                 put_lines(["", *brief(finding, report.target, width())])
@@ -232,7 +250,10 @@ class _Form:
         if not self.details and len(findings) > MOST_DRAWN:
             words += "  (--details draws all, --finding NODE one)"
         put_lines(["", *wrapped(words, width())])
-        click.echo(f"next: {after_audit(report, findings, self.given)}")
+        self._put_next(report)
+
+    def _put_next(self, report: Report) -> None:
+        put_text(f"next: {after_audit(report, told(report), self.given)}")
 
     def _put_findings(self, reports: Sequence[Report]) -> None:
         """Prints the findings of nodes in full.
@@ -247,4 +268,4 @@ class _Form:
                 hint = meant(node, [shown(one.node) for one in every])
                 raise ZerostrideError(f"no broadcast is called {node!r}{hint}")
             for finding in findings:
-                click.echo(finding_text(finding))
+                put_text(finding_text(finding))

@@ -9,6 +9,7 @@ import click
 from ..report import text
 from ..report.next_command import after_bisect
 from . import engine_runs, options
+from .tables import put_text
 
 if TYPE_CHECKING:
     from ..models.findings import Report
@@ -59,9 +60,9 @@ def bisect(
         return report
 
     def show(report: Report) -> None:
-        click.echo(text(report, full=every))
+        put_text(text(report, full=every))
         command = after_bisect(report, asked.model)
         if command:
-            click.echo(f"\nnext: {command}")
+            put_text(f"\nnext: {command}")
 
     return asked.carry_out(find, model, None if as_json else show)

@@ -15,7 +15,7 @@ from ..report.terminal import cause_table, causes_of
 from ..report.terminal_checks import change_table, check_lines
 from ..system.interrupts import INTERRUPTED
 from . import engine_runs, options, outputs
-from .tables import put_lines, width
+from .tables import put_lines, put_text, width
 
 if TYPE_CHECKING:
     from ..models.findings import Report
@@ -76,7 +76,7 @@ def convert(
         )
     except KeyboardInterrupt:
         words = f"interrupted; every file in {output} is whole, and the same command goes on"
-        click.echo(f"zerostride: {words}", err=True)
+        put_text(f"zerostride: {words}", err=True)
         return INTERRUPTED  # click would print an empty line
 
 
@@ -90,10 +90,10 @@ def _show(report: Report, folder: str) -> None:
     causes = causes_of([finding for finding in told(report) if not finding.holds])
     if causes:
         put_lines(["\nleft", *cause_table(causes, columns, why="not ported: ")])
-    click.echo()
+    put_text()
     if report.output is not None:
-        click.echo(f"file: {report.output}")
-    click.echo(f"report: {Path(folder) / 'report.html'}")
+        put_text(f"file: {report.output}")
+    put_text(f"report: {Path(folder) / 'report.html'}")
     command = after_convert(report, folder)
     if command:
-        click.echo(f"next: {command}")
+        put_text(f"next: {command}")

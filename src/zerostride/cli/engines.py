@@ -16,7 +16,7 @@ from ..models.format_table import FORMATS
 from ..report.table import Column
 from ..system import children
 from . import options
-from .tables import put_table
+from .tables import put_table, put_text
 
 
 @click.command(short_help="What is known of each engine, and measuring one again.")
@@ -62,7 +62,7 @@ def engines(
     else:
         _table(rows)
         if any(was_measured(row) is False for row in rows):
-            click.echo("! another release than measured: zerostride engines NAME --measure")
+            put_text("! another release than measured: zerostride engines NAME --measure")
         _show_added()
     return options.FOUND if any(was_measured(row) is False for row in rows) else 0
 
@@ -96,22 +96,22 @@ def _details(engine: Engine) -> None:
     have = installed(engine.distribution) or "not installed"
     how = "measured" if engine.run else "read, not run:"
     basis = f"{how} {', '.join(engine.measured)}"
-    click.echo(f"{engine.name}  {basis}; installed: {have}")
+    put_text(f"{engine.name}  {basis}; installed: {have}")
     if engine.why:
-        click.echo(f"  {engine.why}")
-    click.echo(f"  source: {engine.source}")
+        put_text(f"  {engine.why}")
+    put_text(f"  source: {engine.source}")
     package = ENGINES.source(engine.name)
     if package:
-        click.echo(f"  added by {package}")
+        put_text(f"  added by {package}")
     for title, rules in (("element-wise", engine.elementwise), ("broadcast op", engine.to_target)):
         for name, rule in rules.items():
             limit = f" Up to rank {rule.max_rank}." if rule.max_rank is not None else ""
-            click.echo(f"  {title} {name}: {rule.summary}{limit}")
+            put_text(f"  {title} {name}: {rule.summary}{limit}")
     for op, rules in engine.ops.items():
-        click.echo(f"  {op}: {next(iter(rules.values())).summary}")
+        put_text(f"  {op}: {next(iter(rules.values())).summary}")
     for row in engine.divergences:
         how = "run" if row.run else "read"
-        click.echo(f"  ! {row.text} [{row.effect}; {how}: {row.source}]")
+        put_text(f"  ! {row.text} [{row.effect}; {how}: {row.source}]")
 
 
 def _show_added() -> None:
@@ -119,7 +119,7 @@ def _show_added() -> None:
     for kind, table in (("rule", RULES), ("format", FORMATS)):
         for name in table:
             if table.source(name):
-                click.echo(f"{kind} {name}: added by {table.source(name)}")
+                put_text(f"{kind} {name}: added by {table.source(name)}")
 
 
 def _table(rows: list[Engine]) -> None:

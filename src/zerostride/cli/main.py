@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
+from ..compute.native import backend, lacking
 from ..errors import (
     BroadcastError,
     EngineVersionWarning,
@@ -30,6 +31,7 @@ from .model_shapes import shapes
 from .plans import compare, compute, explain
 from .port import port
 from .run import run
+from .tables import put_text
 from .verify import verify
 
 #: If set, an internal error is shown with its traceback.
@@ -43,8 +45,22 @@ _NO_ARGUMENTS: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 _LONGEST = 2000
 
 
+def _show_version(context: click.Context, option: click.Parameter, value: bool) -> None:
+    if value:
+        click.echo(f"zerostride, version {__version__}")
+        click.echo(f"backend: {backend()}" + (f"; {lacking()}" if lacking() else ""))
+        context.exit()
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, package_name="zerostride")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version, and what computes.",
+)
 def cli() -> None:
     """Tensor broadcasting: what a rule or an engine does with shapes, and with a model's.
 
@@ -185,7 +201,7 @@ def _put_refusal(reason: str, detail: str) -> None:
 def _put_line(text: str) -> None:
     """Prints a line to the error output; if that fails too, only the status remains."""
     with suppress(OSError):
-        click.echo(text, err=True)
+        put_text(text, err=True)
 
 
 def _cut(text: str, most: int = _LONGEST) -> str:

@@ -10,7 +10,7 @@ from ..errors import printable
 from ..report import LONGEST_NAME, notes, shown
 from ..report.table import Column
 from . import options
-from .tables import put_table
+from .tables import put_table, put_text
 
 if TYPE_CHECKING:
     from ..models.options import ModelOptions
@@ -51,7 +51,7 @@ def shapes(
     else:
         _show(sized, only, constants)
         if output is not None:
-            click.echo(f"written to {printable(output)}")
+            put_text(f"written to {printable(output)}")
     return 0 if sized.ok else options.FOUND
 
 
@@ -64,14 +64,14 @@ def _show(sized: Shapes, only: str | None, constants: bool) -> None:
     if rows:
         put_table([Column("tensor"), Column(""), Column("shape")], rows)
     else:
-        click.echo("no tensor is called so" if only else "no tensors")
+        put_text("no tensor is called so" if only else "no tensors")
     if sized.needs:
-        click.echo("\nfor these shapes the model needs")
+        put_text("\nfor these shapes the model needs")
         for need in sized.needs:
             maybe = "" if need.certain else " (where its branch or its loop is run)"
-            click.echo(f"  {shown(need.condition)} at {shown(need.node_path, 200)}{maybe}")
-            click.echo(f"    {shown(need.words)}")
+            put_text(f"  {shown(need.condition)} at {shown(need.node_path, 200)}{maybe}")
+            put_text(f"    {shown(need.words)}")
     for failure in sized.failures:
-        click.echo(f"\nno sizes make {shown(failure.node_path, 200)} work: {shown(failure.words)}")
+        put_text(f"\nno sizes make {shown(failure.node_path, 200)} work: {shown(failure.words)}")
     for note in notes(sized):
-        click.echo(note)
+        put_text(note)

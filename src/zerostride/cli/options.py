@@ -409,6 +409,11 @@ _OF_MODEL: Mapping[str, Callable[[Any], Any]] = {
         "'x[0]=4'. May be given again.",
     ),
     "facts": facts,
+    "strict": click.option(
+        "--strict",
+        is_flag=True,
+        help="Say also which broadcasts look accidental, whatever the target: (N, 1) with (N,).",
+    ),
     "layout": click.option(
         "--layout",
         type=click.Choice(["nhwc"]),

@@ -24,6 +24,7 @@ from ..sizes import elements
 from . import options
 from .files import open_array, physical_memory, write_array, write_whole
 from .options import AXES, SHAPE, SIZE, word_of
+from .tables import put_text
 
 _whdc = click.option("--whdc", "in_whdc", is_flag=True, help="Shapes are in ncnn's order w,h,d,c.")
 #: Options that say how operands are aligned; with the engine, what is asked of `plan`.
@@ -131,7 +132,7 @@ def explain(
         words = result.express(other).describe(names) if other is not None else ""
         expressed = f"\nin {other}: {words}" if other is not None else ""
         color = options.colored()
-        click.echo(result.explain(color=color) + expressed + note, color=color)
+        put_text(result.explain(color=color) + expressed + note, color=color)
     return 0
 
 
@@ -143,7 +144,7 @@ def _explain_code(code: str, *, as_json: bool) -> int:
     if as_json:
         options.put_json({"ok": True, "code": row.code, "reason": row.name, "meaning": row.meaning})
     else:
-        click.echo(f"{row.code} {row.name}: {row.meaning}")
+        put_text(f"{row.code} {row.name}: {row.meaning}")
     return 0
 
 
@@ -260,7 +261,7 @@ def compare(
     if as_json:
         options.put_json(comparison.as_dict())
     else:
-        click.echo(str(comparison))
+        put_text(str(comparison))
     # A refusal is no finding; a different result is.
     trapped = any(row.silent or row.verdict in _TRAPS for row in comparison.rows)
     return options.FOUND if trapped else 0
@@ -332,7 +333,7 @@ def compute(
         answer = {"output": output} if output is not None else {"result": result.tolist()}
         options.put_json({"ok": True, **facts, **answer})
     elif output is not None:
-        click.echo(f"{output}: {row.name}, shape {result.shape}, {result.dtype}")
+        put_text(f"{output}: {row.name}, shape {result.shape}, {result.dtype}")
     else:
         click.echo(str(result))
     return 0

@@ -13,7 +13,7 @@ from ..report.terminal import MOST_DRAWN, cause_table, causes_of
 from ..report.terminal_checks import change_table
 from . import options, outputs, reporting
 from .progress import of_nodes
-from .tables import put_lines, width
+from .tables import put_lines, put_text, width
 
 if TYPE_CHECKING:
     from ..models.findings import Report
@@ -78,10 +78,10 @@ def _show(answer: Report, given: ModelOptions, *, dry_run: bool, full: bool) -> 
     put_lines([headline(answer), *notes(answer), *change_table(answer.changes, width())])
     if full or len(answer.changes) <= MOST_DRAWN:
         for change in answer.changes:
-            click.echo("\n" + change_text(change))
+            put_text("\n" + change_text(change))
     causes = causes_of(list(answer.findings) if full else told(answer))
     if causes:
         put_lines(["\nleft", *cause_table(causes, width(), full=full, why="not ported: ")])
     command = after_port(answer, given, dry_run=dry_run)
     if command:
-        click.echo(f"\nnext: {command}")
+        put_text(f"\nnext: {command}")

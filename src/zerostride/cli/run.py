@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import ZerostrideError
 from . import inputs, options
 from .files import write_array
+from .tables import put_text
 
 if TYPE_CHECKING:
     from ..models.ir.graph import Array, Graph
@@ -83,11 +84,11 @@ def run(
         options.put_json({"ok": True, "model": model, **words})
         return 0
     for note in said_of_sizes(chosen):
-        click.echo(f"note: {note}", err=True)
+        put_text(f"note: {note}", err=True)
     for name, array in results.items():
         click.echo(_line(name, array, whole=show))
     for path in written.values():
-        click.echo(f"wrote {path}", err=True)
+        put_text(f"wrote {path}", err=True)
     return 0
 
 

@@ -12,7 +12,7 @@ from ..report import headline, notes
 from ..report.next_command import after_verify
 from ..report.terminal_checks import check_lines
 from . import engine_runs, options
-from .tables import put_lines, width
+from .tables import put_lines, put_text, width
 
 if TYPE_CHECKING:
     from ..models.options import ModelOptions
@@ -84,4 +84,4 @@ def _show(report: Report, given: ModelOptions, *, full: bool, against: str | Non
     put_lines([headline(report), *notes(report), *check_lines(report, width(), full=full)])
     command = after_verify(report, given, against)
     if command:
-        click.echo(f"\nnext: {command}")
+        put_text(f"\nnext: {command}")

@@ -53,6 +53,16 @@ _TYPES: dict[str, type[complex]] = {"int": int, "float": float, "complex": compl
 _MOST_BYTES = sys.maxsize
 
 
+def lacking() -> str:
+    """That the engine is not installed, and how to have it; "" if it is."""
+    if not _WHY:
+        return ""
+    return (
+        "zerostride is installed without its C++ engine: install a wheel for this "
+        "Python and processor, or compile one (a C++20 compiler, and ZEROSTRIDE_PURE unset)"
+    )
+
+
 def _choose() -> bool:
     """Whether the native engine is in use."""
     wanted = os.environ.get("ZEROSTRIDE_BACKEND", "").strip().lower()
@@ -63,9 +73,7 @@ def _choose() -> bool:
             stacklevel=2,
         )
     if wanted == "native" and _WHY:
-        raise ImportError(
-            f"ZEROSTRIDE_BACKEND=native, but zerostride was installed without its engine: {_WHY}"
-        )
+        raise ImportError(f"ZEROSTRIDE_BACKEND=native, but {lacking()} [{_WHY}]")
     return not _WHY and wanted != "reference"
 
 

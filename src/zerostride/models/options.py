@@ -36,6 +36,7 @@ class ModelOptions:
     sizes: Sizes | None = None
     input_shapes: InputShapes | None = None
     layout: str | None = None
+    strict: bool = False
     form: str = ""
     numbers: Mapping[str, Numbers] = field(default_factory=dict, compare=False, repr=False)
 

@@ -32,6 +32,8 @@ class Cause(StrEnum):
     LAYOUT = "layout"
     MIXED_TYPES = "mixed_types"
     OTHER_ATTENTION = "other_attention"
+    ACCIDENT = "accident"
+    OUTER_GROWTH = "outer_growth"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ REASONS: tuple[ReasonRow, ...] = tuple(
         (115, Cause.LAYOUT, "The layout channels-last, and what an operand becomes there."),
         (116, Cause.MIXED_TYPES, "The model itself mixes element types that the op does not take."),
         (117, Cause.OTHER_ATTENTION, "The target's attention has other heads, masks or offsets."),
+        (118, Cause.ACCIDENT, "Operands of equal sizes stretch against each other; seldom meant."),
+        (119, Cause.OUTER_GROWTH, "Operands stretch against each other to a far larger result."),
         (201, Reason.BAD_EXTENT, "A size is negative or no whole number."),
         (202, Reason.TOO_LARGE, "The result has more than 2^63 - 1 elements."),
         (203, Reason.OPERAND_COUNT, "The number of operands does not fit."),

@@ -334,7 +334,7 @@ def _tiles(total: Mapping[str, int]) -> str:
         f'<li class="{_KINDS[mark]}{"" if count else " zero"}"><strong>{count:,}</strong> {mark}'
         for mark, count in total.items()
     )
-    return f'<ul class="tiles">{tiles}</ul>' if total else ""
+    return f'<ul class="tiles">{tiles}</ul>' if any(total.values()) else ""
 
 
 def _bar(total: Mapping[str, int]) -> str:

@@ -70,7 +70,7 @@ def _culprit(culprit: Culprit) -> str:
     pairs = zip(titles, culprit.plans or (), strict=False)
     figures = "".join(figure(title, plan, culprit.names) for title, plan in pairs)
     plans = f'<div class="plans">{figures}</div>' if figures else ""
-    return f"<pre>{esc(text, lines=True)}</pre>{plans}"
+    return f'<pre class="culprit">{esc(text, lines=True)}</pre>{plans}'
 
 
 def checks(report: Report) -> str:

@@ -261,21 +261,22 @@ def _fixes(fixed: int, total: int) -> str:
 
 
 def summary(report: Report, findings: Sequence[Finding], width: int) -> list[Line]:
-    """Whether a model is clean for its target, and the ops that keep it from being clean.
+    """Whether a model is clean for its target, the ops that keep it from being clean, and a fix.
 
     A delegate that leaves ops to the CPU has rows by outcome, another engine by verdict.
     """
     goal = "GPU-clean" if report.target.endswith("-gpu") else f"clean for {report.target}"
     if not findings and not report.lacks:
         return [Line(f"{goal}: yes")]
-    ops: dict[str, Counter[str]] = {}
+    by_title: dict[str, list[Finding]] = {}
     for finding in findings:
-        title = outcome_of(finding) or mark_of(finding.verdict)
-        ops.setdefault(title, Counter())[shown(finding.op, LONGEST_NAME)] += 1
-    rows = [
-        [title, str(tally.total()), ", ".join(f"{n} {op}" for op, n in tally.most_common())]
-        for title, tally in ops.items()
-    ]
-    rows += [["no conversion", str(len(paths)), op] for op, paths in report.lacks.items()]
+        by_title.setdefault(outcome_of(finding) or mark_of(finding.verdict), []).append(finding)
+    rows = list[Row]()
+    for title, some in by_title.items():
+        ops = Counter(shown(finding.op, LONGEST_NAME) for finding in some).most_common()
+        fixes = Counter(Sheet(finding).fix for finding in some if finding.fix is not None)
+        fix = first_of([fix for fix, _ in fixes.most_common()], 1)
+        rows.append([title, str(len(some)), ", ".join(f"{n} {op}" for op, n in ops), fix])
+    rows += [["no conversion", str(len(paths)), op, ""] for op, paths in report.lacks.items()]
     columns = [Column(f"{goal}: no", folds=False), Column("nodes", right=True), Column("ops")]
-    return table(columns, rows, width)
+    return table([*columns, Column("fix", roomy=True)], rows, width)

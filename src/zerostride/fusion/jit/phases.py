@@ -84,11 +84,19 @@ TARGETS = {
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A written function: its text, the bytes of scratch it needs, and whether it takes `past`."""
+    """A written function.
+
+    Attributes:
+        text: its text.
+        scratch: the bytes of scratch it needs.
+        past: whether it takes `past`.
+        calls: whether it has addresses of this process: of kernels that it calls.
+    """
 
     text: str
     scratch: int
     past: bool = False
+    calls: bool = False
 
 
 def write(
@@ -138,7 +146,7 @@ class _Writer:
         self.cells: dict[int, str] = {}
         self.scratch = 0
         self.block = self._block() if len(self.pieces) > 1 else _WHOLE_ROW
-        self.streamed, self.past = streamed, False
+        self.streamed, self.past, self.calls = streamed, False, False
 
     def function(self) -> Function:
         self._read_operands()
@@ -150,7 +158,7 @@ class _Writer:
             else:
                 self._call(piece.step)
         self._loop("rest", (), self._copies())
-        return Function(self._text(), self.scratch, self.past)
+        return Function(self._text(), self.scratch, self.past, self.calls)
 
     # Before the loop
 
@@ -399,6 +407,7 @@ class _Writer:
     def _write_call(
         self, lines: list[str], address: int, at: Sequence[str], to: str, n: str
     ) -> None:
+        self.calls = True
         array = self.code.name()
         self.entry.append(f"  {array} = alloca [{len(at)} x ptr], align 8")
         for k, pointer in enumerate(at):

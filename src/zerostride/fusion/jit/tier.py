@@ -3,7 +3,8 @@
 The interpreter (native/fused/body.h) runs a program from its first call on. Once the program has
 done so much work that compiling costs little beside it, its phases' bodies are written as LLVM's
 intermediate representation (`phases`), compiled in a separate thread, and replace the interpreter
-from the next call on. Results are the same, bit for bit.
+from the next call on. Results are the same, bit for bit. What was compiled is kept on disk
+(`kept`): in the next process it replaces the interpreter after the first call, without LLVM.
 
 `ZEROSTRIDE_JIT=0` disables the tier; `eager` compiles what a program's first call needs before that
 call returns (for tests and benchmarks); `1` is the default. After any failure the interpreter goes
@@ -29,6 +30,7 @@ from typing import Any, Protocol
 
 from ...system.fork_gate import first_call
 from ..schedule.program import Program
+from . import image, kept
 from . import phases as jit_ir
 
 #: Steps times elements after which a program is hot: about the time of a compilation (10 to 40 ms
@@ -75,13 +77,15 @@ class Code:
 
     Attributes:
         address: of the function.
-        seconds: the time that compiling took.
-        tracker: LLVM's owner of the memory.
+        seconds: the time that compiling took; 0 of code from disk.
+        owner: of the memory: LLVM's tracker, or the memory itself.
+        file: the object file that LLVM wrote; empty of code from disk.
     """
 
     address: int
     seconds: float
-    tracker: Any
+    owner: Any
+    file: bytes = b""
 
 
 @functools.cache
@@ -153,7 +157,7 @@ def assemble(text: str, target: jit_ir.InstructionSet) -> Code:
             machine_code = _machine(target).emit_object(module)
         library = llvm.JITLibraryBuilder().add_object_img(machine_code).export_symbol("body")
         tracker = library.link(lljit, f"zerostride.{next(_numbers)}")
-        code = Code(tracker["body"], time.perf_counter() - begun, tracker)
+        code = Code(tracker["body"], time.perf_counter() - begun, tracker, bytes(machine_code))
         # LLVM's own finalizer would run wherever the last reference is dropped, under LLVM's lock.
         weakref.finalize(code, _dispose, tracker).atexit = False
         _known[text, target] = code
@@ -185,20 +189,48 @@ class Tier:
         self._made: list[Code] = []
         self._left: set[tuple[Any, ...]] = set()
         self._error = ""
+        self._asked = False  # whether something was not on disk
 
     def __call__(self, native: Native) -> None:
         """Called when the program is hot."""
-        if mode() == "eager":
-            self.compile(native)
-        else:
+        if self._asked:
             WORKER.add(functools.partial(self.compile, native))
+        elif mode() == "eager":
+            self.compile(native)
+        elif not self._load(native):
+            self._asked = True
+            native.watch(HOT, self)
+
+    def _load(self, native: Native) -> bool:
+        """Installs the bodies that are kept on disk; whether all of them are."""
+        try:
+            left = [one for one in self._missing(native) if not self._install_kept(native, one)]
+            return not left
+        except OSError:  # memory that was written may not be executed here
+            return False
+
+    def _missing(self, native: Native) -> list[Wanted]:
+        """The bodies that the interpreter runs and that could be compiled."""
+        return [one for one in native.machines() if not one[-1] and one not in self._left]
+
+    def _install_kept(self, native: Native, wanted: Wanted) -> bool:
+        found = kept.read(self._key(wanted)) if wanted[0] == _engine().isa() else None
+        if found is None:
+            return False
+        loaded = image.load(found.image)
+        code = Code(loaded.address, 0.0, loaded.memory)
+        self._install(native, wanted, code, found.scratch, found.past)
+        return True
+
+    def _key(self, wanted: Wanted) -> str:
+        isa, phase, *body, _ = wanted
+        return kept.key_of(self._phases[phase], isa, *body)
 
     def compile(self, native: Native) -> None:
         """Compiles the bodies that the program has created, and installs them."""
         try:
-            for wanted in native.machines():
-                if not wanted[-1] and wanted not in self._left:
-                    self._compile(native, wanted)
+            for wanted in self._missing(native):
+                self._compile(native, wanted)
         except Exception as error:  # noqa: BLE001 the interpreter goes on; `describe` reports it
             self._error = f"{type(error).__name__}: {error}"
 
@@ -213,8 +245,15 @@ class Tier:
             self._left.add(wanted)
             return
         code = assemble(function.text, target)
-        body = (isa, phase, splats, results, streamed)
-        if native.install(*body, code.address, function.scratch, function.past, code):
+        self._install(native, wanted, code, function.scratch, function.past)
+        drawn = None if function.calls else image.image_of(code.file)
+        if drawn is not None:
+            kept.write(self._key(wanted), kept.Kept(drawn, function.scratch, function.past))
+
+    def _install(
+        self, native: Native, wanted: Wanted, code: Code, scratch: int, past: bool
+    ) -> None:
+        if native.install(*wanted[:-1], code.address, scratch, past, code):
             self._made.append(code)
 
     def describe(self) -> str:
@@ -225,7 +264,8 @@ class Tier:
             return "interpreted, by kernels alone" if self._left else "interpreted"
         took = 1e3 * sum(code.seconds for code in self._made)
         total = len(self._made) + len(self._left)
-        return f"compiled: {len(self._made)} of {total} bodies, in {took:.0f} ms"
+        how = f"in {took:.0f} ms" if any(code.seconds for code in self._made) else "from disk"
+        return f"compiled: {len(self._made)} of {total} bodies, {how}"
 
 
 def _engine() -> Any:
@@ -237,7 +277,7 @@ def _engine() -> Any:
 def attach(program: Program, native: Native) -> None:
     """Watches a program, so that it is compiled when it is hot."""
     if mode() != "0":
-        native.watch(0.0 if mode() == "eager" else HOT, Tier(program))
+        native.watch(0.0, Tier(program))
 
 
 def describe(native: Native) -> str:

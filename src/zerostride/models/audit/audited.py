@@ -28,6 +28,7 @@ from ..transport.mnn_packing import Packing
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
 from .delegate_checks import DelegateChecks
 from .delegated import with_outcomes
+from .intent import with_readings
 from .judge import BATCHLESS, Judge
 from .known_numbers import fitting
 from .source_lines import at_source
@@ -124,7 +125,7 @@ class Audited:
         findings, clean = with_outcomes(engine, kinds, findings)
         notes += clean
         in_onnx = lowered(self.graph)
-        advised = tuple(with_advice(self.graph, _with_roles(in_onnx, findings)))
+        advised = tuple(with_advice(self.graph, with_readings(_with_roles(in_onnx, findings))))
         path, release = self.graph.path, engine.release
         lacks = lacking_ops(in_onnx, way.name)
         notes += _lacking_notes(way.name, lacks)

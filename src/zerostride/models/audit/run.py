@@ -20,6 +20,7 @@ from ..ir.memory import uncollected
 from ..options import ModelOptions
 from ..transport.converters import NONE, named
 from .audited import Progress, Question, audited
+from .intent import accident_notes
 from .relaid import check_layout, layout_findings
 
 
@@ -37,6 +38,7 @@ def audit(
     sizes: Sizes | None = None,
     input_shapes: InputShapes | None = None,
     layout: str | None = None,
+    strict: bool = False,
     progress: Progress | None = None,
 ) -> Report:
     """Judges every broadcast of a model against what `target` would make of it.
@@ -66,6 +68,9 @@ def audit(
         input_shapes: shapes by the name of an input, or in the order of the inputs; None for an
             axis that stays open.
         layout: "nhwc": say also what every operand must become where images are channels-last.
+        strict: say also which broadcasts look accidental, whatever the target: operands that
+            stretch against each other, as (N, 1) and (N,) do (ZS118), and results that grow by
+            that (ZS119).
         progress: called with the number of nodes done and of all.
 
     Raises:
@@ -79,7 +84,7 @@ def audit(
     >>> report.model, report.ok
     ("ModelProto 'ncnn-4930'", False)
     """
-    options = ModelOptions(via, batch_axis, facts, sizes, input_shapes, layout)
+    options = ModelOptions(via, batch_axis, facts, sizes, input_shapes, layout, strict)
     return audit_model(model, target, options, progress, Example(args, kwargs, dynamic_shapes))
 
 
@@ -111,8 +116,10 @@ def audit_graph(
     question = Question.of(options, engine, graph.format)
     with allowance(), uncollected():
         judged = audited(graph, question, progress)
-        findings = [finding for _, finding in judged.judged()]
-        if options.layout is None:
-            return judged.report(findings)
-        relaid, notes = layout_findings(judged.graph)
-        return judged.report([*findings, *relaid], *notes)
+        pairs = judged.judged()
+        findings = [finding for _, finding in pairs]
+        notes = list(accident_notes(pairs)) if options.strict else []
+        if options.layout is not None:
+            relaid, more = layout_findings(judged.graph)
+            findings, notes = [*findings, *relaid], [*notes, *more]
+        return judged.report(findings, *notes)

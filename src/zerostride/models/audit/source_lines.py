@@ -121,6 +121,26 @@ def _fixed(finding: Finding, origin: Origin, operations: Operations) -> str | No
     return _replaced(source, place, change, statement)
 
 
+def operand_texts(finding: Finding) -> list[str] | None:
+    """The operands of a finding as its line of source has them; None where that is not certain."""
+    origin = finding.origin
+    written = WRITTEN.get(_bare(origin.operator)) if origin is not None else None
+    tree = _parsed(origin.code) if origin is not None and origin.code else None
+    if written is None or written.node != finding.op or tree is None:
+        return None
+    source, statement = tree
+    places = [_operands(place, written) for place in _in_order(statement)]
+    listed = [operands for operands in places if operands is not None]
+    if len(listed) != 1 or len(listed[0]) != len(finding.operands):
+        return None
+    texts = [_text(source, operand) for operand in listed[0]]
+    simple = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
+    return [
+        text if isinstance(operand, simple) else f"({text})"
+        for text, operand in zip(texts, listed[0], strict=True)
+    ]
+
+
 def _bare(operator: str) -> str:
     """The name alone: "add" of "aten.add.Tensor"."""
     parts = operator.split(".")

@@ -37,7 +37,7 @@ _ADVICE = (
 )
 #: Details inside a sentence that say nothing to a user.
 _DETAILS = re.compile(r" *\((?:unhinted: [^\n]*?|Size-like symbols: \w+)\)(?=[ .]|$)|^- +")
-#: What errors of PyTorch mean, by the names of their classes.
+#: Words on errors of PyTorch, by the names of their classes.
 _KINDS = {
     "GuardOnDataDependentSymNode": "a branch or a size depends on the numbers in a tensor: ",
 }
@@ -156,7 +156,7 @@ def _place(chain: list[BaseException]) -> str:
 
 
 def _stack_of(error: BaseException) -> str:
-    """The stack that the node which was translated keeps of its source; "" if there is none."""
+    """The stack that the node that was translated keeps of its source; "" without one."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         meta = getattr(frame.f_locals.get("node"), "meta", None)
         if isinstance(meta, dict) and meta.get("stack_trace"):

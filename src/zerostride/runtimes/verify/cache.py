@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...models.findings import Outcome
+from ...system.cache_folder import cache_folder
 from ...system.version import __version__
 from ...system.whole_files import write_whole
 from .compare import Agreement
@@ -20,27 +21,13 @@ MOST = 20_000
 _LONGEST = 65_536
 #: Grows when the form of an entry changes, or how operands are drawn and compared.
 _FORM = 2
-#: The variable that names another folder.
-ENVIRONMENT = "ZEROSTRIDE_CACHE"
-
-
-def folder() -> Path | None:
-    """The folder of answers: the user's cache folder by XDG; None for a user without a home."""
-    named = os.environ.get(ENVIRONMENT)
-    if named:
-        return Path(named) / "verify"
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    try:
-        return Path(base).expanduser() / "zerostride" / "verify"
-    except RuntimeError:  # neither HOME nor a home of the user, as in containers
-        return None
 
 
 class Cache:
     """Answers by key. If a file cannot be read, the engine is asked again."""
 
     def __init__(self, engine: str, release: str, *, on: bool = True) -> None:
-        named = folder()
+        named = cache_folder("verify")
         self.on = on and named is not None
         self.folder = named or Path()
         self._who = (_FORM, __version__, engine, release)

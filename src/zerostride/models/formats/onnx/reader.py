@@ -151,9 +151,7 @@ def parse_bytes(data: Callable[[], bytes], name: str | Path) -> onnx.ModelProto:
         import onnx
         from google.protobuf.message import DecodeError
     except ImportError:
-        raise ModelError(
-            "reading ONNX files needs the onnx package: pip install 'zerostride[onnx]'"
-        ) from None
+        raise ModelError("reading ONNX files needs the onnx package: pip install onnx") from None
     except Exception as error:  # noqa: BLE001 - protobuf refuses a release older than onnx's
         raise ModelError(f"the onnx package cannot be imported: {_line(error)}") from None
     serialised = data()

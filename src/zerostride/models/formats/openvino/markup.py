@@ -156,7 +156,7 @@ def parse(file: Path, data: bytes, fragment: bool = False) -> Net:
         from defusedxml.expatreader import DefusedExpatParser
     except ImportError:
         raise ModelError(
-            "reading OpenVINO IR files needs the defusedxml package: pip install 'zerostride[ir]'"
+            "reading OpenVINO IR files needs the defusedxml package: pip install defusedxml"
         ) from None
     parser = DefusedExpatParser(forbid_dtd=True)
     builder = _Builder(file, fragment, parser)

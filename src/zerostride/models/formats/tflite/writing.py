@@ -39,8 +39,7 @@ class TfliteWriter:
             import flatbuffers
         except ImportError:
             raise ModelError(
-                "writing .tflite files needs the flatbuffers package: "
-                "pip install 'zerostride[tflite]'"
+                "writing .tflite files needs the flatbuffers package: pip install flatbuffers"
             ) from None
         self.file = file
         self._size = len(data) + -len(data) % ALIGNMENT
