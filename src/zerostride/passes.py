@@ -1,4 +1,4 @@
-"""zerostride as a pass of onnx_ir: for pipelines of onnx_ir, onnxscript and Olive.
+"""zerostride as a pass of onnx_ir: for its pipelines, such as those of onnxscript.
 
 >>> import onnx_ir
 >>> from zerostride.passes import Port
@@ -30,6 +30,7 @@ from .engines.table import find_engine
 from .models.findings import Report, Verdict
 from .models.flow.input_sizes import InputShapes, Sizes
 from .models.port import port
+from .models.transport.converters import named
 
 
 class Port(FunctionalPass):  # type: ignore[misc]
@@ -48,6 +49,7 @@ class Port(FunctionalPass):  # type: ignore[misc]
 
     Raises:
         BroadcastError: there is no such engine.
+        ZerostrideError: `via` is no converter to it.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class Port(FunctionalPass):  # type: ignore[misc]
         input_shapes: InputShapes | None = None,
     ) -> None:
         super().__init__()
-        find_engine(target)
+        named(via, find_engine(target).name)
         self.target = target
         self.report: Report | None = None
         self._options: dict[str, Any] = {

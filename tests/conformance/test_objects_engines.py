@@ -310,6 +310,8 @@ def test_the_pass_runs_in_a_pipeline():
 def test_the_pass_refuses_what_it_cannot_keep():
     with pytest.raises(zs.BroadcastError):
         Port("absent")
+    with pytest.raises(zs.ZerostrideError, match="does not write for ncnn"):
+        Port("ncnn", via="mnnconvert")
     model = onnx_ir.load(EXAMPLES / "clean.onnx")
     model.opset_imports.clear()
     with pytest.raises(onnx_ir.passes.PreconditionError, match="does not import ONNX's op set"):

@@ -64,9 +64,20 @@ class ModelFile:
 
 
 def _without_files(text: str, folder: Path, label: str) -> str:
-    """A text with a label in the place of a temporary file, whose path may have been cut off."""
+    """A text with a label in the place of a temporary file, whose path may have been cut off.
+
+    >>> _without_files("a /tmp/zerostride-x1/model-in-memory.onnx", Path("/tmp/zerostride-x1"), "M")
+    'a M'
+    >>> _without_files("a /tmp/zerostride-x ... b", Path("/tmp/zerostride-x1"), "M")
+    'a M ... b'
+    >>> _without_files("/tmp/zerostride-own/m.onnx", Path("/tmp/zerostride-x1"), "M")
+    '/tmp/zerostride-own/m.onnx'
+    """
+    name = ""
+    for character in reversed(folder.name.removeprefix(_PREFIX)):
+        name = rf"(?:{re.escape(character)}{name})?"
     start = re.escape(str(folder.with_name(_PREFIX)))
-    file = rf"{start}[\w-]*(?:[/\\][\w-]+(?:\.\w+)*)?|\b{STEM}(?:\.\w+)?"
+    file = rf"{start}{name}(?![\w-])(?:[/\\][\w-]+(?:\.\w+)*)?|\b{STEM}(?:\.\w+)?"
     return re.sub(file, lambda _: label, text)
 
 
