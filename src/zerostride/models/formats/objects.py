@@ -16,8 +16,6 @@ from typing import Any
 from ...errors import printable
 from ..ir.files import write_scratch
 from .onnx.in_memory import Numbers, Written, notes_on, read_ir, write_ir, write_message
-from .onnx.reader import parse_bytes
-from .openvino import in_memory as openvino
 
 #: Most characters of a graph's name in the name of a model.
 _MOST = 60
@@ -141,6 +139,8 @@ def _write_onnx_bytes(model: Any, written: Written) -> Path:
     if written.whole:
         written.path.write_bytes(model)
     else:
+        from .onnx.reader import parse_bytes
+
         write_message(parse_bytes(lambda: bytes(model), written.label), written)
     return written.path
 
@@ -169,6 +169,21 @@ def _write_program(model: Any, written: Written) -> Path:
 
 def _read_program(path: Path, model: Any, written: Written) -> Any:
     return type(model)(read_ir(path, written.links), model.exported_program)
+
+
+# openvino
+
+
+def _write_openvino(model: Any, written: Written) -> Path:
+    from .openvino.in_memory import write_model
+
+    return write_model(model, written)
+
+
+def _read_openvino(path: Path, model: Any, written: Written) -> Any:
+    from .openvino.in_memory import read_model
+
+    return read_model(path)
 
 
 _ONNX_BYTES = ObjectKind(
@@ -208,8 +223,8 @@ KINDS = (
         (("openvino", "Model"),),
         "openvino",
         lambda model: model.get_friendly_name(),
-        openvino.write_model,
-        lambda path, model, written: openvino.read_model(path),
+        _write_openvino,
+        _read_openvino,
     ),
 )
 
