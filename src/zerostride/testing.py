@@ -29,7 +29,8 @@ def assert_same_meaning(
     """Asserts that every broadcast of a model means the same on an engine.
 
     Args:
-        model: a model file, or a module or program of PyTorch, as for :func:`zerostride.audit`.
+        model: a model file, a model in memory, or a module or program of PyTorch, as for
+            :func:`zerostride.audit`.
         target: the engine's name.
         allow: a verdict that does not fail, or several, such as "same_here" and "unknown".
         baseline: a file of accepted findings, which ``zerostride audit --write-baseline`` writes.

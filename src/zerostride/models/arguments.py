@@ -30,7 +30,6 @@ KINDS = {
     "layout": Kind((str,), "the name of a layout, such as 'nhwc'"),
     "node": Kind((str,), "the name of a node"),
     "output": _PATH,
-    "against": _PATH,
     "args": Kind((tuple, list), "the module's example inputs in a tuple, such as (x,)"),
     "kwargs": Kind((Mapping,), "the module's example inputs by name, such as {'x': x}"),
     "inputs": Kind((Mapping,), "arrays by the names of the inputs, such as {'x': x}"),

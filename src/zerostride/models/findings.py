@@ -300,6 +300,8 @@ class Report:
         arrival: how the model arrives on the engine, in words: "as pnnx writes it", or "".
         lacks: the ops for which the converter refuses the whole model, each with its nodes.
         conversion: of a conversion, how it was done.
+        result: of a port of a model in memory, the ported model: an object of the same kind. None
+            for a file, a module and a dry run.
     """
 
     model: str
@@ -319,6 +321,7 @@ class Report:
     arrival: str = ""
     lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     conversion: Conversion | None = None
+    result: Any = field(default=None, compare=False, repr=False)
 
     @property
     def culprit(self) -> Culprit | None:

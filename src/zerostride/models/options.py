@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ from ..sizes.condition import ALWAYS, Condition
 from ..sizes.solve import satisfiable
 from .flow.input_sizes import InputShapes, Sizes, sized
 from .formats import read_model
-from .ir.graph import Graph
+from .formats.onnx.in_memory import Numbers
+from .ir.graph import Graph, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class ModelOptions:
     Attributes:
         form: the form in which the caller has the model, where that is not its file's format:
             "module".
+        numbers: of constants that the file lacks, as they are in the caller's object, by name.
     """
 
     via: str | None = None
@@ -36,6 +38,7 @@ class ModelOptions:
     layout: str | None = None
     strict: bool = False
     form: str = ""
+    numbers: Mapping[str, Numbers] = field(default_factory=dict, compare=False, repr=False)
 
     def premises(self) -> Condition:
         """The facts as one condition.
@@ -59,7 +62,16 @@ class ModelOptions:
         """
         if self.batch_axis is not None:
             _check_batch_axis(self.batch_axis)
-        return sized(read_model(model), self.sizes, self.input_shapes)
+        graph = read_model(model)
+        if self.numbers:
+            graph = graph.with_values(self._with_numbers)
+        return sized(graph, self.sizes, self.input_shapes)
+
+    def _with_numbers(self, value: Value, _: int) -> Value:
+        numbers = self.numbers.get(value.name) if value.source is not None else None
+        if numbers is None:
+            return value
+        return replace(value, source=numbers.source, missing=numbers.missing)
 
 
 def _check_batch_axis(axis: object) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,9 @@ from .flow import Failure, Flow, Need, flow
 from .flow.input_sizes import InputShapes, Sizes
 from .format_table import lowered
 from .formats import format_of
+from .formats.model_file import model_file
 from .formats.onnx.reader import infer
-from .formats.torch_export import Example, model_file
+from .formats.torch_export import Example
 from .ir.graph import Graph, Value
 from .options import ModelOptions
 
@@ -130,7 +131,8 @@ def shapes(
     """The shape of every tensor of a model in terms of its inputs' sizes, and what it needs.
 
     Args:
-        model: a model file, or a module or program of PyTorch.
+        model: a model file, a model in memory, or a module or program of PyTorch, as for
+            :func:`~zerostride.audit`.
         args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`.
         sizes: numbers for sizes: {"N": 4} for one that the file names, {"x[0]": 4} for an input's
             axis.
@@ -159,8 +161,8 @@ def shapes_of(
     condition = options.premises()
     if output is not None and format_of(output).name != "onnx":
         raise ModelError(f"{output}: shapes are written back to ONNX files only")
-    with model_file(model, example) as file:
-        graph = options.read(file.path)
+    with model_file(model, example, weights=output is not None) as file:
+        graph = replace(options, numbers=file.numbers).read(file.path)
         walked = flow(lowered(graph), given=condition)
         if output is not None:
             _write(file.path, Path(output), graph, walked)

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from ..errors import ModelError, Reason, printable
-from ..models.findings import Finding, Outcome, Report, Verdict
+from ..models.findings import Conversion, Finding, Outcome, Report, Verdict
 from ..models.options import command_words
 from ..models.reasons import Cause
 from ..runtimes.runners import RUNNERS
@@ -122,6 +122,8 @@ def after_convert(report: Report, folder: str = "FOLDER") -> str:
         folder: where its files are.
     """
     conversion = report.conversion
+    if conversion is not None and not conversion.digest:
+        return _call_after(report, conversion, folder)
     options = () if conversion is None else conversion.options
     if conversion is not None and conversion.quantised and not report.ok:
         words = [report.model, "--target", report.target, "-o", folder, *options, *_inputs(report)]
@@ -136,6 +138,19 @@ def after_convert(report: Report, folder: str = "FOLDER") -> str:
             else f"{folder}/{conversion.floats}"
         )
         return command("bisect", [model, report.output, *options, *_inputs(report)])
+    left = report.fresh
+    return command("explain", [left[0].code]) if left else ""
+
+
+def _call_after(report: Report, conversion: Conversion, folder: str) -> str:
+    """The same for a model in memory or a module, as a call in Python."""
+    target, options = repr(report.target), conversion.options
+    if conversion.quantised and not report.ok:
+        return call("convert", [target, repr(folder), "dequantize=True"], options)
+    if report.output is None:
+        return call("audit", [target], options)
+    if any(check.outcome is Outcome.DIFFERS for check in report.checks):
+        return call("bisect", [repr(report.output)], options)
     left = report.fresh
     return command("explain", [left[0].code]) if left else ""
 
@@ -217,6 +232,16 @@ def _is_writable(model: str) -> bool:
 def command(name: str, words: Sequence[str]) -> str:
     """A command of this program, ready to paste into a shell."""
     return printable(shlex.join([*_program(), name, *words]))
+
+
+def call(name: str, arguments: Sequence[str], options: Sequence[str] = ()) -> str:
+    """A call of this package for a model that is no file.
+
+    >>> call("audit", ["'ncnn'"], ["--set", "N=4"])
+    "zerostride.audit(model, 'ncnn', ...)"
+    """
+    words = ["model", *arguments, *(["..."] if options else [])]
+    return printable(f"zerostride.{name}({', '.join(words)})")
 
 
 def _program() -> list[str]:

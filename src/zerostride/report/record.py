@@ -8,7 +8,7 @@ from pathlib import PurePath
 from ..models.findings import Conversion, Report
 from ..runtimes.runners import RUNNERS
 from ..system.version import __version__
-from .next_command import after_convert, command, conversion_words
+from .next_command import after_convert, call, command, conversion_words
 from .terminal import cause_table, causes_of
 from .terminal_checks import change_table, check_lines
 from .words import shown, told
@@ -27,7 +27,7 @@ def record(report: Report) -> str:
     """
     conversion = report.conversion
     assert conversion is not None, "a report of another command has no conversion"
-    lines = [f"{PurePath(report.model).name}, converted for {report.target} by zerostride", ""]
+    lines = [f"{_name(report, conversion)}, converted for {report.target} by zerostride", ""]
     for label, words in _facts(report, conversion):
         lines += [f"{label:{_LABEL}} {shown(words)}".rstrip()]
     for title, part in (
@@ -39,14 +39,20 @@ def record(report: Report) -> str:
     return "\n".join([*lines, ""])
 
 
+def _name(report: Report, conversion: Conversion) -> str:
+    """The name of the model: of a file without its folder."""
+    return PurePath(report.model).name if conversion.digest else report.model
+
+
 def _facts(report: Report, conversion: Conversion) -> Iterator[tuple[str, str]]:
     """Labels with their words."""
-    model = PurePath(report.model).name
+    model = _name(report, conversion)
     if conversion.digest:
         yield "again", command("convert", conversion_words(report))
         yield "model", f"{model}, SHA-256 {conversion.digest}"
     else:
-        yield "again", f"zerostride.convert({model}, {report.target!r}, FOLDER)"
+        yield "again", call("convert", [repr(report.target), "FOLDER"], conversion.options)
+        yield "model", f"{model}, in memory"
     yield "by", ", ".join(filter(None, [f"zerostride {__version__}", conversion.converter]))
     yield "engine", f"{report.target} {report.release}".rstrip()
     for note in report.notes:

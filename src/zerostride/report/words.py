@@ -101,7 +101,10 @@ def headline(report: Report) -> str:
         done = "nothing to change" if report.ok else "nothing changed"
     else:
         done = counted_noun(count, "change")
-    written = f", written to {shown(report.output)}" if report.output else ", nothing written"
+    if report.output:
+        written = f", written to {shown(report.output)}"
+    else:
+        written = ", nothing written" if report.result is None else ", as the report's result"
     return f"{where}: {done}{written if count else ''}; {_broadcasts(report.findings)}"
 
 

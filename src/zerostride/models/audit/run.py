@@ -13,7 +13,8 @@ from ...sizes.solve import allowance
 from ..arguments import checked
 from ..findings import Report
 from ..flow.input_sizes import InputShapes, Sizes
-from ..formats.torch_export import Example, model_file
+from ..formats.model_file import model_file
+from ..formats.torch_export import Example
 from ..ir.graph import Graph
 from ..ir.memory import uncollected
 from ..options import ModelOptions
@@ -46,9 +47,11 @@ def audit(
     finding for each node that may broadcast; its verdict is `unknown` if the node cannot be judged.
 
     Args:
-        model: a model file, whose format is known by the end of its name; a `torch.nn.Module`; or
-            an `ExportedProgram` of torch.export. PyTorch's ONNX exporter carries a module over, and
-            findings name the lines of its source.
+        model: a model file, whose format is known by the end of its name; a model in memory
+            (`onnx.ModelProto`, the bytes of an ONNX or .tflite file, `onnx_ir.Model`,
+            `torch.onnx.ONNXProgram`, `openvino.Model`), which does not change; a `torch.nn.Module`;
+            or an `ExportedProgram` of torch.export. PyTorch's ONNX exporter carries a module over,
+            and findings name the lines of its source.
         target: an engine's name.
         args, kwargs: a module's example inputs, as for `torch.export.export`.
         dynamic_shapes: which of their sizes stay open, as for `torch.export.export`.
@@ -74,6 +77,12 @@ def audit(
         ModelError: the file cannot be read, or the module cannot be exported.
         ArgumentError: a module without `args`, or `args` without a module.
         BroadcastError: there is no such engine.
+        TypeError: `model` is none of these.
+
+    >>> import onnx
+    >>> report = audit(onnx.load("examples/bugs/ncnn-4930.onnx"), target="ncnn", via="none")
+    >>> report.model, report.ok
+    ("ModelProto 'ncnn-4930'", False)
     """
     options = ModelOptions(via, batch_axis, facts, sizes, input_shapes, layout, strict)
     return audit_model(model, target, options, progress, Example(args, kwargs, dynamic_shapes))
@@ -92,8 +101,8 @@ def audit_model(
     check_layout(options.layout)
     warn_if_unmeasured(target)
     # Once for both steps: each pause of the collector costs as much.
-    with model_file(model, example) as file, uncollected():
-        options = replace(options, form=file.form or options.form)
+    with model_file(model, example, weights=False) as file, uncollected():
+        options = replace(options, form=file.form or options.form, numbers=file.numbers)
         return file.named(audit_graph(options.read(file.path), engine, options, progress))
 
 

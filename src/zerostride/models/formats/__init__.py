@@ -26,10 +26,17 @@ from .other_files import advice_for
 
 #: A Path would take one slash of it.
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-#: How a model in memory becomes a file or a module, by the name of its type.
+#: Every model that is taken, in words.
+_TAKEN = (
+    "a model is the path of a file, the bytes of an ONNX or .tflite file, an onnx.ModelProto, an "
+    "onnx_ir.Model, a torch.onnx.ONNXProgram, an openvino.Model, or a module or program of PyTorch"
+)
+#: How other objects become a model, by the names of their classes.
 _WAYS = {
-    "ModelProto": "; onnx.save(model, 'model.onnx') makes one",
-    "ONNXProgram": "; model.save('model.onnx') makes one",
+    "GraphProto": ": onnx.helper.make_model(graph) is one",
+    "Graph": ": onnx_ir.Model(graph, ir_version=10) is one",
+    "CompiledModel": ": give the model that was compiled",
+    "InferenceSession": ": give the file or the bytes that it was made from",
 }
 
 
@@ -37,7 +44,7 @@ def path_of(model: object) -> Path:
     """The path that names a model.
 
     Raises:
-        TypeError: the argument is not a path; for a model the message says how to write a file.
+        TypeError: the argument is not a path; the message says which models are taken.
         ModelError: it is a URL.
     """
     if isinstance(model, str | os.PathLike) and not isinstance(fspath := os.fspath(model), bytes):
@@ -45,8 +52,7 @@ def path_of(model: object) -> Path:
             raise ModelError(f"{fspath}: a URL, which is not read; download it, and name the file")
         return Path(fspath)
     kind = type(model).__name__
-    hint = _WAYS.get(kind, "")
-    raise TypeError(f"a model is named by its file, not given as {kind}{hint}")
+    raise TypeError(f"{_TAKEN}; not {kind}{_WAYS.get(kind, '')}")
 
 
 def format_of(path: str | Path) -> Format:

@@ -45,6 +45,7 @@ def ask(
     most: int = MAX_ANSWER,
     environment: Mapping[str, str] | None = None,
     python: str | None = None,
+    shown: int = _SHOWN,
 ) -> ChildAnswer:
     """The answer of Python source in a child.
 
@@ -56,6 +57,7 @@ def ask(
         most: the most bytes of the answer.
         environment: the child's environment variables; None: this process's.
         python: the interpreter; None: this one.
+        shown: most characters of its last message.
     """
     with tempfile.TemporaryFile() as output:
         try:
@@ -67,15 +69,15 @@ def ask(
         ending = child.end()
         output.seek(0)
         late = f"it took longer than {seconds:g} s"
-        return ChildAnswer(output.read(most), _failure(ending) if in_time else late)
+        return ChildAnswer(output.read(most), _failure(ending, shown) if in_time else late)
 
 
-def _failure(ending: Ending) -> str | None:
+def _failure(ending: Ending, shown: int) -> str | None:
     if not ending.status:
         return None
     if ending.signal is not None:
         return f"it was ended by {ending.signal}"
-    return ending.last_line[:_SHOWN] or f"it ended with status {ending.status}"
+    return ending.last_line[:shown] or f"it ended with status {ending.status}"
 
 
 def shapes_in(output: bytes) -> dict[str, tuple[int, ...]]:

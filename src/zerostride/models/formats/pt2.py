@@ -22,9 +22,11 @@ from ...errors import ModelError, printable
 from ..ir.graph import Graph
 from ..ir.rewrite import Editor
 from . import child
+from .model_file import model_file
 from .onnx.format import find_site, lower
 from .onnx.reader import read_onnx
-from .torch_export import line_of, model_file
+from .torch_export import NOT_EXPORTED, line_of
+from .torch_reasons import MAX_REASON
 
 #: Weights of a model and its graph; larger ones are exported with the model in Python.
 MAX_FILE = 2**31 - 1
@@ -89,10 +91,11 @@ def onnx_of(path: Path) -> bytes:
     """
     archive = checked_archive(path)
     output, failure = child.ask(
-        _CHILD, str(MEMORY), seconds=SECONDS, question=archive, most=MAX_FILE
+        _CHILD, str(MEMORY), seconds=SECONDS, question=archive, most=MAX_FILE, shown=MAX_REASON
     )
     if failure is not None:
-        raise ModelError(f"{path}: PyTorch does not export it: {printable(failure)}")
+        reason = failure.rpartition(NOT_EXPORTED)[2]
+        raise ModelError(f"{path}: PyTorch does not export it: {printable(reason)}")
     return output
 
 

@@ -10,21 +10,20 @@ import logging
 import os
 import re
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
-from ...errors import ArgumentError, ModelError, ZerostrideError, printable
-from ..ir.files import write_scratch
+from ...errors import ArgumentError, ModelError, printable
 from ..ir.graph import Array
+from .torch_reasons import reason_of
 
-_Result = TypeVar("_Result")
 #: PyTorch's own names of open sizes.
 _SYMBOL = re.compile(r"\bs\d+\b", re.ASCII)
+#: Between the name of a model and the reason of the exporter.
+NOT_EXPORTED = ": torch.onnx does not export it: "
 #: Longest reason of PyTorch that is shown.
 MAX_REASON = 300
 _NEEDED = "exporting a PyTorch module needs torch and onnxscript: pip install 'zerostride[torch]'"
@@ -55,81 +54,6 @@ class Example:
             return ()
 
 
-@dataclass(frozen=True, slots=True)
-class ModelFile:
-    """The file of a model.
-
-    Attributes:
-        path: the file.
-        label: what reports call the model, where its file is temporary; else None.
-        example: the inputs that a module was exported with, in order.
-        program: the `ExportedProgram` of a module; None for a file.
-    """
-
-    path: Path
-    label: str | None = None
-    example: tuple[Array, ...] = ()
-    program: Any = None
-
-    @property
-    def form(self) -> str:
-        """The form in which the caller has it: "module" where PyTorch exports it, else ""."""
-        return "" if self.label is None else "module"
-
-    def named(self, result: _Result) -> _Result:
-        """A report, or shapes, whose `model` is the label."""
-        if self.label is None:
-            return result
-        return replace(result, model=self.label)  # type: ignore[type-var]
-
-
-@contextmanager
-def model_file(model: object, example: Example = Example()) -> Iterator[ModelFile]:
-    """The file of a model while the context lasts: its own, or an ONNX file that PyTorch exports.
-
-    Args:
-        model: a path, a `torch.nn.Module`, or an `ExportedProgram`.
-        example: the inputs of a module.
-
-    Raises:
-        ModelError: it cannot be exported; gives the reason.
-        ArgumentError: inputs are given for a model that is not a module, or missing for one.
-    """
-    from . import path_of
-
-    has_inputs = example != Example()
-    if not is_torch_model(model):
-        path = path_of(model)
-        if has_inputs:
-            raise ArgumentError("args, kwargs and dynamic_shapes are for a torch.nn.Module")
-        if path.name.lower().endswith(".pt2"):
-            from .pt2 import onnx_of
-
-            with _temporary(onnx_of(path), str(path)) as file:
-                yield file
-        else:
-            yield ModelFile(path)
-        return
-    label = type(model).__name__
-    program = _exported(model, example)
-    data = onnx_bytes(program, label, example.dynamic_shapes)
-    with _temporary(data, label) as file:
-        yield replace(file, example=example.arrays(), program=program)
-
-
-@contextmanager
-def _temporary(data: bytes, label: str) -> Iterator[ModelFile]:
-    """A file of an ONNX model; errors name the label."""
-    with tempfile.TemporaryDirectory(prefix="zerostride-") as folder:
-        path = Path(folder) / "model.onnx"
-        write_scratch(path, lambda path: path.write_bytes(data))
-        try:
-            yield ModelFile(path, label)
-        except ZerostrideError as error:
-            error.args = (str(error).replace(str(path), label), *error.args[1:])
-            raise
-
-
 def is_torch_model(model: object) -> bool:
     """Whether it is a module or an exported program; then PyTorch has been imported."""
     if isinstance(model, str | os.PathLike) or "torch" not in sys.modules:
@@ -139,7 +63,7 @@ def is_torch_model(model: object) -> bool:
     return isinstance(model, torch.nn.Module | torch.export.ExportedProgram)
 
 
-def _exported(model: Any, example: Example) -> Any:
+def exported(model: Any, example: Example) -> Any:
     """The exported program of a module, or the program itself."""
     import torch
 
@@ -167,7 +91,7 @@ def _exported(model: Any, example: Example) -> Any:
         try:
             return torch.export.export(model, arguments, keywords, dynamic_shapes=shapes)
         except Exception as error:
-            raise ModelError(f"{label}: torch.export refuses it: {line_of(error)}") from error
+            raise ModelError(f"{label}: torch.export refuses it: {reason_of(error)}") from error
 
 
 def onnx_bytes(program: Any, label: str, dynamic_shapes: Any = None) -> bytes:
@@ -184,12 +108,13 @@ def onnx_bytes(program: Any, label: str, dynamic_shapes: Any = None) -> bytes:
         raise ModelError(f"{label}: {_NEEDED} ({line_of(error)})") from None
     with _quiet():
         try:
-            exported = torch.onnx.export(
+            onnx_program = torch.onnx.export(
                 program, dynamo=True, verbose=False, dynamic_shapes=dynamic_shapes
             )
-            return bytes(_with_names(exported.model_proto, program).SerializeToString())
+            return bytes(_with_names(onnx_program.model_proto, program).SerializeToString())
         except Exception as error:
-            raise ModelError(f"{label}: torch.onnx does not export it: {line_of(error)}") from error
+            reason = _named(reason_of(error), _names_of_sizes(program))
+            raise ModelError(f"{label}{NOT_EXPORTED}{reason}") from error
 
 
 def _with_names(model: Any, program: Any) -> Any:
@@ -207,9 +132,13 @@ def _with_names(model: Any, program: Any) -> Any:
     ):
         for dim in value.type.tensor_type.shape.dim:
             if dim.dim_param:
-                renamed = _SYMBOL.sub(lambda match: names.get(match[0], match[0]), dim.dim_param)
-                dim.dim_param = renamed
+                dim.dim_param = _named(dim.dim_param, names)
     return model
+
+
+def _named(text: str, names: Mapping[str, str]) -> str:
+    """A text with names for sizes in the place of PyTorch's."""
+    return _SYMBOL.sub(lambda match: names.get(match[0], match[0]), text)
 
 
 def _names_of_sizes(program: Any) -> dict[str, str]:

@@ -20,7 +20,8 @@ from ..audit.symbolic import related
 from ..findings import Change, Finding, Report
 from ..flow.input_sizes import InputShapes, Sizes
 from ..formats import format_of
-from ..formats.torch_export import Example, model_file
+from ..formats.model_file import model_file
+from ..formats.torch_export import Example
 from ..ir.graph import Node
 from ..ir.memory import uncollected
 from ..ir.readings import readings_kept
@@ -42,6 +43,9 @@ from .replay import (
 from .save import check_goal, install, kept_if_done, staging
 from .search import ROUNDS, Ported, carried_out, key_of, rewritten
 from .written import Stage, Stays, written_out
+
+#: The name of the file of a ported object.
+_IN_MEMORY = "ported"
 
 
 @checked
@@ -71,10 +75,12 @@ def port(
     findings with the reason.
 
     Args:
-        model: a model file, whose format is known by the end of its name and is the output's; or a
-            module or program of PyTorch, whose output is an ONNX file.
+        model: a model file, whose format is known by the end of its name and is the output's; a
+            model in memory, as for :func:`~zerostride.audit`, which does not change; or a module or
+            program of PyTorch, whose output is an ONNX file.
         target: an engine's name.
-        output: where the model goes; it may be the model itself. Not needed for a dry run.
+        output: where the model goes; it may be the model itself. Not needed for a dry run and a
+            model in memory.
         args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`.
         via: what this converter does by itself is left to it; as for :func:`~zerostride.audit`.
         batch_axis, facts, sizes, input_shapes: as for :func:`~zerostride.audit`.
@@ -84,11 +90,18 @@ def port(
 
     Returns:
         A report whose `before` has the findings of the model as it was, `findings` those of the
-        result, and `changes` what was done.
+        result, and `changes` what was done. For a model in memory, `result` is the ported model: a
+        new object of the same kind.
 
     Raises:
         ModelError: the file cannot be read or written, or a check failed: nothing is written then.
         BroadcastError: there is no such engine.
+        TypeError: `model` is no model.
+
+    >>> import onnx
+    >>> report = port(onnx.load("examples/bugs/ncnn-4930.onnx"), target="ncnn", via="none")
+    >>> [node.op_type for node in report.result.graph.node]
+    ['Unsqueeze', 'Add']
     """
     options = ModelOptions(via, batch_axis, facts, sizes, input_shapes)
     example = Example(args, kwargs, dynamic_shapes)
@@ -108,7 +121,14 @@ def port_model(
     """Rewrites a model; see :func:`port`."""
     # Collects again only when the graphs are gone.
     with model_file(model, example) as file, uncollected():
-        return file.named(_ported(file.path, target, output, options, dry_run, progress))
+        goal = output
+        if file.read is not None and output is None and not dry_run:
+            goal = file.path.with_stem(_IN_MEMORY)
+        report = file.named(_ported(file.path, target, goal, options, dry_run, progress))
+        if file.read is None or goal is None or dry_run:
+            return report
+        output = None if output is None else report.output
+        return replace(report, output=output, result=file.read(Path(goal)))
 
 
 def _ported(

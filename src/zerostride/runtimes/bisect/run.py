@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ from ...models.findings import Finding, Report
 from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.flow.resolved import resolved
 from ...models.formats import format_of, read_model
-from ...models.formats.torch_export import Example, model_file
+from ...models.formats.model_file import ModelFile, model_file
+from ...models.formats.torch_export import Example
 from ...models.ir.graph import Graph, Value
 from ...models.judging import APPROXIMATED, judged
 from ...models.options import ModelOptions
@@ -47,8 +49,8 @@ _ENGINE = {"onnx": "onnxruntime"}
 
 @checked
 def bisect(
-    model: str | Path | Any,
-    other: str | Path | None = None,
+    model: Any,
+    other: Any = None,
     *,
     args: tuple[Any, ...] | None = None,
     kwargs: Mapping[str, Any] | None = None,
@@ -73,8 +75,10 @@ def bisect(
     not. Several faults are found in one run.
 
     Args:
-        model: a model file, or a module or program of PyTorch; it defines the meaning.
-        other: another file of the same model, such as a converter's; None: the model itself.
+        model: a model file, a model in memory, or a module or program of PyTorch, as for
+            :func:`~zerostride.audit`; it defines the meaning.
+        other: another file or object of the same model, such as a converter's; None: the model
+            itself.
         args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`; it is
             run on these.
         inputs: arrays, lists or numbers by the names of inputs; the others are chosen so that
@@ -98,17 +102,29 @@ def bisect(
     # 1. What is asked.
     if other is None and other_engine is None:
         raise ZerostrideError("name another file, or another engine for the same file")
-    with model_file(model, Example(args, kwargs, dynamic_shapes)) as source:
+    example = Example(args, kwargs, dynamic_shapes)
+    with model_file(model, example) as source, _other_file(other, source) as second:
         options = ModelOptions(via, batch_axis, facts, sizes, input_shapes, form=source.form)
-        file, theirs = Path(source.path), Path(source.path if other is None else other)
+        file, theirs = source.path, second.path
         engines = engine_of(file, engine), engine_of(theirs, other_engine)
         given = fed(options, file, inputs or {}, seed, source.example)
-        pair = FilePair(file, other, engines, options, timeout or MODEL_SECONDS, pythons)
+        seconds = timeout or MODEL_SECONDS
+        pair = FilePair(file, None if other is None else theirs, engines, options, seconds, pythons)
         for arrays in given.runs:
             report = bisected(pair, given, arrays, progress)
             if report.bisection is not None and report.bisection.culprits:
                 break
-        return source.named(report)
+        return source.named(second.hidden(report))
+
+
+@contextmanager
+def _other_file(other: Any, source: ModelFile) -> Iterator[ModelFile]:
+    """The file of the other side; the model's own where there is no other."""
+    if other is None:
+        yield source
+    else:
+        with model_file(other) as file:
+            yield file
 
 
 @dataclass(frozen=True, slots=True)

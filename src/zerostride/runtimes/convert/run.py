@@ -14,8 +14,8 @@ from ...core.hooks import render_report
 from ...models.arguments import checked
 from ...models.findings import Conversion, Report
 from ...models.flow.input_sizes import InputShapes, Sizes
-from ...models.formats import format_of
-from ...models.formats.torch_export import Example, is_torch_model, model_file
+from ...models.formats.model_file import form_and_label, model_file
+from ...models.formats.torch_export import Example
 from ...models.options import ModelOptions, command_words
 from ..feeds import fed, said_of_sizes
 from ..verify.checks import verify
@@ -70,8 +70,9 @@ def convert(
     inputs (inputs.npz, and up to two more), and what a colleague needs to do it again (how.txt).
 
     Args:
-        model: an ONNX file, a .pt2 file, or a module or program of PyTorch; for LiteRT also a
-            .tflite file, which is ported and not converted.
+        model: an ONNX file, a .pt2 file, a model in memory, or a module or program of PyTorch, as
+            for :func:`~zerostride.audit`; for LiteRT also a .tflite file, which is ported and not
+            converted.
         to: the engine: "ncnn" (by pnnx), "openvino" (by OpenVINO's converter), "mnn" (by
             mnnconvert), "litert" or "litert-gpu" (by litert-torch, and ONNX files by onnx2tf),
             "executorch" (and ONNX files by onnx2torch).
@@ -97,13 +98,13 @@ def convert(
         BroadcastError: there is no such engine.
     """
     # 1. The converter, if one reads the model.
-    form = "torch" if is_torch_model(model) else format_of(model).name
-    row = converter_to(to, form, str(model) if form != "torch" else type(model).__name__)
+    form, label = form_and_label(model)
+    row = converter_to(to, form, label)
     with model_file(model, Example(args, kwargs, dynamic_shapes)) as source:
         known = batch_axis, facts, sizes, input_shapes
         options = ModelOptions(None, *known, form=source.form)
         # 2. The inputs, whose shapes the converted files have.
-        path, stem = Path(source.path), Path(source.label or source.path).stem
+        path, stem = Path(source.path), source.stem
         given = fed(options, path, inputs or {}, seed)
         arrays, every = given.runs[0], {**(sizes or {}), **given.sizes}
         if row.fixes_sizes:

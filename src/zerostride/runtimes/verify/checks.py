@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import metadata
 from importlib.util import find_spec
@@ -19,7 +21,8 @@ from ...models.findings import Check, Finding, Outcome, Report, Verdict
 from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.flow.resolved import resolved
 from ...models.format_table import lowered, module_of
-from ...models.formats.torch_export import Example, model_file
+from ...models.formats.model_file import ModelFile, model_file
+from ...models.formats.torch_export import Example
 from ...models.ir.graph import Graph
 from ...models.ir.site import Site
 from ...models.options import ModelOptions
@@ -49,7 +52,7 @@ def verify(
     kwargs: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
     whole: bool = False,
-    against: str | Path | None = None,
+    against: Any = None,
     inputs: Mapping[str, Any] | None = None,
     node: str | None = None,
     seed: int = 0,
@@ -73,11 +76,13 @@ def verify(
     outcome.
 
     Args:
-        model: a model file, or a module or program of PyTorch.
+        model: a model file, a model in memory, or a module or program of PyTorch, as for
+            :func:`~zerostride.audit`.
         engine: an engine that runs here.
         args, kwargs, dynamic_shapes: a module's inputs, as for :func:`~zerostride.audit`.
         whole: run the file itself, not its broadcasts.
-        against: run this file, a conversion of the model, instead of the model; implies `whole`.
+        against: run this file or object, a conversion of the model, instead of the model; implies
+            `whole`.
             The tensors inside are compared, too, as :func:`~zerostride.bisect` does.
         inputs: arrays, lists or numbers by the names of the model's inputs; the others are chosen
             so that faults show, in up to three runs. Implies `whole`.
@@ -106,13 +111,14 @@ def verify(
         raise ZerostrideError(f"{engine} does not run here; these do: {', '.join(RUNNERS)}")
     warn_if_unmeasured(engine)
     whole = whole or against is not None or bool(inputs)
-    with model_file(model, Example(args, kwargs, dynamic_shapes)) as source:
+    example = Example(args, kwargs, dynamic_shapes)
+    with model_file(model, example) as source, _conversion(against, source) as second:
         # 2. What the audit says of it.
         options = ModelOptions(via, batch_axis, facts, sizes, input_shapes, form=source.form)
         graph = options.read(source.path)
         given = Fed(graph, ())
         if whole:
-            given = fed(options, Path(source.path), inputs or {}, seed, source.example)
+            given = fed(options, source.path, inputs or {}, seed, source.example)
             graph = given.graph
         options, missing = _installed(options, engine, graph, pythons, whole=whole)
         report = audit_graph(graph, row, options)
@@ -123,7 +129,7 @@ def verify(
         seconds = timeout or (MODEL_SECONDS if whole else CASE_SECONDS)
         with running(engine, seconds, pythons) as process:
             if whole:
-                file = Path(against or source.path)
+                file = second.path
                 runs = [check_whole(graph, file, process, r, batch_axis) for r in given.runs]
                 checks = worst_of([checks for checks, _, _ in runs])
                 approximated = _explained_in_all(runs)
@@ -141,7 +147,7 @@ def verify(
                 checks = list(map(_as_joined, findings, checks, joined))
                 answers.trim()
         if against is not None:
-            model_path, other = Path(source.path), Path(against)
+            model_path, other = source.path, second.path
             how = options, seconds, pythons
             checks = check_inside(checks, model_path, other, engine, given, *how, approximated)
             excused = [c for c in checks if c.detail == approximated.get(c.op)]
@@ -149,17 +155,28 @@ def verify(
             checks = list(with_causes(checks, graph, findings))
         # 4. Where the two differ.
         loud = () if whole else surprises(findings, checks)
-        return source.named(
-            replace(
-                report,
-                findings=findings,
-                notes=(*loud, *report.notes, *notes),
-                command="verify",
-                checks=tuple(checks),
-                release=process.version or report.release,
-                arrival="" if against is not None else report.arrival,  # whoever wrote that file
-            )
+        report = replace(
+            report,
+            findings=findings,
+            notes=(*loud, *report.notes, *notes),
+            command="verify",
+            checks=tuple(checks),
+            release=process.version or report.release,
+            arrival="" if against is not None else report.arrival,  # whoever wrote that file
         )
+        return source.named(second.hidden(report))
+
+
+@contextmanager
+def _conversion(against: Any, source: ModelFile) -> Iterator[ModelFile]:
+    """The file of a conversion of the model; the model's own where there is none."""
+    if against is None:
+        yield source
+    elif isinstance(against, str | os.PathLike):  # an engine may run files that nothing reads
+        yield ModelFile(Path(against))
+    else:
+        with model_file(against) as file:
+            yield file
 
 
 def _explained_in_all(

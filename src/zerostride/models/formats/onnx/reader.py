@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import ChainMap
-from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -134,6 +134,19 @@ def flattened(nodes: Sequence[Node]) -> Iterator[Node]:
 
 def parse(file: Path) -> onnx.ModelProto:
     """The file as the package's message; ModelError if it is not one."""
+    return parse_bytes(lambda: _bytes(file), file)
+
+
+def parse_bytes(data: Callable[[], bytes], name: str | Path) -> onnx.ModelProto:
+    """The package's message of a model.
+
+    Args:
+        data: reads the model.
+        name: of the model in messages.
+
+    Raises:
+        ModelError: it is no ONNX model.
+    """
     try:
         import onnx
         from google.protobuf.message import DecodeError
@@ -141,15 +154,15 @@ def parse(file: Path) -> onnx.ModelProto:
         raise ModelError("reading ONNX files needs the onnx package: pip install onnx") from None
     except Exception as error:  # noqa: BLE001 - protobuf refuses a release older than onnx's
         raise ModelError(f"the onnx package cannot be imported: {_line(error)}") from None
-    data = _bytes(file)
+    serialised = data()
     try:
-        model = onnx.load_model_from_string(data)
+        model = onnx.load_model_from_string(serialised)
     except (DecodeError, ValueError, RuntimeError) as error:
         raise ModelError(
-            f"{file}: not a readable ONNX model; truncated, or another format? ({_line(error)})"
+            f"{name}: not a readable ONNX model; truncated, or another format? ({_line(error)})"
         ) from None
     if not model.opset_import and not model.graph.node:
-        raise ModelError(f"{file}: not an ONNX model: it has neither an opset nor a node")
+        raise ModelError(f"{name}: not an ONNX model: it has neither an opset nor a node")
     return model
 
 
