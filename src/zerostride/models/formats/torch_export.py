@@ -103,18 +103,62 @@ def onnx_bytes(program: Any, label: str, dynamic_shapes: Any = None) -> bytes:
     try:
         import onnx  # noqa: F401 - the exporter needs it
         import onnxscript  # noqa: F401
-        import torch
+        import torch  # noqa: F401
     except ImportError as error:
         raise ModelError(f"{label}: {_NEEDED} ({line_of(error)})") from None
     with _quiet():
         try:
-            onnx_program = torch.onnx.export(
-                program, dynamo=True, verbose=False, dynamic_shapes=dynamic_shapes
-            )
-            return bytes(_with_names(onnx_program.model_proto, program).SerializeToString())
+            try:
+                model = _onnx_model(program, dynamic_shapes)
+            except Exception:
+                # The exporter computes strides again, and finds others where it fails.
+                with _dense_attention(program) as changed:
+                    if not changed:
+                        raise
+                    model = _onnx_model(program, dynamic_shapes)
+            return bytes(_with_names(model, program).SerializeToString())
         except Exception as error:
-            reason = _named(reason_of(error), _names_of_sizes(program))
-            raise ModelError(f"{label}{NOT_EXPORTED}{reason}") from error
+            raise ModelError(f"{label}{NOT_EXPORTED}{reason_of(error)}") from error
+
+
+def _onnx_model(program: Any, dynamic_shapes: Any) -> Any:
+    """PyTorch's ONNX model of an exported program."""
+    import torch
+
+    return torch.onnx.export(
+        program, dynamo=True, verbose=False, dynamic_shapes=dynamic_shapes
+    ).model_proto
+
+
+@contextmanager
+def _dense_attention(program: Any) -> Iterator[bool]:
+    """The program with the results of its attentions copied, while the context lasts.
+
+    PyTorch 2.13 plans `attention(...).transpose(1, 2).reshape(...)` for one order of the result in
+    memory, and its ONNX exporter checks the plan with another order ("Cannot view a tensor with
+    shape ..."). A copy has the same order in both. Whether there are attentions is the value.
+    """
+    import torch
+
+    attention = torch.ops.aten.scaled_dot_product_attention.default
+    copies: list[tuple[Any, Any]] = []
+    graphs: list[Any] = [getattr(part, "graph", None) for part in program.graph_module.modules()]
+    for graph in filter(None, graphs):
+        for node in [node for node in graph.nodes if node.target is attention]:
+            users = list(node.users)
+            with graph.inserting_after(node):
+                order = {"memory_format": torch.contiguous_format}
+                copy = graph.call_function(torch.ops.aten.clone.default, (node,), order)
+            copy.meta = dict(node.meta)
+            for user in users:
+                user.replace_input_with(node, copy)
+            copies.append((node, copy))
+    try:
+        yield bool(copies)
+    finally:
+        for node, copy in copies:
+            copy.replace_all_uses_with(node)
+            copy.graph.erase_node(copy)
 
 
 def _with_names(model: Any, program: Any) -> Any:
