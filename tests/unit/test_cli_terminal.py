@@ -146,6 +146,21 @@ def test_huge_size_is_a_wrong_call(run: Run) -> None:
     assert "more than a size can be" in answer.err
 
 
+def on_terminal(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    """Prints as on a terminal of this width."""
+    monkeypatch.setattr("zerostride.cli.tables._is_terminal", lambda stream: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+
+def test_a_pipe_gets_whole_lines(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library readline sets COLUMNS for all children of a Python that has loaded it."""
+    missing = EXAMPLES / ("no such model " * 10 + ".onnx")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run("audit", str(missing), "--target", "ncnn").err.count("\n") == 1
+    on_terminal(monkeypatch, 80)
+    assert run("audit", str(missing), "--target", "ncnn").err.count("\n") > 1
+
+
 @pytest.mark.parametrize("columns", [80, 100])
 @pytest.mark.parametrize(
     "arguments",
@@ -170,7 +185,7 @@ def test_lines_fit_the_terminal(
     run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], columns: int
 ) -> None:
     whole = run(*arguments)
-    monkeypatch.setenv("COLUMNS", str(columns))
+    on_terminal(monkeypatch, columns)
     folded = run(*arguments)
     assert folded.status == whole.status
     for line in (folded.out + folded.err).splitlines():
@@ -181,7 +196,7 @@ def test_a_folded_command_can_be_pasted(run: Run, monkeypatch: pytest.MonkeyPatc
     """A shell reads the words of the whole line."""
     audit = ("audit", VISION, "--target", "ncnn", "--via", "none")
     (line,) = [line for line in run(*audit).out.splitlines() if line.startswith("next: ")]
-    monkeypatch.setenv("COLUMNS", "50")
+    on_terminal(monkeypatch, 50)
     out = run(*audit).out
     folded = out[out.index("next: ") :]
     assert folded.count("\n") > 1

@@ -155,6 +155,7 @@ def test_audit_fits_and_names_every_kind(
     pytest.importorskip("onnx", reason="audits read ONNX files")
     if columns is not None:
         monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr("zerostride.cli.tables._is_terminal", lambda stream: True)
         monkeypatch.setenv("FORCE_COLOR", "1")
     answer = run("audit", VISION, "--target", target)
     lines = lines_of(answer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -38,9 +37,10 @@ def put_lines(lines: Iterable[Line | str]) -> None:
 def put_text(text: str = "", *, err: bool = False, color: bool | None = None) -> None:
     """Prints a text; on a terminal, lines that are too long are folded at blanks.
 
-    A file or a pipe gets lines as they are, unless COLUMNS says how wide it is.
+    A file or a pipe gets lines as they are. (COLUMNS does not tell: the library readline sets it
+    for all children of a Python that has loaded it.)
     """
-    if _is_terminal(sys.stderr if err else sys.stdout) or os.environ.get("COLUMNS"):
+    if _is_terminal(sys.stderr if err else sys.stdout):
         text = "\n".join(part for line in text.split("\n") for part in folded(line, width()))
     click.echo(text, err=err, color=color)
 
