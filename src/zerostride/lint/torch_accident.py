@@ -106,8 +106,8 @@ class TorchAccident(Accident):
                 f"broadcast of {shapes} to {plan.shape}: {size} elements, and the largest operand "
                 f"has {largest}; max_growth is {self.fault.limit}"
             )
-        kind = "accidental broadcast in a loss" if self.is_loss else "accidental broadcast"
-        return f"{kind}: {shapes} to {plan.shape}"
+        place = " in a loss" if self.is_loss else ""
+        return f"accidental broadcast of {shapes} to {plan.shape}{place}"
 
     def lines(self) -> list[str]:
         """The lines of source to show."""

@@ -6,6 +6,7 @@ import logging
 import sys
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from types import FrameType
 from typing import Any
 
@@ -17,7 +18,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-from ..core.strict_mode import IN_FORCE, Strict
+from ..core.strict_mode import Strict, in_force
 from ..errors import AccidentalBroadcastError, AccidentalBroadcastWarning
 from ..system.imports import when_imported
 from .accident import ALLOWED, WATCH, Shape
@@ -73,6 +74,7 @@ def put(watching: bool) -> None:
     stack = overrides._get_current_function_mode_stack()
     present = any(type(mode) is Mode for mode in stack)
     if watching and not present:
+        COMPILER.listen()
         overrides._push_mode(_MODE)
     elif present and not watching:
         for _ in stack:
@@ -88,8 +90,8 @@ def put(watching: bool) -> None:
 def _check(func: Any, count: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Reports a call if its operands broadcast by accident and a watch is in force here."""
     __tracebackhide__ = True
-    frame = IN_FORCE.get()
-    limits = None if frame is None else frame.limits
+    # The frame of a context must not stay in a traceback: it would keep the mode on the stack.
+    limits = in_force()
     tested = WATCH.enabled and not ALLOWED.get()
     if limits is None and not tested:
         return
@@ -165,7 +167,8 @@ def _report_to_test(
     __tracebackhide__ = True
     path = site.frame.f_code.co_filename
     if WATCH.report and fault.reason != "growth" and WATCH.covers and WATCH.covers(path):
-        WATCH.report(accident_at(site, fault, operands, shapes, is_loss))
+        # The plugin names files from its own folder.
+        WATCH.report(replace(accident_at(site, fault, operands, shapes, is_loss), path=path))
 
 
 def _report(
@@ -235,14 +238,19 @@ class _Compiler:
     said = False
 
     def listen(self) -> None:
-        """Waits for the first compilation while a context is in force."""
-        from torch._dynamo.callback import on_compile_start
+        """Waits for the first compilation while a context is in force. `torch._dynamo.reset()`
+        forgets who waits, so each context says it again.
+        """
+        if self.said or "torch._dynamo" not in sys.modules:
+            return
+        from torch._dynamo.callback import callback_handler
 
-        on_compile_start(self.say)
+        if self.say not in callback_handler.start_callbacks:
+            callback_handler.register_start_callback(self.say)
 
     def say(self, _arguments: Any) -> None:
         """Logs the message, if a context is in force."""
-        if not self.said and IN_FORCE.get() is not None:
+        if not self.said and in_force() is not None:
             self.said = True
             _LOG.warning(
                 "torch.compile: zs.strict() does not watch compiled code; run it once without "

@@ -12,12 +12,17 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..system.imports import when_imported
 
 if TYPE_CHECKING:
     from ..core.strict_mode import Strict
+
+
+#: The module that may import PyTorch.
+_MODE = f"{__package__}.torch_mode"
 
 
 class Thread(threading.local):
@@ -35,7 +40,7 @@ class Thread(threading.local):
 
     def follow(self) -> None:
         """Puts the mode on this thread's stack, or takes it off."""
-        mode = sys.modules.get("zerostride.lint.torch_mode")
+        mode = sys.modules.get(_MODE)
         if mode is not None:
             mode.put(bool(self.watches) and not self.suspended)
 
@@ -81,12 +86,11 @@ def _wait_for_torch() -> None:
     if torch is None:
         when_imported("torch", _load)
     elif not getattr(torch.__spec__, "_initializing", False):
-        from . import torch_mode  # noqa: F401 - `follow` looks it up
+        import_module(_MODE)
 
 
 def _load() -> None:
-    from . import torch_mode  # noqa: F401 - `follow` looks it up
-
+    import_module(_MODE)
     THREAD.follow()
 
 
