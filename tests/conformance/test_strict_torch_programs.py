@@ -77,6 +77,8 @@ def test_a_step_that_fails_ends_nothing():
     with zs.strict():
         with pytest.raises(RuntimeError):
             Broken([weight], lr=0.1).step()
+        with zs.strict():
+            assert refused(subtract)
         torch.optim.SGD([weight], lr=0.1).step()
         assert refused(subtract)
     with zs.strict(), pytest.raises(RuntimeError):

@@ -95,8 +95,6 @@ def _check(func: Any, count: int, args: tuple[Any, ...], kwargs: dict[str, Any])
     tested = WATCH.enabled and not ALLOWED.get()
     if limits is None and not tested:
         return
-    if torch._C._get_tracing_state() is not None:
-        return  # reading a shape would add it to the program that torch.jit.trace writes
     operands = _operands(count, args, kwargs)
     shapes = _shapes(operands)
     if shapes is None:
@@ -133,7 +131,8 @@ def _shapes(operands: Sequence[Any]) -> tuple[Shape, ...] | None:
         else:
             shape = tuple(operand.shape)
             if not all(type(size) is int for size in shape):
-                return None  # comparing an open size would fix it in an exported program
+                # Comparing an open size of torch.export or torch.jit.trace would fix it.
+                return None
             shapes.append(shape)
     return tuple(shapes) if len(shapes) > 1 else None
 
