@@ -230,9 +230,10 @@ times the largest operand's
             raise ValueError(f"max_growth is 1 or more, not {max_growth}; None allows any growth")
     if level.__class__ is not str or level not in _LEVELS:
         raise ValueError(f"level is 'error', 'warn' or 'log', not {level!r}")
-    if isinstance(exempt, str) or not all(isinstance(name, str) for name in exempt):
+    named: Any = exempt
+    if not isinstance(named, tuple | list) or not all(isinstance(name, str) for name in named):
         raise TypeError(f"exempt is a tuple of names of modules, not {exempt!r}")
-    modules = tuple(exempt)
+    modules = tuple(named)
     limits = Strict(None if decorated else rule, max_growth, two_sided, new_axes, level, modules)
     return limits(rule) if decorated else limits
 

@@ -28,7 +28,7 @@ from .torch_table import LOSSES, NAMED, OPERANDS
 from .torch_watch import GROWING, THREAD
 
 #: Types whose operations are PyTorch's own.
-_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter, torch.nn.parameter.Buffer})
+_TENSORS = frozenset({torch.Tensor, torch.nn.Parameter})
 _NUMBERS = frozenset({int, float, bool, complex})
 _LOG = logging.getLogger("zerostride.strict")
 
