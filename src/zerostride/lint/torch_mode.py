@@ -44,7 +44,7 @@ class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
         if not is_dynamo_compiling():
             count = OPERANDS.get(func)
             if count is not None and not (
-                # The fast path: two tensors of one rank, or a tensor and a number.
+                # The fast path: two tensors, one of which has the result's shape; or a number.
                 count == 2
                 and len(args) == 2
                 and (
@@ -52,7 +52,7 @@ class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
                     or (
                         type(args[0]) in _TENSORS
                         and type(args[1]) in _TENSORS
-                        and args[0].ndim == args[1].ndim
+                        and (args[0].ndim == args[1].ndim or _lies_on(*args))
                         and not GROWING
                         and func not in LOSSES
                     )
@@ -90,14 +90,14 @@ def put(watching: bool) -> None:
 def _check(func: Any, count: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Reports a call if its operands broadcast by accident and a watch is in force here."""
     __tracebackhide__ = True
+    operands = _operands(count, args, kwargs)
+    shapes = _shapes(operands)
+    if shapes is None or len(set(shapes)) < 2:
+        return
     # The frame of a context must not stay in a traceback: it would keep the mode on the stack.
     limits = in_force()
     tested = WATCH.enabled and not ALLOWED.get()
     if limits is None and not tested:
-        return
-    operands = _operands(count, args, kwargs)
-    shapes = _shapes(operands)
-    if shapes is None:
         return
     is_loss = func in LOSSES
     fault = fault_of(shapes, limits or Strict(), is_loss)
@@ -112,6 +112,16 @@ def _check(func: Any, count: int, args: tuple[Any, ...], kwargs: dict[str, Any])
         _report_to_test(site, fault, operands, shapes, is_loss)
     if limits is not None and not site.is_exempt(limits.exempt):
         _report(site, fault, operands, shapes, is_loss, limits)
+
+
+def _lies_on(left: torch.Tensor, right: torch.Tensor) -> bool:
+    """Whether one shape is the end of the other: a bias."""
+    longer, end = left.shape, right.shape
+    if len(longer) < len(end):
+        longer, end = end, longer
+    if not end or type(end[0]) is not int:  # torch.jit.trace writes sizes as tensors
+        return not end
+    return bool(longer[len(longer) - len(end) :] == end)
 
 
 def _operands(count: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

@@ -57,8 +57,8 @@ def opened(limits: Strict | None = None) -> Callable[[], None]:
         limits: those of the context; None for a watched test.
 
     Returns:
-        A function that ends the watch. Called in another thread it leaves the mode on the stack of
-        the first, where it has no effect, until the next watch begins or ends there.
+        A function that ends the watch. If another thread calls it, the mode stays on the stack of
+        the first, without effect, until the next watch begins or ends there.
     """
     _wait_for_torch()
     watch, watches = object(), THREAD.watches
@@ -73,9 +73,8 @@ def opened(limits: Strict | None = None) -> Callable[[], None]:
             return
         watches.discard(watch)
         GROWING.discard(watch)
-        if watches is THREAD.watches:
-            THREAD.suspended = False
-            THREAD.follow()
+        THREAD.suspended = False
+        THREAD.follow()
 
     return close
 
