@@ -244,13 +244,13 @@ def _after_step(_optimizer: Any, _args: Any, _kwargs: Any) -> None:
 class _Compiler:
     """Says once that compiled code is not watched."""
 
-    said = False
+    logged = False
 
     def listen(self) -> None:
         """Waits for the first compilation while a context is in force. `torch._dynamo.reset()`
         forgets who waits, so each context says it again.
         """
-        if self.said or "torch._dynamo" not in sys.modules:
+        if self.logged or "torch._dynamo" not in sys.modules:
             return
         from torch._dynamo.callback import callback_handler
 
@@ -259,8 +259,8 @@ class _Compiler:
 
     def say(self, _arguments: Any) -> None:
         """Logs the message, if a context is in force."""
-        if not self.said and in_force() is not None:
-            self.said = True
+        if not self.logged and in_force() is not None:
+            self.logged = True
             _LOG.warning(
                 "torch.compile: zs.strict() does not watch compiled code; run it once without "
                 "torch.compile, or with TORCH_COMPILE_DISABLE=1, to check it"
