@@ -9,7 +9,7 @@ import linecache
 import tokenize
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 from .accident import COMMENT
@@ -62,8 +62,12 @@ class Expression:
 
 def expression(frame: FrameType) -> Expression:
     """The expression that a frame evaluates now."""
-    path, line = frame.f_code.co_filename, frame.f_lineno
-    first, end, *columns = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    return _expression(frame.f_code, frame.f_code.co_filename, frame.f_lineno, frame.f_lasti)
+
+
+@functools.lru_cache(4096)
+def _expression(code: CodeType, path: str, line: int, instruction: int) -> Expression:
+    first, end, *columns = list(code.co_positions())[instruction // 2]
     text = _segment(path, first, end, *columns) or linecache.getline(path, line).strip()
     return Expression(path, first or line, end or first or line, short(text, 100), _tree(text))
 
