@@ -18,6 +18,7 @@ from .forks import forks
 from .hostile.command import hostile
 from .leaks import leaks
 from .real_models.command import chains, mutants, real_models
+from .strict_alarms.command import strict_alarms
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -34,6 +35,7 @@ for command in (
     forks,
     hostile,
     leaks,
+    strict_alarms,
     every,
 ):
     campaigns.add_command(command)

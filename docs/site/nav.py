@@ -54,7 +54,13 @@ PARTS = (
     ),
     Part("Models", ("models", "report", "ci", "backend", "cli")),
     Part("Reference", ("rules", "engines", "reasons", "bugs", "api/index", "glossary")),
-    Part("Results", ("benchmarks/index", "real_models", "conversions", "evidence", "conformance")),
+    Part(
+        "Results",
+        (
+            *("benchmarks/index", "real_models", "conversions", "strict_alarms", "evidence"),
+            "conformance",
+        ),
+    ),
     Part(
         "Project",
         (

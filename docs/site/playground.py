@@ -50,6 +50,8 @@ ROOMS = (
     "core/**/*.py",
     "derive/**/*.py",
     "engines/**/*.py",
+    "lint/__init__.py",
+    "lint/torch_watch.py",
     "ops/**/*.py",
     "sizes/**/*.py",
     "system/**/*.py",

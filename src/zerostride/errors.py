@@ -200,6 +200,13 @@ class BroadcastError(ValueError):
         return "\n".join([render(self), *(f"  {line}" for line in self.place.splitlines())])
 
 
+class AccidentalBroadcastError(BroadcastError):
+    """Strict mode refuses an operation of another library; the text begins with its line."""
+
+    def __str__(self) -> str:
+        return self.detail
+
+
 class NotExpressible(BroadcastError):  # noqa: N818 - the contract's name
     """Another rule cannot express the plan, however the operands are reshaped."""
 

@@ -1,5 +1,8 @@
 """The pytest plugin that fails tests on accidental broadcasts in the code under test.
 
+NumPy's operations are seen by rewriting the code under test, PyTorch's losses and methods by the
+watch of strict mode (`lint.torch_watch`).
+
 Off by default. `pytest --strict-broadcast`, or `strict_broadcast = on` in pytest's configuration,
 watches all tests; `strict_broadcast = marked` those with the marker, or the fixture, of that name.
 
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +26,7 @@ from _pytest.outcomes import Failed
 # Every run of pytest with zerostride installed imports this module. Modules that only a watched run
 # needs are imported when one begins.
 if TYPE_CHECKING:
-    from .lint.checks import Accident, Watch, allowed
+    from .lint.accident import Accident, Watch, allowed
     from .lint.loading import Finder
 
 _NAME = "strict_broadcast"
@@ -46,15 +50,30 @@ class AccidentalBroadcastError(ValueError):
 def __getattr__(name: str) -> Any:
     if name != "allowed":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .lint.checks import allowed
+    from .lint.accident import allowed
 
     return allowed
 
 
 def _watch() -> Watch:
-    from .lint.checks import WATCH
+    from .lint.accident import WATCH
 
     return WATCH
+
+
+@contextmanager
+def _watching(enabled: bool) -> Iterator[None]:
+    """Watches NumPy's and PyTorch's operations, or neither."""
+    from .lint.torch_watch import opened
+
+    watch = _watch()
+    before, watch.enabled = watch.enabled, enabled
+    close = opened() if enabled else lambda: None
+    try:
+        yield
+    finally:
+        close()
+        watch.enabled = before
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -63,11 +82,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--strict-broadcast",
         action="store_true",
         default=False,
-        help="Fail tests on accidental broadcasts, (N, 1) against (N,), in NumPy code under test.",
+        help="Fail tests on accidental broadcasts, (N, 1) against (N,), in code under test.",
     )
     parser.addini(
         _NAME,
-        "Accidental broadcasts in NumPy code under test fail tests: on, off, or marked (those with "
+        "Accidental broadcasts in code under test fail tests: on, off, or marked (those with "
         "the marker or the fixture strict_broadcast).",
         default="",
     )
@@ -103,8 +122,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Adds the marker; begins here if a conftest names this plugin."""
     config.addinivalue_line(
         "markers",
-        f"{_NAME}(enabled=True): fail on accidental broadcasts in NumPy code under test "
-        "(zerostride)",
+        f"{_NAME}(enabled=True): fail on accidental broadcasts in code under test (zerostride)",
     )
     _begin(config)
 
@@ -164,7 +182,7 @@ class _Session:
         self.item: pytest.Item | None = None
         named = config.getini(f"{_NAME}_paths")
         self.roots: list[Path] = [config.rootpath / name for name in named] or [config.rootpath]
-        self._outer: tuple[bool, Any] = (False, None)
+        self._outer: tuple[bool, Any, Any] = (False, None, None)
         self._lock = threading.Lock()
 
     def begin(self) -> None:
@@ -182,15 +200,16 @@ class _Session:
         self.finder = Finder(Scope(self.roots), hook, before)
         self.before = self.finder.install()
         watch = _watch()
-        self._outer = watch.enabled, watch.report
+        self._outer = watch.enabled, watch.report, watch.covers
         watch.enabled, watch.report = self.mode == "on", self.report
+        watch.covers = self.finder.scope.has
 
     def end(self) -> None:
         """Stops watching."""
         if self.finder is not None:
             self.finder.remove()
             watch = _watch()
-            watch.enabled, watch.report = self._outer
+            watch.enabled, watch.report, watch.covers = self._outer
             self.finder = None
 
     def report(self, accident: Accident) -> None:
@@ -234,13 +253,12 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     session = item.config.stash[_KEY]
     if session.finder is None:
         return (yield)
-    watch = _watch()
-    before = watch.enabled
-    session.found, session.item, watch.enabled = [], item, session.wants(item)
+    session.found, session.item = [], item
     try:
-        return (yield)
+        with _watching(session.wants(item)):
+            return (yield)
     finally:
-        session.item, watch.enabled = None, before
+        session.item = None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -267,10 +285,8 @@ def strict_broadcast(request: pytest.FixtureRequest) -> Iterator[None]:
     if session.finder is None:
         yield
         return
-    watch = _watch()
-    before, watch.enabled = watch.enabled, True
-    yield
-    watch.enabled = before
+    with _watching(True):
+        yield
 
 
 @pytest.hookimpl(wrapper=True)

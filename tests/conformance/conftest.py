@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import gc
+import linecache
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import openvino_runs
 import pytest
+import torch_lines
 from child import Child
 from ncnn_net import Net
+from torch_watched import modes
 
+import zerostride as zs
 from zerostride.runtimes.process import engines_kept
 
 
@@ -60,6 +65,31 @@ def with_64_bits() -> Iterator[None]:
 
     with jax.enable_x64(True):
         yield
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, Any]]:
+    """Runs PyTorch code as a file of a user's project."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(code: str, name: str = "train.py") -> dict[str, Any]:
+        path = tmp_path / name
+        path.write_text(code)
+        linecache.checkcache(str(path))
+        scope = {**torch_lines.names(), "zs": zs, "__name__": path.stem}
+        exec(compile(code, str(path), "exec"), scope)
+        return scope
+
+    return run
+
+
+@pytest.fixture
+def empty_stack() -> Iterator[None]:
+    """No test leaves a mode on PyTorch's stack. Contexts of other tests may be in garbage."""
+    gc.collect()
+    assert modes() == 0
+    yield
+    assert modes() == 0
 
 
 #: A program for Paddle's own interpreter, not a module of tests.

@@ -42,8 +42,31 @@ def test_a_block_warns():
         assert zs.subtract(np.ones((11, 2)), np.ones(2)).shape == (11, 2)
 
 
+def test_a_record_begins_with_the_users_line(caplog):
+    x, y = np.ones((9, 1)), np.ones(9)
+    limits = zs.strict(level="log")
+    with caplog.at_level("WARNING", "zerostride.strict"):
+        assert zs.add(x, y, rule=limits).shape == (9, 9)
+        with zs.strict(level="log"):
+            assert zs.subtract(x[:8], y[:8]).shape == (8, 8)
+    first, second = caplog.records
+    assert first.pathname == second.pathname == __file__
+    assert first.getMessage().startswith(f"{__file__}:{first.lineno}: strict mode refuses")
+    assert "level='log'" in first.getMessage()
+
+
+def test_exempt_names_modules():
+    limits = zs.strict(exempt=["kornia"])
+    assert repr(limits) == "zs.strict(exempt=('kornia',))"
+    assert pickle.loads(pickle.dumps(limits)).exempt == ("kornia",)
+    assert limits != zs.strict()
+    for wrong in ("kornia", (1,)):
+        with pytest.raises(TypeError, match="exempt is a tuple of names of modules"):
+            zs.strict(exempt=wrong)
+
+
 def test_levels_are_checked():
-    with pytest.raises(ValueError, match="level is 'error' or 'warn', not 'loud'"):
+    with pytest.raises(ValueError, match="level is 'error', 'warn' or 'log', not 'loud'"):
         zs.strict(level="loud")
     limits = zs.strict(level="warn", max_growth=2)
     assert repr(limits) == "zs.strict(max_growth=2, level='warn')"
@@ -90,4 +113,4 @@ def test_an_unknown_word_of_the_environment_is_named():
     environment = {**os.environ, "ZEROSTRIDE_STRICT": "eror"}
     command = [sys.executable, "-c", "import zerostride"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    assert "ZEROSTRIDE_STRICT is 'eror'; it is error, 1, warn, off, 0 or unset" in done.stderr
+    assert "ZEROSTRIDE_STRICT is 'eror'; it is error, 1, warn, log, off, 0 or unset" in done.stderr

@@ -4,7 +4,8 @@ There are three: two operands that stretch against each other ((N, 1) against (N
 operands of lower rank than the result, whose missing axes a rule has to guess, and results larger
 than a limit. :func:`strict` makes the limits; they are passed in the place of a rule's name, or
 used as a context. `strict_rule` checks them. `planning` looks up the limits in force, which are
-part of the key of a cached plan.
+part of the key of a cached plan. `WATCHES` are told of contexts: `lint.torch_watch` then checks
+PyTorch's own operations, too.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import inspect
 import math
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_LEVELS = ("error", "warn")
+_LEVELS = ("error", "warn", "log")
 #: The words of ZEROSTRIDE_STRICT, each with its level; "" is no strict mode.
-_WORDS = {"error": "error", "1": "error", "warn": "warn", "off": "", "0": "", "": ""}
+_WORDS = {"error": "error", "1": "error", "warn": "warn", "log": "log", "off": "", "0": "", "": ""}
 
 
 class Strict(str):
@@ -42,15 +43,18 @@ class Strict(str):
         max_growth: how many times the elements of its largest operand a result may have; None: any.
         two_sided: whether operands may stretch against each other.
         new_axes: whether operands may have fewer axes than the result.
-        level: "error": other broadcasts are refused; "warn": they are computed with a warning.
+        level: "error": other broadcasts are refused; "warn": they are computed with a warning;
+            "log": with a record of the logger "zerostride.strict".
+        exempt: modules of other packages whose own PyTorch code is not checked.
     """
 
-    __slots__ = ("level", "max_growth", "new_axes", "rule", "two_sided")
+    __slots__ = ("exempt", "level", "max_growth", "new_axes", "rule", "two_sided")
     rule: str | None
     max_growth: float | None
     two_sided: bool
     new_axes: bool
     level: str
+    exempt: tuple[str, ...]
 
     def __new__(
         cls,
@@ -59,20 +63,24 @@ class Strict(str):
         two_sided: bool = False,
         new_axes: bool = False,
         level: str = "error",
+        exempt: tuple[str, ...] = (),
     ) -> Strict:
         """Limits, already checked."""
         words = [] if rule is None else [repr(str(rule))]
         words += [] if max_growth is None else [f"max_growth={max_growth}"]
         words += ["two_sided=True"] * two_sided + ["new_axes=True"] * new_axes
         words += [] if level == "error" else [f"level={level!r}"]
+        words += [f"exempt={exempt!r}"] if exempt else []
         # The string value is unique for each set of limits: comparison and hashing use it.
         self = super().__new__(cls, f"zs.strict({', '.join(words)})")
         self.rule, self.max_growth = rule, max_growth
         self.two_sided, self.new_axes, self.level = two_sided, new_axes, level
+        self.exempt = exempt
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Strict, (self.rule, self.max_growth, self.two_sided, self.new_axes, self.level)
+        values = self.rule, self.max_growth, self.two_sided, self.new_axes, self.level, self.exempt
+        return Strict, values
 
     def __repr__(self) -> str:
         return str(self)
@@ -85,6 +93,7 @@ class Strict(str):
             self.two_sided or reason is Reason.TWO_SIDED,
             self.new_axes or reason is Reason.NEW_AXES,
             self.level,
+            self.exempt,
         )
 
     # Use as a context.
@@ -138,6 +147,7 @@ def strict(
     two_sided: bool = False,
     new_axes: bool = False,
     level: str = "error",
+    exempt: Sequence[str] = (),
 ) -> Strict: ...
 def strict(
     rule: Any = None,
@@ -146,6 +156,7 @@ def strict(
     two_sided: bool = False,
     new_axes: bool = False,
     level: str = "error",
+    exempt: Sequence[str] = (),
 ) -> Any:
     """Refuses broadcasts that are more often accidents than meant; each can be allowed.
 
@@ -154,6 +165,11 @@ def strict(
     inside: fused functions, calls with cached plans, arrays of other libraries. The innermost
     context decides alone. An option of a call overrides all contexts, so a single call can be
     allowed more than the rest.
+
+    A context also watches PyTorch's own operations in this thread: `predicted - target` of (N, 1)
+    and (N,), `torch.where`, and losses of an input and a target of different shapes. The error
+    begins with the line. A bias of (C,) on (N, C), `x[:, None] - y` and lines that end in
+    `# broadcast: ok` are no accidents there. docs/strict.md has the exact conditions.
 
     A generator has no context of its own: a context that it opens around a `yield` also applies in
     its caller until the generator continues. Yield outside of the block, pass the option to each
@@ -169,14 +185,16 @@ def strict(
         new_axes: allow operands of fewer axes than the result. Numbers and other operands of rank 0
             always are. Where a Broadcast op's target is written down, its axes are no new ones.
         level: "error" refuses such broadcasts; "warn" computes them, with an
-            AccidentalBroadcastWarning, once for each combination of shapes.
+            AccidentalBroadcastWarning, once for each combination of shapes; "log" computes them,
+            with a record of the logger "zerostride.strict".
+        exempt: names of modules or packages whose own PyTorch code is not checked: ("kornia",).
 
     Returns:
         A :class:`Strict`; as a decorator, the function with the mode in force during its calls.
 
     Raises:
-        TypeError: `max_growth` is no number, an allowance is no truth value, `rule` no name; when
-            entered: it names a rule.
+        TypeError: `max_growth` is no number, an allowance is no truth value, `rule` no name,
+            `exempt` no tuple of names; when entered: it names a rule.
         ValueError: `max_growth` is less than 1, or `level` is another word.
 
     A refusal is a BroadcastError of reason "two_sided", "new_axes" or "growth". A context does not
@@ -211,8 +229,12 @@ times the largest operand's
         if not 1 <= max_growth < math.inf:
             raise ValueError(f"max_growth is 1 or more, not {max_growth}; None allows any growth")
     if level.__class__ is not str or level not in _LEVELS:
-        raise ValueError(f"level is {' or '.join(map(repr, _LEVELS))}, not {level!r}")
-    limits = Strict(None if decorated else rule, max_growth, two_sided, new_axes, level)
+        raise ValueError(f"level is 'error', 'warn' or 'log', not {level!r}")
+    named: Any = exempt
+    if not isinstance(named, tuple | list) or not all(isinstance(name, str) for name in named):
+        raise TypeError(f"exempt is a tuple of names of modules, not {exempt!r}")
+    modules = tuple(named)
+    limits = Strict(None if decorated else rule, max_growth, two_sided, new_axes, level, modules)
     return limits(rule) if decorated else limits
 
 
@@ -220,6 +242,8 @@ times the largest operand's
 
 #: Callbacks that count open contexts: the native engine then routes its calls through Python.
 HOLDERS: list[Callable[[int], object]] = []
+#: Callbacks that are told of each context when it begins; each returns what to call at its end.
+WATCHES: list[Callable[[Strict], Callable[[], object]]] = []
 #: The reason why contexts could not apply, if there is one.
 FAULTS: list[str] = []
 
@@ -231,7 +255,7 @@ class _Frame:
     copied. So the count covers the frame's lifetime, not the time from enter to exit.
     """
 
-    __slots__ = ("holders", "limits", "outer")
+    __slots__ = ("closers", "holders", "limits", "outer")
 
     def __init__(self, limits: Strict, outer: _Frame | None) -> None:
         self.limits = limits
@@ -239,10 +263,15 @@ class _Frame:
         self.holders = tuple(HOLDERS)
         for hold in self.holders:
             hold(1)
+        self.closers: list[Callable[[], object]] = []
+        for watch in WATCHES:
+            self.closers.append(watch(limits))
 
     def __del__(self) -> None:
         for hold in self.holders:  # its own reference: modules lose their names when Python ends
             hold(-1)
+        for close in self.closers:
+            close()
 
 
 def _of_environment() -> _Frame | None:
@@ -270,6 +299,13 @@ def add_holder(hold: Callable[[int], object]) -> None:
     HOLDERS.append(hold)
     if _DEFAULT is not None:
         hold(1)  # until the process ends
+
+
+def add_watch(watch: Callable[[Strict], Callable[[], object]]) -> None:
+    """Adds a callback that is told of contexts from now on, and of the process's own."""
+    WATCHES.append(watch)
+    if _DEFAULT is not None:
+        _DEFAULT.closers.append(watch(_DEFAULT.limits))
 
 
 def check_engine() -> None:

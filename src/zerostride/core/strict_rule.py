@@ -68,9 +68,21 @@ def limited(plan: Callable[[Rule], Plan], row: Rule, limits: Strict, target: Any
     try:
         plan(strict)
     except BroadcastError as refusal:
-        if refusal.reason in STRICT:
+        if refusal.reason in STRICT and limits.level == "log":
+            _log(refusal)
+        elif refusal.reason in STRICT:
             warnings.warn(str(refusal), AccidentalBroadcastWarning, stacklevel=_users_level())
     return result
+
+
+def _log(refusal: BroadcastError) -> None:
+    """Logs a refusal; the text begins with the user's line."""
+    import logging  # most programs log no broadcasts
+
+    level = _users_level()
+    frame = sys._getframe(level - 1)
+    place = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    logging.getLogger("zerostride.strict").warning("%s: %s", place, refusal, stacklevel=level)
 
 
 def _users_level() -> int:

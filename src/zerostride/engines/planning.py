@@ -68,6 +68,7 @@ def plan(
     """
     frame = IN_FORCE.get()
     limits = None if frame is None else frame.limits
+    del frame  # in the traceback of a refusal it would keep the context open
     if rule.__class__ is Strict:
         rule, limits = _apart(rule)
     if facts is not None:
@@ -267,6 +268,7 @@ def plan_to(
     """
     frame = IN_FORCE.get()
     limits = None if frame is None else frame.limits
+    del frame  # in the traceback of a refusal it would keep the context open
     if mode.__class__ is Strict:
         mode, limits = _apart(mode)
     plain = is_plain(data) and is_plain(target) and (axes_mapping is None or is_plain(axes_mapping))

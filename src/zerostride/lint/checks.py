@@ -7,14 +7,9 @@ warnings and tracebacks name the user's line.
 
 from __future__ import annotations
 
-import ast
 import functools
-import linecache
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass
+from collections.abc import Sequence
 from operator import (
     add,
     and_,
@@ -40,10 +35,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.alignment import placements, plan_or_none, text
-from ..core.plan import Plan
-from ..core.rules import RULES
-from ..errors import columns
+from .accident import ALLOWED, WATCH, Accident, Shape, Watch, allowed, is_accident
+from .source import expression
 
 #: Types without axes; most operands of most programs.
 _PLAIN = frozenset({int, float, bool, complex, str, bytes, type(None), dict, set, frozenset})
@@ -64,90 +57,6 @@ _OF_TORCH = {
     ),
     "where": 3,
 }
-
-Shape = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Accident:
-    """A broadcast that nobody intended.
-
-    Attributes:
-        path: the user's file.
-        line: the line where the expression begins.
-        source: the expression.
-        names: its operands, as written.
-        shapes: their shapes.
-    """
-
-    path: str
-    line: int
-    source: str
-    names: tuple[str, ...]
-    shapes: tuple[Shape, ...]
-
-    def __str__(self) -> str:
-        plan = _plan(self.shapes)
-        assert plan is not None
-        shapes = " and ".join(map(str, self.shapes))
-        rows = [[None] * (plan.rank - len(shape)) + list(shape) for shape in self.shapes]
-        drawn = columns((*self.names, "result"), [*rows, plan.shape])
-        return "\n".join(
-            [
-                # The place comes first: pytest's summary shows the beginning of a message.
-                f"{self.path}:{self.line}: accidental broadcast of {shapes} to {plan.shape}",
-                f"  {self.source}",
-                *("    " + line for line in drawn),
-                f"  fix: {self._fix()}",
-            ]
-        )
-
-    def _fix(self) -> str:
-        advice = (
-            "where it is meant, write all operands at one rank (x[:, None] - y[None, :]), or end "
-            "the line in `# broadcast: ok`"
-        )
-        for name, placed in _fixes(self.names, self.shapes):
-            return f"reshape {name} to {text(placed)}; {advice}"
-        return advice
-
-
-def _plan(shapes: Sequence[Shape]) -> Plan | None:
-    return plan_or_none(RULES["numpy"], shapes, {})
-
-
-def _fixes(names: Sequence[str], shapes: Sequence[Shape]) -> Iterator[tuple[str, Shape]]:
-    """Reshapes of one operand that remove the accident, planned; the lowest rank first."""
-    rank = max(map(len, shapes))
-    for k in sorted(range(len(shapes)), key=lambda k: (len(shapes[k]), -k)):
-        extents = tuple(size for size in shapes[k] if size != 1)
-        for placed in (extents, *placements(extents, rank)):
-            plan = _plan([*shapes[:k], placed, *shapes[k + 1 :]])
-            if placed != shapes[k] and plan is not None and not plan.two_sided:
-                yield names[k], placed
-
-
-def is_accident(shapes: Sequence[Shape]) -> bool:
-    """Whether operands of unequal rank stretch against each other, so that none has the result's
-    shape. Equal ranks are deliberate: the author has inserted the axes.
-
-    >>> is_accident([(3, 1), (3,)]), is_accident([(3, 1), (1, 3)]), is_accident([(3, 4), (4,)])
-    (True, False, False)
-    """
-    ranks = {len(shape) for shape in shapes} - {0}
-    if len(ranks) < 2:
-        return False
-    rank = max(ranks)
-    result = [1] * rank
-    aligned = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
-    for row in aligned:
-        for axis, size in enumerate(row):
-            if size != 1:
-                if result[axis] not in (1, size):
-                    return False  # the operation itself refuses it
-                result[axis] = size
-    return tuple(result) not in aligned
-
 
 # Called by rewritten code.
 
@@ -282,39 +191,13 @@ def _listed(operand: Any) -> Shape | None:
 
 # Reporting.
 
-_ALLOWED: ContextVar[bool] = ContextVar("zerostride.lint.allowed", default=False)
-
-
-@contextmanager
-def allowed() -> Iterator[None]:
-    """No broadcast inside it is an accident: `with zerostride.pytest_plugin.allowed(): ...`."""
-    token = _ALLOWED.set(True)
-    try:
-        yield
-    finally:
-        _ALLOWED.reset(token)
-
-
-@dataclass(slots=True)
-class Watch:
-    """How accidents are reported; the plugin sets it.
-
-    Attributes:
-        enabled: whether accidents are reported.
-        report: called with each accident; it raises.
-    """
-
-    enabled: bool = False
-    report: Callable[[Accident], None] | None = None
-
-
-WATCH = Watch()
-
 
 def _judge(shapes: tuple[Shape, ...]) -> None:
     __tracebackhide__ = True
-    if WATCH.enabled and WATCH.report and is_accident(shapes) and not _ALLOWED.get():
-        WATCH.report(_accident(_caller(), shapes))
+    if WATCH.enabled and WATCH.report and is_accident(shapes) and not ALLOWED.get():
+        place = expression(_caller())
+        names = place.names(len(shapes))
+        WATCH.report(Accident(place.path, place.line, place.text, names, shapes))
 
 
 def _caller() -> FrameType:
@@ -326,61 +209,10 @@ def _caller() -> FrameType:
     return frame
 
 
-def _accident(frame: FrameType, shapes: tuple[Shape, ...]) -> Accident:
-    path, line = frame.f_code.co_filename, frame.f_lineno
-    positions = list(frame.f_code.co_positions())[frame.f_lasti // 2]
-    source = _segment(path, *positions) or linecache.getline(path, line).strip()
-    return Accident(path, positions[0] or line, _short(source, 100), _names(source, shapes), shapes)
-
-
-def _segment(
-    path: str, line: int | None, end: int | None, column: int | None, last: int | None
-) -> str:
-    """The text of an expression, its lines joined; "" if unknown."""
-    if line is None or end is None or column is None or last is None:
-        return ""
-    lines = [linecache.getline(path, k).encode() for k in range(line, end + 1)]
-    if not all(lines):
-        return ""
-    lines[-1] = lines[-1][:last]
-    lines[0] = lines[0][column:]
-    return " ".join(part.decode(errors="replace").strip() for part in lines)
-
-
-def _names(source: str, shapes: Sequence[Shape]) -> tuple[str, ...]:
-    """The operands as written; x, y, z if the source does not tell."""
-    try:
-        node: Any = ast.parse(f"({source})", mode="eval").body
-    except SyntaxError:
-        node = _augmented(source)
-    nodes: list[Any] = []
-    if isinstance(node, ast.BinOp):
-        nodes = [node.left, node.right]
-    elif isinstance(node, ast.Compare):
-        nodes = [node.left, *node.comparators]
-    elif isinstance(node, ast.AugAssign):
-        nodes = [node.target, node.value]
-    elif isinstance(node, ast.Call):
-        nodes = list(node.args[: len(shapes)])
-    if len(nodes) != len(shapes):
-        nodes = [ast.Name(name) for name in "xyz"[: len(shapes)]]
-    return tuple(_short(ast.unparse(operand), 24) for operand in nodes)
-
-
-def _augmented(source: str) -> ast.stmt | None:
-    try:
-        return ast.parse(source).body[0]
-    except (SyntaxError, IndexError):
-        return None
-
-
-def _short(words: str, most: int) -> str:
-    return words if len(words) <= most else words[: most - 3] + "..."
-
-
 __all__ = [
     "WATCH",
     "Accident",
+    "Watch",
     "add",
     "against",
     "allowed",

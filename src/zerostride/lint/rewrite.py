@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import ast
-import io
-import tokenize
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 
 from .checks import _FUNCTIONS, _OF_TORCH
+from .source import allowed_lines, last_name, puts_axis
 
 _N = TypeVar("_N", bound=ast.AST)
 #: The name by which rewritten code refers to `checks`; it cannot occur in source.
 MODULE = "@zerostride"
-#: The comment that allows its line; on the line of a `def` or a `class`, the whole body.
-COMMENT = "broadcast: ok"
 _OPERATORS: Mapping[type[ast.AST], str] = {
     ast.Add: "add",
     ast.Sub: "sub",
@@ -68,21 +65,10 @@ def rewritten(tree: ast.Module, source: bytes) -> ast.Module:
     d = pred - zs.against(pred, target)
     d = zs.sub(*zs.pair(f(x), target))
     """
-    _Rewriter(_allowed_lines(source), _Compiled(tree)).visit(tree)
+    _Rewriter(allowed_lines(source), _Compiled(tree)).visit(tree)
     # Missing locations are not filled in. New nodes already have their place. pytest's nodes have a
     # first line and no last one; the module's last line could come before it, which Python refuses.
     return tree
-
-
-def _allowed_lines(source: bytes) -> frozenset[int]:
-    if COMMENT.encode() not in source:
-        return frozenset()
-    tokens = tokenize.tokenize(io.BytesIO(source).readline)
-    return frozenset(
-        token.start[0]
-        for token in tokens
-        if token.type == tokenize.COMMENT and COMMENT in token.string
-    )
 
 
 class _Compiled:
@@ -130,16 +116,16 @@ class _Compiled:
         """
         if isinstance(node, ast.Call):
             first = node.args[0] if node.args else None
-            if _last_name(node.func) == "partial":
+            if last_name(node.func) == "partial":
                 return first is not None and self.is_compiler(first)
             # A name as an argument may be a signature; a lambda is the function to compile.
             return not isinstance(first, ast.Lambda) and self.is_compiler(node.func)
         root = node
         while isinstance(root, ast.Attribute):
             root = root.value
-        if _last_name(root) in self._calling:
+        if last_name(root) in self._calling:
             return False
-        return _last_name(node) in self._compilers or _last_name(root) in self._roots
+        return last_name(node) in self._compilers or last_name(root) in self._roots
 
     def has(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
         """Whether a function, or a class, is compiled."""
@@ -190,7 +176,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         arrays = [argument for argument in node.args if not isinstance(argument, _PLAIN)]
         many = len(arrays) > 1 or any(isinstance(argument, ast.Starred) for argument in arrays)
-        broadcasts = _last_name(node.func) in _CALLS and many
+        broadcasts = last_name(node.func) in _CALLS and many
         skipped = not broadcasts or self._ok(node) or not _may_broadcast(*arrays)
         callee = None if skipped else _dotted(node.func)
         self.generic_visit(node)
@@ -256,26 +242,7 @@ def _may_broadcast(*operands: ast.expr) -> bool:
     """Whether arrays may broadcast by accident: no operand is a literal, and none visibly inserts
     an axis.
     """
-    return not any(isinstance(operand, _PLAIN) or _puts_axis(operand) for operand in operands)
-
-
-def _puts_axis(node: ast.expr) -> bool:
-    """Whether it is `x[:, None]`, or `-x[np.newaxis]`."""
-    while isinstance(node, ast.UnaryOp):
-        node = node.operand
-    if not isinstance(node, ast.Subscript):
-        return False
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    return any(
-        (isinstance(part, ast.Constant) and part.value is None) or _last_name(part) == "newaxis"
-        for part in parts
-    )
-
-
-def _last_name(node: ast.AST) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
+    return not any(isinstance(operand, _PLAIN) or puts_axis(operand) for operand in operands)
 
 
 def _dotted(node: ast.expr) -> tuple[str, str] | None:

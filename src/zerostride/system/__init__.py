@@ -1,7 +1,7 @@
 """Processes and files: what the other rooms need of the operating system.
 
 `child` starts, asks and ends a child process, by `frames`; `children` has the commands of children.
-`fork_gate` delays a fork until imports have ended. `whole_files` writes a file completely or not at
-all. `version` is the package's version.
+`fork_gate` delays a fork until imports have ended; `imports` waits for the import of a module.
+`whole_files` writes a file completely or not at all. `version` is the package's version.
 In: commands and paths. Out: processes, files.
 """
