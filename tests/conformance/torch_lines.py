@@ -105,6 +105,7 @@ IDIOMS = (
     "w = torch.softmax(column, 0); (w * x).sum(0)",
     "F.embedding(torch.tensor([1, 2]), x) + torch.rand(4)",
     "x.sum(0, keepdim=True).expand(6, 4) + torch.rand(1)",
+    "damping = torch.rand(6, 1, 1)\ndamping * torch.eye(6)",
     "torch.complex(x, x) * torch.polar(vector[:4], vector[:4])",
 )
 

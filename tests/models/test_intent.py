@@ -57,6 +57,7 @@ def test_equal_sizes_are_an_accident(op: str, shapes: Any, change: str) -> None:
         ("Mul", ((64, 1), (512,))),  # a product of vectors
         ("Sub", ((4, 1), (5,))),  # little growth
         ("Sub", (("N", 1), ("M",))),
+        ("Mul", ((8, 1, 1), (8, 8))),  # a number for each of 8, and a matrix
     ],
 )
 def test_meant_broadcasts_have_no_note(op: str, shapes: Any) -> None:

@@ -36,7 +36,8 @@ def fault_of(shapes: Sequence[Shape], limits: Strict, is_loss: bool) -> Fault | 
 
     Operands of a loss need one shape, except that a single element may stand for all. Other
     operands are an accident if they have unequal ranks, stretch against each other, and one extent
-    does so on both sides: (N, 1) against (N,), and not the table of (L, 1) against (D,).
+    does so on both sides: (N, 1) against (N,), and not the table of (L, 1) against (D,). A number
+    for each of K times a whole array, (K, 1, 1) and (H, W), is meant, also where K is H.
     """
     if len(set(shapes)) < 2:
         return None
@@ -47,9 +48,13 @@ def fault_of(shapes: Sequence[Shape], limits: Strict, is_loss: bool) -> Fault | 
             return None if limits.two_sided else Fault(Reason.TWO_SIDED)
         if not (small or limits.new_axes) and plan_of(shapes) is not None:
             return Fault(Reason.NOT_IDENTICAL)
-    elif apart and not limits.two_sided and is_accident(shapes) and _shares_extent(shapes):
+    elif apart and not limits.two_sided and _looks_accidental(shapes):
         return Fault(Reason.TWO_SIDED)
     return None if limits.max_growth is None else _growth(shapes, limits.max_growth)
+
+
+def _looks_accidental(shapes: Sequence[Shape]) -> bool:
+    return is_accident(shapes) and _shares_extent(shapes) and not _scales_array(shapes)
 
 
 def _shares_extent(shapes: Sequence[Shape]) -> bool:
@@ -68,6 +73,19 @@ def _shares_extent(shapes: Sequence[Shape]) -> bool:
             if mine & {against for size, against in pairs if size == 1 != against}:
                 return True
     return False
+
+
+def _scales_array(shapes: Sequence[Shape]) -> bool:
+    """Whether one operand has a number for each of K and then an axis of 1 for each axis of the
+    other, which has two or more.
+
+    >>> _scales_array([(8, 1, 1), (8, 8)]), _scales_array([(8, 1), (8,)])
+    (True, False)
+    """
+    if len(shapes) != 2:
+        return False
+    low, high = sorted(shapes, key=len)
+    return len(low) > 1 and len(high) == len(low) + 1 and set(high[1:]) == {1}
 
 
 def _growth(shapes: Sequence[Shape], most: float) -> Fault | None:

@@ -98,8 +98,12 @@ def _of_floats(node: Node) -> bool:
 
 def _is_two_sided(plan: Plan) -> bool:
     """Whether two operands of unequal rank, none a number, stretch against each other."""
-    ranks = {len(shape) for shape in plan.operands}
-    return len(plan.operands) == 2 and len(ranks) == 2 and 0 not in ranks and plan.two_sided
+    if len(plan.operands) != 2 or not plan.two_sided:
+        return False
+    low, high = sorted(plan.operands, key=len)
+    # (K, 1, 1) and (H, W): a number for each of K, and an array.
+    scales = len(low) > 1 and len(high) == len(low) + 1 and set(high[1:]) == {1}
+    return 0 < len(low) < len(high) and not scales
 
 
 def _stretched(plan: Plan) -> list[object]:
