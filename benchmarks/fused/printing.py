@@ -37,7 +37,8 @@ _FIRST = (
     " expression before: tracing and compiling are counted, its modules' coming up is not. *Cold*:"
     " zerostride's first call of all, where it is. *Kept*: its first call where an earlier process"
     " left machine code on disk. *Early*: zerostride's share of the streaming"
-    " limit in the five calls after the first (their median). *Interpreted*: the same of forty"
+    " limit in the five calls after the first (their median), without and with that code."
+    " *Interpreted*: the same of forty"
     " calls without the compiled tier."
 )
 _PEAK = (
@@ -58,9 +59,10 @@ def _hot_table(results: FusedResults) -> list[list[str]]:
 
 def _first_table(results: FusedResults) -> list[list[str]]:
     peers = [name for name in results.hot.versions if name != BASELINE]
-    table = [["row", BASELINE, "cold", "kept", "early", "interpreted", *peers]]
+    table = [["row", BASELINE, "cold", "kept", "early", "early, kept", "interpreted", *peers]]
     for name, by_peer in results.first.items():
-        shares = (by_peer.get(BASELINE), results.interpreted.get(name))
+        kinds = (by_peer, results.kept, results.interpreted)
+        shares = [kind.get(BASELINE if kind is by_peer else name) for kind in kinds]
         table.append(
             [
                 name,

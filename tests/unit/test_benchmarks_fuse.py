@@ -222,7 +222,7 @@ def test_page_names_missing_peers() -> None:
     text = fused_printing.as_markdown(results, "By hand.")
     assert "numpy: no such op (a)" in text
     assert "peak memory: no peak (a)" in text
-    assert "| a | 1.00 ms | 2.00 ms | 500 µs | 0.80 | · | · |" in text
+    assert "| a | 1.00 ms | 2.00 ms | 500 µs | 0.80 | · | · | · |" in text
     assert "By hand." in text
     assert json.loads(fused_printing.as_json(results))["goals"]
     fused_printing.print_results(results)
