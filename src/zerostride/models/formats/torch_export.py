@@ -118,7 +118,8 @@ def onnx_bytes(program: Any, label: str, dynamic_shapes: Any = None) -> bytes:
                     model = _onnx_model(program, dynamic_shapes)
             return bytes(_with_names(model, program).SerializeToString())
         except Exception as error:
-            raise ModelError(f"{label}{NOT_EXPORTED}{reason_of(error)}") from error
+            reason = _named(reason_of(error), _names_of_sizes(program))
+            raise ModelError(f"{label}{NOT_EXPORTED}{reason}") from error
 
 
 def _onnx_model(program: Any, dynamic_shapes: Any) -> Any:
