@@ -148,7 +148,7 @@ PyMethodDef methods[] = {
     {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_method)), METH_FASTCALL,
      "run(operands, outs=None): a tuple of the results."},
     {"watch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(watch_method)),
-     METH_FASTCALL, "watch(work, hot): calls hot(program) after so much work by bodies of which it was not told."},
+     METH_FASTCALL, "watch(work, hot): calls hot(program) after so much work by new bodies, or by all so far."},
     {"watcher", watcher_method, METH_NOARGS, "The `hot` that it was given, or None."},
     {"machines", machines_method, METH_NOARGS, "The bodies that calls needed."},
     {"install", install_method, METH_VARARGS, "Takes machine code for a body."},

@@ -214,12 +214,12 @@ class Tier:
         return [one for one in native.machines() if not one[-1] and one not in self._left]
 
     def _install_kept(self, native: Native, wanted: Wanted) -> bool:
-        found = kept.read(self._key(wanted)) if wanted[0] == _engine().isa() else None
-        if found is None:
+        body = kept.read(self._key(wanted)) if wanted[0] == _engine().isa() else None
+        if body is None:
             return False
-        loaded = image.load(found.image)
+        loaded = image.load(body.image)
         code = Code(loaded.address, 0.0, loaded.memory)
-        self._install(native, wanted, code, found.scratch, found.past)
+        self._install(native, wanted, code, body.scratch, body.past)
         return True
 
     def _key(self, wanted: Wanted) -> str:
