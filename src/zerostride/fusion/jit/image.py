@@ -1,7 +1,7 @@
 """Machine code without LLVM: an object file as one block of memory, and that block made executable.
 
-LLVM takes 50 to 100 ms to come up, and more to compile. What it wrote is a small object file (ELF)
-whose only function needs nothing but its own constants. `image_of` lays its sections out in one
+LLVM takes 50 to 100 ms to come up, and more to compile. It writes a small object file (ELF) whose
+only function needs nothing but its own constants. `image_of` lays its sections out in one
 block, with the places that hold addresses inside of it; `load` copies such a block into memory of
 its own, adds the block's address there, and makes it executable, and no longer writable.
 """
@@ -26,7 +26,6 @@ _BITS, _SYMBOLS, _RELA, _NOBITS, _REL = 1, 2, 4, 8, 9
 _WRITE, _ALLOC = 1, 2
 #: The relocation of an absolute address in 64 bits (R_X86_64_64), the only one that is known.
 _ABSOLUTE = 1
-_PAGE_PROTECTION = mmap.PROT_READ | getattr(mmap, "PROT_EXEC", 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +140,6 @@ def load(image: Image) -> Loaded:
 def _protect(address: int, size: int) -> None:
     function = ctypes.CDLL(None, use_errno=True).mprotect
     function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    if function(address, size, _PAGE_PROTECTION):
+    if function(address, size, mmap.PROT_READ | mmap.PROT_EXEC):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
