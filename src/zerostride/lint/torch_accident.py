@@ -182,7 +182,7 @@ def _unsqueezed(shape: Shape) -> list[tuple[str, Shape]]:
 
 
 def _receiver(name: str) -> str:
-    """An expression of which a method can be called: (a + b)."""
+    """An expression whose methods can be called: (a + b)."""
     try:
         node = ast.parse(name, mode="eval").body
     except SyntaxError:

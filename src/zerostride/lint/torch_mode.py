@@ -44,7 +44,7 @@ class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
         if not is_dynamo_compiling():
             count = OPERANDS.get(func)
             if count is not None and not (
-                # The fast path: two tensors, one of which has the result's shape; or a number.
+                # The fast path: two tensors, one with the result's shape; or a number.
                 count == 2
                 and len(args) == 2
                 and (
@@ -221,7 +221,7 @@ def _warn(frame: FrameType, accident: TorchAccident) -> None:
     )
 
 
-# What is not watched.
+# Operations that are not watched.
 
 
 def _before_step(_optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

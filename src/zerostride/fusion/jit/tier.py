@@ -3,8 +3,8 @@
 The interpreter (native/fused/body.h) runs a program from its first call on. Once the program has
 done so much work that compiling costs little beside it, its phases' bodies are written as LLVM's
 intermediate representation (`phases`), compiled in a separate thread, and replace the interpreter
-from the next call on. Results are the same, bit for bit. What was compiled is kept on disk
-(`kept`): in the next process it replaces the interpreter after the first call, without LLVM.
+from the next call on. Results are the same, bit for bit. Machine code is kept on disk (`kept`): in
+the next process it replaces the interpreter after the first call, without LLVM.
 
 `ZEROSTRIDE_JIT=0` disables the tier; `eager` compiles what a program's first call needs before that
 call returns (for tests and benchmarks); `1` is the default. After any failure the interpreter goes

@@ -4,9 +4,9 @@
 channel was meant, so a finding says both readings.
 
 (N, 1) and (N,) stretch against each other to (N, N): a loss or a residual in which each number was
-to meet its own, and every engine computes it. What is meant looks otherwise: operands of one rank,
-whose author inserted the axes; whole numbers compared into masks; products of vectors. A strict
-audit notes the others.
+to meet its own, and every engine computes it. Meant broadcasts look otherwise: operands of one
+rank, whose author inserted the axes; whole numbers compared into masks; products of vectors. A
+strict audit notes the others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Why PyTorch does not export a module, out of its errors: the reason, the fix, the user's line.
 
 PyTorch wraps the reason in errors of its exporter, adds advice on its own logs, and colours some
-words. What is kept: the reason, the fixes that it suggests (which size to bound or to fix), and the
+words. A user gets the reason, the fixes that it suggests (which size to bound or to fix), and the
 innermost line outside PyTorch.
 """
 
