@@ -46,7 +46,7 @@ struct Nest {
   int asked;
   int asked_operand[kMaxAsked];
   std::int64_t asked_bytes[kMaxAsked];
-  bool streamed;  // the output is so large that no cache would keep it, and its rows are long
+  bool streamed;  // the output is so large that no cache would keep it, and its rows follow one another
   // The loops over blocks, innermost first: which axis each steps along, by how much, and how many
   // blocks.
   int loops;
@@ -76,6 +76,9 @@ void build(Nest& nest, int rank, const std::int64_t* shape, int inputs, int oper
 // keep is stored past them.
 void stream_piece(Nest& nest, std::int64_t elements);
 
+// Whether rows are so short that only many at once are worth storing past the caches.
+bool has_short_rows(const Nest& nest);
+
 // The access of operand k in a row over axes 0..inner.
 Access access_of(const Nest& nest, int k, int inner);
 // Whether operand k is expensive to buffer: its contiguous elements are fewer than a line.
@@ -90,7 +93,8 @@ struct Kept {
 // The kept blocks of input k, if the buffers of one take so many bytes. At least one.
 Kept kept_of(const Nest& nest, int k, std::int64_t bytes);
 
-// Outputs of so many bytes are stored past the caches, whatever the processor: for tests.
-void stream_from(std::int64_t bytes);
+// Outputs of so many bytes are stored past the caches, whatever the processor, and rows of so many bytes are
+// not short: for tests.
+void stream_from(std::int64_t bytes, std::int64_t row);
 
 }  // namespace zs

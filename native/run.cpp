@@ -23,6 +23,7 @@ struct Runner {
   ManyRows many;   // the same for many rows, if it has that and they are stored as ever
   Stream* stream;  // where its output goes past the caches; else null
   bool by_rows;    // rows that follow one another take one call of the program's
+  bool in_batches; // short ones go into the stream many at a time
   bool past;       // it stores past the caches by itself
   char* body_scratch;
   std::int64_t step[kMaxOperands];  // bytes from block to block along the innermost loop
@@ -62,6 +63,42 @@ void stream_row(const Runner& runner, void* const* at, std::int64_t n) {
       const auto dtype = static_cast<int>(runner.program.compute[k]);
       in[k] = static_cast<const char*>(in[k]) + count * kSize[dtype];
     }
+  }
+}
+
+// Many short rows that follow one another, into the stream's buffer a few at a time.
+void stream_rows(const Runner& runner, void* const* from, std::int64_t n, std::int64_t count) {
+  const int output = runner.nest.inputs;
+  const std::int64_t row = n * runner.nest.size[output], room = Stream::kRoom / row;
+  Stream& stream = *runner.stream;
+  void* at[kMaxOperands];
+  for (int k = 0; k < output; ++k) at[k] = from[k];
+  char* place = static_cast<char*>(from[output]);
+  for (std::int64_t rows; count; count -= rows) {
+    rows = count < room ? count : room;
+    stream.go_to(place);
+    at[output] = stream.end();
+    if (runner.many) {
+      runner.many(at, at[output], n, rows, runner.step);
+    } else {
+      runner.program.rows(runner.program.context, at, at + output, n, runner.body_scratch, rows,
+                          runner.step, false);
+    }
+    stream.add(rows * row);
+    place += rows * row;
+    for (int k = 0; k < output; ++k) at[k] = ahead(at[k], rows * runner.step[k]);
+  }
+}
+
+// Rows that lie a step apart.
+void compute_rows(const Runner& runner, void* const* at, std::int64_t n, std::int64_t count) {
+  if (runner.in_batches) {
+    stream_rows(runner, at, n, count);
+  } else if (runner.many) {
+    runner.many(at, at[runner.nest.inputs], n, count, runner.step);
+  } else {
+    runner.program.rows(runner.program.context, at, at + runner.nest.inputs, n,
+                        runner.body_scratch, count, runner.step, runner.past);
   }
 }
 
@@ -149,11 +186,11 @@ void run_in_place(const Runner& runner, Walk& walk, std::int64_t blocks) {
   void* at[kMaxOperands];
   for (;;) {
     for (int k = 0; k < nest.operands; ++k) at[k] = walk.at[k];
-    const std::int64_t turns = runner.many ? whole_turns(walk, nest, blocks) : 0;
+    const std::int64_t turns = runner.many || runner.by_rows ? whole_turns(walk, nest, blocks) : 0;
     if (turns > 1) {
       const Axis& axis = nest.axis[nest.loop_axis[1]];
       for (std::int64_t t = 0; t < turns; ++t) {
-        runner.many(at, at[nest.inputs], nest.below * walk.chunk, nest.loop_count[0], runner.step);
+        compute_rows(runner, at, nest.below * walk.chunk, nest.loop_count[0]);
         for (int k = 0; k < nest.operands; ++k) at[k] = ahead(at[k], axis.stride[k] * nest.loop_step[1]);
       }
       if ((blocks -= turns * nest.loop_count[0]) == 0) return;
@@ -163,11 +200,8 @@ void run_in_place(const Runner& runner, Walk& walk, std::int64_t blocks) {
     const std::int64_t left = alike(walk, nest);
     const std::int64_t count = left < blocks ? left : blocks;
     const std::int64_t n = nest.below * walk.chunk;
-    if (runner.by_rows) {
-      runner.program.rows(runner.program.context, at, at + nest.inputs, n, runner.body_scratch,
-                          count, runner.step, runner.past);
-    } else if (runner.many) {
-      runner.many(at, at[nest.inputs], n, count, runner.step);
+    if (runner.many || runner.by_rows) {
+      compute_rows(runner, at, n, count);
     } else {
       for (std::int64_t i = 0;;) {
         ask_ahead(nest, at, n);
@@ -204,8 +238,8 @@ bool streams(const Nest& nest, char* const* data) {
 void run(const Nest& nest, const Program& program, char* const* data, std::int64_t first,
          std::int64_t last, char* scratch) {
   Stage stages[kMaxOperands];
-  Runner runner{nest, program, 0,       nullptr, nullptr, nullptr, false, false,
-                scratch, {},   0,       0,       stages};
+  Runner runner{nest,  program, 0,       nullptr, nullptr, nullptr, false,
+                false, false,   scratch, {},      0,       0,       stages};
   scratch += program.body_scratch;
   for (int k = 0; k < nest.inputs; ++k) {
     if (nest.access[k] == Access::Splat) runner.splats |= 1u << k;
@@ -215,22 +249,27 @@ void run(const Nest& nest, const Program& program, char* const* data, std::int64
     runner.kernel = kernel.form[runner.splats];
     if (nest.asked == 0) runner.many = kernel.many[runner.splats];
   }
-  Stream stream;
-  if (streams(nest, data)) {
-    runner.past = program.rows && program.past;
-    if (!runner.past) runner.stream = &stream;
-    runner.many = nullptr;
-  }
-  runner.by_rows = program.rows && !runner.stream && nest.asked == 0;
+  runner.by_rows = program.rows && nest.asked == 0;
   for (int k = 0; k < nest.operands && nest.loops; ++k) {
     runner.step[k] = nest.axis[nest.loop_axis[0]].stride[k] * nest.loop_step[0];
   }
   runner.taken = make_stages(stages, nest, program, data, 0, nest.inputs, scratch);
   runner.put =
       make_stages(stages + runner.taken, nest, program, data, nest.inputs, nest.operands, scratch);
+  const bool in_place = runner.taken + runner.put == 0 && nest.rows == 1;
+  Stream stream;
+  if (streams(nest, data) && !has_short_rows(nest)) {
+    runner.past = program.rows && program.past;
+    if (!runner.past) runner.stream = &stream;
+    runner.by_rows &= runner.past;
+    runner.many = nullptr;
+  } else if (streams(nest, data) && in_place && (runner.by_rows || runner.many)) {
+    runner.in_batches = true;
+    runner.stream = &stream;
+  }
   Walk walk;
   start(walk, nest, data, first);
-  if (runner.taken + runner.put == 0 && nest.rows == 1) {
+  if (in_place) {
     run_in_place(runner, walk, last - first);
   } else {
     run_staged(runner, walk, last - first);

@@ -64,9 +64,9 @@ PyObject* list_all(const FusedProgram& program) {
   for (std::size_t p = 0; list && p < program.phases.size(); ++p) {
     for (const Machine& machine : machines_of(program.phases[p])) {
       PyObject* results = results_of(machine);
-      PyObject* one = results ? Py_BuildValue("(snIOOO)", machine.isa->name,
+      PyObject* one = results ? Py_BuildValue("(snIOOiO)", machine.isa->name,
                                               static_cast<Py_ssize_t>(p), machine.splats, results,
-                                              machine.streamed ? Py_True : Py_False,
+                                              machine.streamed ? Py_True : Py_False, machine.row,
                                               machine.code ? Py_True : Py_False)
                               : nullptr;
       Py_XDECREF(results);
@@ -85,8 +85,8 @@ int install_one(const FusedProgram& program, PyObject* args) {
   long long scratch;
   int streamed, past;
   Machine machine{};
-  if (!PyArg_ParseTuple(args, "snIO!pOLp", &name, &phase, &machine.splats, &PyTuple_Type, &results,
-                        &streamed, &address, &scratch, &past)) {
+  if (!PyArg_ParseTuple(args, "snIO!piOLp", &name, &phase, &machine.splats, &PyTuple_Type, &results,
+                        &streamed, &machine.row, &address, &scratch, &past)) {
     return -1;
   }
   machine.streamed = streamed != 0;

@@ -109,7 +109,7 @@ PyObject* machines_method(PyObject* self, PyObject*) {
   return list_machines(fusion_of(self).program());
 }
 
-// install(isa, phase, splats, results, streamed, address, scratch, past, owner)
+// install(isa, phase, splats, results, streamed, row, address, scratch, past, owner)
 PyObject* install_method(PyObject* self, PyObject* args) {
   auto* const program = reinterpret_cast<ProgramObject*>(self);
   const Py_ssize_t count = PyTuple_GET_SIZE(args);
@@ -117,12 +117,12 @@ PyObject* install_method(PyObject* self, PyObject* args) {
   if (what == nullptr) return nullptr;
   if (program->owners == nullptr) program->owners = PyList_New(0);
   int wanted = -1;
-  if (program->owners && count == 9 &&
+  if (program->owners && count == 10 &&
       PyList_Append(program->owners, PyTuple_GET_ITEM(args, count - 1)) == 0) {
     wanted = install_machine(program->fusion->program(), what);
     if (wanted > 0) program->fusion->forget();
   } else if (!PyErr_Occurred()) {
-    PyErr_SetString(PyExc_TypeError, "install() takes nine arguments");
+    PyErr_SetString(PyExc_TypeError, "install() takes ten arguments");
   }
   Py_DECREF(what);
   return wanted < 0 ? nullptr : PyBool_FromLong(wanted);

@@ -25,7 +25,7 @@ Row fill(const Isa& isa, DType dtype) {
   return isa.fill[__builtin_ctz(static_cast<unsigned>(size_of(dtype)))];
 }
 
-// The facts of a value in compile().
+// The facts of a value in interpret().
 struct Value {
   DType dtype;
   bool splat;
@@ -437,17 +437,21 @@ DType dtype_of(const Phase& phase, int value) {
   return step.dtype[step.args];
 }
 
-void compile(Body& body, const Phase& phase, const int* results, int count, const Isa& isa,
-             unsigned splats, bool streamed) {
-  body = Body{};
+bool take_code(Body& body, const Phase& phase, const int* results, int count, const Isa& isa,
+               unsigned splats, bool streamed, int row) {
   const Machine known =
-      machine_for(phase, {&isa, splats, {results, results + count}, streamed, nullptr, 0, false});
-  if (known.code) {
-    body.code = known.code;
-    body.past = known.past;
-    body.scratch_bytes = aligned(known.scratch);
-    return;
-  }
+      machine_for(phase, {&isa, splats, {results, results + count}, streamed, row, nullptr, 0, false});
+  if (known.code == nullptr) return false;
+  body = Body{};
+  body.code = known.code;
+  body.past = known.past;
+  body.scratch_bytes = aligned(known.scratch);
+  return true;
+}
+
+void interpret(Body& body, const Phase& phase, const int* results, int count, const Isa& isa,
+               unsigned splats) {
+  body = Body{};
   Compiler(body, phase, isa, splats).compile(results, count);
 }
 

@@ -51,11 +51,14 @@ struct Body {
 
 // Makes the body that computes the values `results` of a phase, an output each. The phase's loads are the
 // inputs; those in `splats` (a bit each) have one element. Where there are several outputs, none is an input:
-// that could be overwritten before it is read. Every kernel that the phase names exists. If its machine code
-// is installed, the body is this code; otherwise the phase is listed as to be compiled. `streamed`: results are
-// stored past the caches.
-void compile(Body& body, const Phase& phase, const int* results, int count, const Isa& isa,
-             unsigned splats, bool streamed);
+// that could be overwritten before it is read. Every kernel that the phase names exists.
+void interpret(Body& body, const Phase& phase, const int* results, int count, const Isa& isa,
+               unsigned splats);
+
+// If the machine code of such a body is installed, makes the body of it; otherwise lists it as to be compiled.
+// `streamed`: results are stored past the caches. `row`: the elements of every row; 0 for any number.
+bool take_code(Body& body, const Phase& phase, const int* results, int count, const Isa& isa,
+               unsigned splats, bool streamed, int row);
 
 // As Program::body, with a Body as its context.
 void run_body(const Isa& isa, const void* context, const void* const* in, unsigned splats,

@@ -11,7 +11,7 @@ constexpr std::size_t kMostMachines = 16;
 
 bool is_same(const Machine& a, const Machine& b) {
   return a.isa == b.isa && a.splats == b.splats && a.results == b.results &&
-         a.streamed == b.streamed;
+         a.streamed == b.streamed && a.row == b.row;
 }
 
 Machine* find(const Phase& phase, const Machine& wanted) {

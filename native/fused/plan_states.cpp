@@ -138,7 +138,9 @@ void compile_body(Reduction& made, const Phase& phase, const std::vector<int>& s
   program.context = &made.body;
   program.body_scratch = 0;
   if (results.empty()) return;
-  compile(made.body, phase, results.data(), program.outputs, isa, splats, false);
+  if (!take_code(made.body, phase, results.data(), program.outputs, isa, splats, false, 0)) {
+    interpret(made.body, phase, results.data(), program.outputs, isa, splats);
+  }
   program.body_scratch = made.body.scratch_bytes;
 }
 

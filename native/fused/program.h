@@ -56,6 +56,7 @@ struct Machine {
   unsigned splats;
   std::vector<int> results;
   bool streamed;         // its output is so large that it is stored past the caches
+  int row;               // elements of every row, where all have so few; 0: any number
   MachineCode code;      // null: not yet
   std::int64_t scratch;  // bytes that it needs
   bool past;             // it can store past the caches

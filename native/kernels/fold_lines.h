@@ -4,6 +4,12 @@
 // file's own.
 #pragma once
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <utility>
+
 #include "types.h"
 
 namespace zs::ZS_ISA {
@@ -78,6 +84,33 @@ struct Times {
   static T result(T a) { return a; }
 };
 
+// The one that is less, or greater; otherwise the second.
+template <class V>
+ZS_NOW V lesser(V a, V b) {
+  return a < b ? a : b;
+}
+
+template <class V>
+ZS_NOW V greater(V a, V b) {
+  return a > b ? a : b;
+}
+
+// The same of vectors of floats by the processor's own instructions, which compilers do not find with masks.
+#define ZS_BOTH_ENDS(T, least, most)                                                         \
+  ZS_NOW VectorOf<T>::type lesser(VectorOf<T>::type a, VectorOf<T>::type b) { return least; } \
+  ZS_NOW VectorOf<T>::type greater(VectorOf<T>::type a, VectorOf<T>::type b) { return most; }
+
+#if defined(__AVX512F__)
+ZS_BOTH_ENDS(float, _mm512_maskz_min_ps(0xffff, a, b), _mm512_maskz_max_ps(0xffff, a, b))
+ZS_BOTH_ENDS(double, _mm512_maskz_min_pd(0xff, a, b), _mm512_maskz_max_pd(0xff, a, b))
+#elif defined(__AVX__)
+ZS_BOTH_ENDS(float, _mm256_min_ps(a, b), _mm256_max_ps(a, b))
+ZS_BOTH_ENDS(double, _mm256_min_pd(a, b), _mm256_max_pd(a, b))
+#elif defined(__x86_64__)
+ZS_BOTH_ENDS(float, _mm_min_ps(a, b), _mm_max_ps(a, b))
+ZS_BOTH_ENDS(double, _mm_min_pd(a, b), _mm_max_pd(a, b))
+#endif
+
 // NaN wins, as in NumPy.
 template <class T>
 struct Least {
@@ -88,8 +121,9 @@ struct Least {
   }();
   template <class V>
   static ZS_NOW V of(V a, V b) {
-    if constexpr (kFloat<T>) return ((b < a) | (b != b)) ? b : a;
-    else return b < a ? b : a;
+    const V least = lesser(b, a);
+    if constexpr (kFloat<T>) return b != b ? b : least;
+    else return least;
   }
   static T result(T a) { return a; }
 };
@@ -103,8 +137,9 @@ struct Greatest {
   }();
   template <class V>
   static ZS_NOW V of(V a, V b) {
-    if constexpr (kFloat<T>) return ((b > a) | (b != b)) ? b : a;
-    else return b > a ? b : a;
+    const V greatest = greater(b, a);
+    if constexpr (kFloat<T>) return b != b ? b : greatest;
+    else return greatest;
   }
   static T result(T a) { return a; }
 };
@@ -137,6 +172,30 @@ ZS_NOW Line<T> both(const Line<T>& a, const Line<T>& b) {
 #pragma GCC unroll 4
   for (int p = 0; p < kParts; ++p) line.part[p] = Op::of(a.part[p], b.part[p]);
   return line;
+}
+
+template <int kBy, class V, int... kLane>
+ZS_NOW V turned(V v, std::integer_sequence<int, kLane...>) {
+  return __builtin_shufflevector(v, v, ((kLane + kBy) % int(sizeof...(kLane)))...);
+}
+
+// Each lane with the one half a vector on, a quarter on, and so forth; the first one has all.
+template <class Op, int kHalf, class V>
+ZS_NOW auto fold_lanes(V v) {
+  constexpr int kAll = int(sizeof(V) / sizeof(v[0]));
+  v = Op::of(v, turned<kHalf>(v, std::make_integer_sequence<int, kAll>{}));
+  if constexpr (kHalf > 1) return fold_lanes<Op, kHalf / 2>(v);
+  else return v[0];
+}
+
+// One value of a line, in the same order whatever the vectors are.
+template <class Op, class T>
+ZS_NOW T fold_line(Line<T> line) {
+#pragma GCC unroll 4
+  for (int parts = kParts / 2; parts; parts /= 2) {
+    for (int p = 0; p < parts; ++p) line.part[p] = Op::of(line.part[p], line.part[p + parts]);
+  }
+  return fold_lanes<Op, kVectorBytes / int(sizeof(T)) / 2>(line.part[0]);
 }
 
 // Four lines of lanes over `steps` times four lines of values, and these to one.

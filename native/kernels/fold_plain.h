@@ -13,7 +13,6 @@ namespace {
 template <class Op, class T = typename Op::Value>
 inline T fold_run(const T* v, int64_t n) {
   constexpr int kWidth = kLanes<T>;
-  alignas(kLineBytes) T lane[kWidth];
   T rest = Op::kNothing;
   if (n >= kWidth) {
     Line<T> line;
@@ -26,11 +25,7 @@ inline T fold_run(const T* v, int64_t n) {
       done = kWidth;
     }
     for (; done + kWidth <= n; done += kWidth) line = both<Op>(line, load_line(v + done));
-    store_line(lane, line);
-    for (int width = kWidth / 2; width; width /= 2) {
-      for (int i = 0; i < width; ++i) lane[i] = Op::of(lane[i], lane[i + width]);
-    }
-    rest = lane[0];
+    rest = fold_line<Op>(line);
     v += done;
     n -= done;
   }

@@ -193,7 +193,6 @@ struct CompensatedSum {
     constexpr int kWidth = kLanes<double>;
     double rest = 0;
     if (n >= kWidth) {
-      alignas(kLineBytes) double lane[kWidth];
       const int64_t steps = n / (4 * kWidth);
       Line<double> line;
       int64_t done = steps * 4 * kWidth;
@@ -206,9 +205,7 @@ struct CompensatedSum {
       for (; done + kWidth <= n; done += kWidth) {
         line = both<Plus<double>>(line, load_line(v + done));
       }
-      store_line(lane, line);
-      for (int i = 0; i < 4; ++i) lane[i] += lane[i + 4];
-      rest = (lane[0] + lane[2]) + (lane[1] + lane[3]);
+      rest = fold_line<Plus<double>>(line);
       v += done;
       n -= done;
     }

@@ -112,7 +112,15 @@ void make_shape_in_turns(Case& made) {
   for (const int64_t extent : made.shape) made.elements *= extent;
 }
 
+// Many rows of a few elements.
+void make_shape_of_short_rows(Case& made) {
+  made.shape = {100 + below(900), 1 + below(40)};
+  if (chance(30)) made.shape.insert(made.shape.begin(), 2 + below(3));
+  for (const int64_t extent : made.shape) made.elements *= extent;
+}
+
 void make_shape(Case& made) {
+  if (chance(8)) return make_shape_of_short_rows(made);
   if (chance(8)) return make_shape_of_blocks(made);
   if (chance(8)) return make_shape_in_turns(made);
   static const int64_t extents[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64, 100, 257, 1000, 3000};
@@ -213,6 +221,45 @@ void make_operands(Case& made) {
   if (chance(70)) program.memory[out] = program.memory[k];
 }
 
+// The same for many rows, of the splats that the nest has.
+struct ManyRows {
+  zs::Program program;
+  unsigned splats;
+};
+
+void rows(const void* context, const void* const* in, void* const* out, int64_t n, char* scratch,
+          int64_t count, const int64_t* steps, bool) {
+  const ManyRows& many = *static_cast<const ManyRows*>(context);
+  const zs::Program& program = many.program;
+  const void* from[zs::kMaxOperands];
+  void* to[zs::kMaxOperands];
+  for (int64_t r = 0; r < count; ++r) {
+    for (int k = 0; k < program.inputs; ++k) {
+      from[k] = static_cast<const char*>(in[k]) + (r ? r * steps[k] : 0);
+    }
+    for (int j = 0; j < program.outputs; ++j) {
+      to[j] = static_cast<char*>(out[j]) + (r ? r * steps[program.inputs + j] : 0);
+    }
+    body(zs::isa(), &program, from, many.splats, to, n, scratch);
+  }
+}
+
+void body_of_rows(const zs::Isa& set, const void* context, const void* const* in, unsigned splats,
+                  void* const* out, int64_t n, char* scratch) {
+  body(set, &static_cast<const ManyRows*>(context)->program, in, splats, out, n, scratch);
+}
+
+// Makes a program one that computes many rows in a call.
+void by_rows(zs::Program& program, const zs::Nest& nest, ManyRows& many) {
+  many = {program, 0};
+  for (int k = 0; k < nest.inputs; ++k) {
+    many.splats |= static_cast<unsigned>(nest.access[k] == zs::Access::Splat) << k;
+  }
+  program.body = body_of_rows;
+  program.rows = rows;
+  program.context = &many;
+}
+
 void body_with_scratch(zs::Program& program) {
   program.body = body;
   program.context = &program;
@@ -280,6 +327,8 @@ void compute(Case& made) {
   std::memset(static_cast<void*>(&nest), 0x77, sizeof nest);
   zs::build(nest, static_cast<int>(made.shape.size()), made.shape.data(), made.program.inputs,
             static_cast<int>(made.operands.size()), layouts, chance(50));
+  ManyRows many;
+  if (chance(50)) by_rows(made.program, nest, many);
   if (chance(50)) {
     const int threads = 1 + static_cast<int>(below(2));
     if (!zs::execute(nest, made.program, zs::isa(), data, threads, nullptr, nullptr)) std::abort();

@@ -268,6 +268,16 @@ def test_operands_of_another_layout_are_compiled_too(mode: Mode) -> None:
     assert all(one[-1] for one in compiled.machines())
 
 
+@pytest.mark.parametrize(("rows", "columns", "row"), [(300, 20, 20), (300, 200, 0), (5, 20, 0)])
+def test_many_short_rows_have_code_of_their_own(
+    mode: Mode, rows: int, columns: int, row: int
+) -> None:
+    mode("eager")
+    compiled = engine.make(program(rows, columns))
+    compiled.run(arrays(rows, columns))
+    assert [one[5] for one in compiled.machines() if one[1] == 0] == [row]
+
+
 def test_hot_programs_compile_in_the_background(
     mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,13 +370,13 @@ def test_kernels_alone_stay_interpreted(mode: Mode) -> None:
 
 def test_machine_code_for_another_phase_is_refused() -> None:
     compiled = engine.make(program())
-    code = (4096, 0, False, None)
+    code = (0, 4096, 0, False, None)
     assert not compiled.install(_native.isa(), 0, 0, (5,), False, *code)
     with pytest.raises(ValueError, match="no phase"):
         compiled.install(_native.isa(), 7, 0, (5,), False, *code)
     with pytest.raises(ValueError, match="instruction set"):
         compiled.install("risc", 0, 0, (5,), False, *code)
-    with pytest.raises(TypeError, match="nine"):
+    with pytest.raises(TypeError, match="ten"):
         compiled.install()
     with pytest.raises(ValueError, match="no kernel"):
         _native.kernel_forms(_native.isa(), "add", "complex64")
@@ -426,7 +436,7 @@ x = np.arange(30000, dtype=np.float32)
 
 
 def run(text: str) -> str:
-    environment = {**os.environ, "ZEROSTRIDE_JIT": "1"}
+    environment = {**os.environ, "ZEROSTRIDE_JIT": "1", "ZEROSTRIDE_CACHE": "off"}
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", _HEAD + text],
         env=environment,

@@ -57,6 +57,65 @@ def test_many_rows_match_the_kernels(loop: Phase, n: int) -> None:
     assert (out[:, n:] == 77).all()
 
 
+def is_loop(function: jit_ir.Function) -> bool:
+    """Whether its code counts a row's elements."""
+    return "%count" in function.text
+
+
+@pytest.mark.parametrize("isa", _native.available_isas())
+@pytest.mark.parametrize("name", ["int8", "uint16", "float32", "float64"])
+def test_rows_of_one_length_match_the_kernels(name: str, isa: str) -> None:
+    before = _native.isa()
+    assert _native.choose_isa(isa)
+    try:
+        for n in (1, 2, 3, 4, 7, 8, 12, 15, 16, 17, 24, 31, 32, 33, 48, 63, 64, 65, 100, 127, 128):
+            check_rows_of(name, n)
+    finally:
+        _native.choose_isa(before)
+
+
+def check_rows_of(name: str, n: int) -> None:
+    """Rows of q * scale + shift: rows, one element a row, one row for all."""
+    random, rows, gap = np.random.default_rng(n), 5, 3
+    steps = [
+        Step("convert", (0,), (name, "float32")),
+        Step("multiply", (3, 1), F32),
+        Step("add", (4, 2), F32),
+    ]
+    loop = phase((name, "float32", "float32"), (), steps)
+    q = drawn(name, rows * (n + gap), random).reshape(rows, n + gap)[:, :n]
+    scale, shift = drawn("float32", rows, random), drawn("float32", n, random)
+    case = Case(loop, (5,), (q[0], scale[:1], shift), n)
+    function = case.function(row=n)
+    if n == 1:
+        scale = scale[:1].repeat(rows)
+    assert function is not None
+    assert is_loop(function) == (-(-n // lanes_of(name)) * 3 > 64)
+    out = np.full((rows, n + gap), 77, np.float32)
+    steps_of_rows = [q.strides[0], 4, 0, out.strides[0]]
+    call(function, (q, scale, shift), (out,), n, rows, steps_of_rows)
+    for r in range(rows):
+        (wanted,) = Case(loop, (5,), (q[r], scale[r : r + 1], shift), n).expected()
+        assert_same_bits(np.ascontiguousarray(out[r, :n]), wanted, f"row {r} of {n}")
+    assert (out[:, n:] == 77).all()
+
+
+def lanes_of(name: str) -> int:
+    return jit_ir.TARGETS[_native.isa()].vector // max(4, dtype(name).itemsize)
+
+
+@pytest.mark.parametrize("steps", [["exp"], ["exp", "sin"], ["tanh", "exp"]])
+def test_rows_of_one_length_of_functions_match_the_kernels(steps: list[str]) -> None:
+    loop = phase(("float32",), (), [Step(op, (k,), F) for k, op in enumerate(steps)])
+    for n in (1, 5, 16, 40, 128):
+        x = drawn("float32", n, np.random.default_rng(n))
+        function = Case(loop, (len(steps),), (x,), n).function(row=n)
+        assert function is not None
+        out = np.empty(n, np.float32)
+        call(function, (x,), (out,), n)
+        assert_same_bits(out, Case(loop, (len(steps),), (x,), n).expected()[0], f"{n}")
+
+
 SUM = {
     name: phase((name, name), (), [Step("add", (0, 1), (name,) * 3)])
     for name in ("int8", "uint16", "int32", "float32", "float64")
@@ -132,6 +191,33 @@ def test_large_results_are_streamed_correctly(offset: int, monkeypatch: pytest.M
         wanted = (x - shift) * np.float32(0.5)
         fused(x, shift, out=x)
         np.testing.assert_array_equal(x, wanted)
+    finally:
+        monkeypatch.undo()
+        jit.mode.cache_clear()
+    assert not memory[:begin].any()
+    assert not memory[begin + out.nbytes :].any()
+
+
+@pytest.mark.parametrize("offset", [0, 4, 16])
+@pytest.mark.parametrize("row", [16, 24, 32, 100])
+def test_large_results_of_short_rows_are_right(
+    row: int, offset: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = (36 << 20) // 4 // row  # 36 MB: with its operand no cache that is looked for keeps it
+    memory = np.zeros(rows * row * 4 + offset + 64, np.uint8)
+    begin = -memory.ctypes.data % 64 + offset
+    out = memory[begin : begin + rows * row * 4].view(np.float32).reshape(rows, row)
+    q = (np.arange(rows * row) % 251 - 125).astype(np.int8).reshape(rows, row)
+    scale = (np.arange(rows, dtype=np.float32) % 97)[:, None]
+    monkeypatch.setenv("ZEROSTRIDE_JIT", "eager")
+    jit.mode.cache_clear()
+    try:
+        fused = zs.fuse(lambda q, scale: q.astype(np.float32) * scale)
+        for _ in range(3):
+            out[:] = 0
+            assert fused(q, scale, out=out) is out
+            np.testing.assert_array_equal(out, q * scale)
+        assert "compiled: 1" in str(fused.explain(q, scale))
     finally:
         monkeypatch.undo()
         jit.mode.cache_clear()

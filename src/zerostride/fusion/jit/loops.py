@@ -47,6 +47,22 @@ class Turns:
             *self._rest(),
         ]
 
+    def one_row(self, count: int) -> list[str]:
+        """All elements of a row of `count`, without a loop."""
+        block = self.label
+        lines, first = [f"  br label %{block}", f"{block}:"], 0
+        while first < count:
+            left, mask = count - first, None
+            lanes = self.lanes
+            if left < lanes and self.masked and left & (left - 1):
+                mask = _constant_mask(left, lanes)
+            elif left < lanes:
+                lanes = 1 << (left.bit_length() - 1)
+            turn, block = self.write(lanes, str(first), mask, False, block)
+            lines += turn
+            first += lanes
+        return lines
+
     def past(self, to: str, size: int) -> list[str]:
         """All %count elements; where %past is set, whole lines go past the caches.
 
@@ -128,6 +144,11 @@ class Turns:
             f"  %{block}.go = icmp slt i64 %{block}.next, {end}",
             f"  br i1 %{block}.go, label %{block}, label %{self.label}.{after}",
         ]
+
+
+def _constant_mask(count: int, lanes: int) -> str:
+    """The first `count` lanes."""
+    return f"<{', '.join(f'i1 {str(lane < count).lower()}' for lane in range(lanes))}>"
 
 
 def _mask(block: str, first: str, end: str, lanes: int) -> tuple[str, list[str]]:

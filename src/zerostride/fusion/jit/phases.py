@@ -42,6 +42,8 @@ _WHOLE_ROW = 1 << 62
 #: of a process or a fork would wait for it.
 MOST_VALUES = 128
 MOST_TEXT = 400_000
+#: Steps that a row written without a loop has at most, and the steps that a function counts for.
+_MOST_UNROLLED, _LONG = 64, 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ def write(
     target: InstructionSet,
     forms: Forms,
     streamed: bool = False,
+    row: int = 0,
 ) -> Function | None:
     """Writes the function that computes a phase's values `results`.
 
@@ -117,6 +120,7 @@ def write(
         target: the instruction set.
         forms: gives the kernels' addresses.
         streamed: the result is so large that it is stored past the caches, if possible.
+        row: the elements of every row, if they are few; 0 for any number.
 
     Returns:
         None where the interpreter keeps the phase: it would consist of kernels' calls only, or
@@ -125,14 +129,16 @@ def write(
     body = Body(phase, tuple(results), splats, emitters(target.functions))
     if len(body.uniform) > MOST_VALUES or not any(map(body.is_written, body.rows())):
         return None
-    function = _Writer(body, target, forms, streamed).function()
+    function = _Writer(body, target, forms, streamed, row).function()
     return function if len(function.text) <= MOST_TEXT else None
 
 
 class _Writer:
     """Writes one function."""
 
-    def __init__(self, body: Body, target: InstructionSet, forms: Forms, streamed: bool) -> None:
+    def __init__(
+        self, body: Body, target: InstructionSet, forms: Forms, streamed: bool, row: int
+    ) -> None:
         self.body, self.target, self.forms = body, target, forms
         self.pieces = pieces(body)
         self.code = Code(1, target.rounds, target.halves, target.functions == "fused")
@@ -147,6 +153,7 @@ class _Writer:
         self.scratch = 0
         self.block = self._block() if len(self.pieces) > 1 else _WHOLE_ROW
         self.streamed, self.past, self.calls = streamed, False, False
+        self.row = row if self._fits(row) else 0
 
     def function(self) -> Function:
         self._read_operands()
@@ -159,6 +166,15 @@ class _Writer:
                 self._call(piece.step)
         self._loop("rest", (), self._copies())
         return Function(self._text(), self.scratch, self.past, self.calls)
+
+    def _fits(self, row: int) -> bool:
+        """Whether a whole row is written without a loop."""
+        if not row or len(self.pieces) > 1:
+            return False
+        rows = [*self.body.rows()]
+        turns = -(-row // self._lanes([*rows, *self._operands(rows, [])]))
+        work = sum(_LONG if self.body.is_function(value) else 1 for value in rows)
+        return turns * work <= _MOST_UNROLLED
 
     # Before the loop
 
@@ -237,12 +253,13 @@ class _Writer:
 
     def _find_places(self) -> None:
         """Places computed results in outputs, other values that pieces exchange in scratch."""
+        first = "0" if self.row else "%done"
         for k, load in enumerate(self.body.phase.loads):
             if not self.body.uniform[k]:
-                self._point(k, f"%in.{k}", "%done", BYTES[load.dtype])
+                self._point(k, f"%in.{k}", first, BYTES[load.dtype])
         for j, value in enumerate(self.body.results):
             dtype = self.body.dtype(value)
-            self._point(-1 - j, f"%out.{j}", "%done", BYTES[dtype])
+            self._point(-1 - j, f"%out.{j}", first, BYTES[dtype])
             if value >= self.body.first and not self.body.uniform[value]:
                 self.place.setdefault(value, self.place[-1 - j])
         last = self._last_reads()
@@ -299,7 +316,9 @@ class _Writer:
             lanes *= 2  # interleaves the instructions of two registers: a fifth less time
         turns = Turns(label, lanes, self.target.masked, self._turn(steps, stores, read))
         size = self._past_size(stores, lanes)
-        if size:
+        if self.row:
+            self.lines += turns.one_row(self.row)
+        elif size:
             self.past = True
             self.lines += turns.past(stores[0][1], size)
         else:
@@ -307,7 +326,7 @@ class _Writer:
 
     def _past_size(self, stores: Sequence[tuple[int, str]], lanes: int) -> int:
         """Bytes of the result's elements, if this loop may store them past the caches; else 0."""
-        if not self.streamed or len(self.pieces) > 1 or len(self.body.results) > 1:
+        if not self.streamed or self.row or len(self.pieces) > 1 or len(self.body.results) > 1:
             return 0
         value = self.body.results[0]
         size = BYTES[self.body.dtype(value)]
@@ -425,6 +444,28 @@ class _Writer:
             lines.append(f"  {base}.next = getelementptr i8, ptr {base}, i64 {base}.step")
         return lines
 
+    def _whole_row(self) -> list[str]:
+        """The lines that compute a row at once."""
+        return [*self.pointers, *self.lines, "  br label %end"]
+
+    def _blocks(self) -> list[str]:
+        """The lines that compute a row block by block."""
+        return [
+            "  br label %blocks",
+            "blocks:",
+            "  %done = phi i64 [0, %row], [%reached, %next]",
+            "  %left = sub i64 %n, %done",
+            f"  %short = icmp slt i64 %left, {self.block}",
+            f"  %count = select i1 %short, i64 %left, i64 {self.block}",
+            *self.pointers,
+            *self.lines,
+            "  br label %next",
+            "next:",
+            "  %reached = add i64 %done, %count",
+            "  %more = icmp slt i64 %reached, %n",
+            "  br i1 %more, label %blocks, label %end",
+        ]
+
     def _text(self) -> str:
         vector = 8 * self.target.vector
         return "\n".join(
@@ -439,19 +480,7 @@ class _Writer:
                 "  %row.i = phi i64 [1, %entry], [%row.next, %on]",
                 *(f"  {at} = phi ptr [{at}.first, %entry], [{at}.next, %on]" for at in self.bases),
                 *self.code.once,
-                "  br label %blocks",
-                "blocks:",
-                "  %done = phi i64 [0, %row], [%reached, %next]",
-                "  %left = sub i64 %n, %done",
-                f"  %short = icmp slt i64 %left, {self.block}",
-                f"  %count = select i1 %short, i64 %left, i64 {self.block}",
-                *self.pointers,
-                *self.lines,
-                "  br label %next",
-                "next:",
-                "  %reached = add i64 %done, %count",
-                "  %more = icmp slt i64 %reached, %n",
-                "  br i1 %more, label %blocks, label %end",
+                *(self._whole_row() if self.row else self._blocks()),
                 "end:",
                 "  %last = icmp sge i64 %row.i, %rows",
                 "  br i1 %last, label %leave, label %on",

@@ -39,8 +39,9 @@ from . import phases as jit_ir
 HOT = 3e8
 _MODES = ("0", "1", "eager")
 #: A body as `_native.Program.machines` returns it: instruction set, phase, splats, results, whether
-#: its result is so large that it is stored past the caches, and whether it is compiled.
-Wanted = tuple[str, int, int, tuple[int, ...], bool, bool]
+#: its result is so large that it is stored past the caches, the elements of every row (0: any
+#: number), and whether it is compiled.
+Wanted = tuple[str, int, int, tuple[int, ...], bool, int, bool]
 
 
 class Native(Protocol):
@@ -62,6 +63,7 @@ class Native(Protocol):
         splats: int,
         results: tuple[int, ...],
         streamed: bool,
+        row: int,
         address: int,
         scratch: int,
         past: bool,
@@ -235,12 +237,12 @@ class Tier:
             self._error = f"{type(error).__name__}: {error}"
 
     def _compile(self, native: Native, wanted: Wanted) -> None:
-        isa, phase, splats, results, streamed, _ = wanted
+        isa, phase, splats, results, streamed, row, _ = wanted
         target = jit_ir.TARGETS.get(isa)
         if target is None or isa != _engine().isa():
             return
         forms = functools.partial(_engine().kernel_forms, isa)
-        function = jit_ir.write(self._phases[phase], results, splats, target, forms, streamed)
+        function = jit_ir.write(self._phases[phase], results, splats, target, forms, streamed, row)
         if function is None:
             self._left.add(wanted)
             return
