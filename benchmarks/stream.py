@@ -71,7 +71,7 @@ def sampler(task: Task) -> Sampler | None:
         return None
     # Whole vectors alone: what is left out is less than a line of each array.
     sizes = [base.nbytes // 64 * 64 for base in task.bases if base.nbytes >= 64]
-    inputs = [aligned((size,), np.dtype(np.uint8)) for size in sizes]
+    inputs = [_varied(size) for size in sizes]
     if task.row.in_place:
         output = inputs[0]
     else:
@@ -80,6 +80,13 @@ def sampler(task: Task) -> Sampler | None:
     if compiled is None:
         return _copies(inputs, output, task)
     return _compiled(compiled, inputs, output, task.threads)
+
+
+def _varied(size: int) -> np.ndarray:
+    """An array of bytes that repeat nowhere near: memory may be faster with lines of one number."""
+    array = aligned((size,), np.dtype(np.uint8))
+    array[:] = np.random.default_rng(0).integers(0, 256, size, np.uint8)
+    return array
 
 
 def _compiled(compiled: Any, inputs: list[np.ndarray], output: np.ndarray, threads: int) -> Sampler:
