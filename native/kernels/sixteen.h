@@ -58,11 +58,48 @@ inline void narrowed(Half* at, Lanes x, int64_t count = kLanes) {
 #endif
 
 // One number in all of them.
-inline Lanes everywhere(Half x) {
+template <class Stored>
+inline Lanes everywhere(Stored x) {
   const float number = widen(x);
   Lanes lanes{};
   for (int64_t i = 0; i < kLanes; ++i) lanes[i] = number;
   return lanes;
+}
+#endif
+
+#if defined(__AVX512BW__)
+// Twice as many bfloat16 as there are lanes: those at even places, and those at odd ones, so that none crosses
+// from lane to lane.
+struct Pairs {
+  Lanes even, odd;
+};
+using Bits = uint32_t __attribute__((vector_size(64)));
+constexpr Bits kHigh = Bits{} + 0xffff0000u;
+
+inline Pairs widened(const Brain* x, int64_t count) {
+  const Bits bits = (Bits)_mm512_maskz_loadu_epi16(static_cast<__mmask32>((uint64_t{1} << count) - 1), x);
+  return {(Lanes)(bits << 16), (Lanes)(bits & kHigh)};
+}
+
+// As narrow_to_brain, with the result in the high half; no NaN.
+inline Bits rounded_high(Lanes x) {
+  const auto odd = _mm512_test_epi32_mask((__m512i)x, (__m512i)(Bits{} + 0x10000u));
+  const Bits down = (Bits)x + 0x7fffu;
+  return (Bits)_mm512_mask_add_epi32((__m512i)down, odd, (__m512i)x, (__m512i)(Bits{} + 0x8000u));
+}
+
+inline Bits quiet_high(Lanes x, Bits rounded) {
+  return x != x ? ((Bits)x & 0x80000000u) | 0x7fc00000u : rounded;
+}
+
+inline void narrowed(Brain* at, const Pairs& x, int64_t count) {
+  Bits even = rounded_high(x.even), odd = rounded_high(x.odd);
+  if (_mm512_cmp_ps_mask((__m512)x.even, (__m512)x.odd, _CMP_UNORD_Q)) {
+    even = quiet_high(x.even, even);
+    odd = quiet_high(x.odd, odd);
+  }
+  _mm512_mask_storeu_epi16(at, static_cast<__mmask32>((uint64_t{1} << count) - 1),
+                           (__m512i)((even >> 16) | (odd & kHigh)));
 }
 #endif
 
@@ -84,6 +121,23 @@ struct InFloat {
     };
     int64_t i = 0;
     for (; i + kLanes <= n; i += kLanes) step(i, kLanes);
+    if (i < n) step(i, n - i);
+  }
+#endif
+
+#if defined(__AVX512BW__)
+  template <unsigned kOnes>
+  static void row(const Brain* a, const Brain* b, Brain* out, int64_t n) {
+    constexpr int64_t kBoth = 2 * kLanes;
+    const Lanes x = kOnes & 1 ? everywhere(*a) : Lanes{};
+    const Lanes y = kOnes & 2 ? everywhere(*b) : Lanes{};
+    const auto step = [&](int64_t i, int64_t count) __attribute__((always_inline)) {
+      const Pairs p = kOnes & 1 ? Pairs{x, x} : widened(a + i, count);
+      const Pairs q = kOnes & 2 ? Pairs{y, y} : widened(b + i, count);
+      narrowed(out + i, {F::of(p.even, q.even), F::of(p.odd, q.odd)}, count);
+    };
+    int64_t i = 0;
+    for (; i + kBoth <= n; i += kBoth) step(i, kBoth);
     if (i < n) step(i, n - i);
   }
 #endif
