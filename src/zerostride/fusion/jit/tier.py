@@ -26,12 +26,14 @@ import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...system.fork_gate import first_call
 from ..schedule.program import Program
 from . import image, kept
-from . import phases as jit_ir
+
+if TYPE_CHECKING:
+    from . import phases as jit_ir
 
 #: Steps times elements after which a program is hot: about the time of a compilation (10 to 40 ms
 #: of a thread; a step of the interpreter takes 0.05 to 0.1 ns an element). So compiling a program
@@ -120,6 +122,13 @@ _known: weakref.WeakValueDictionary[tuple[str, jit_ir.InstructionSet], Code] = (
 #: Held while LLVM works, inside the gate: a forked child would otherwise inherit LLVM mid-work.
 _working = threading.RLock()
 _numbers = itertools.count()
+
+
+def _writer() -> Any:
+    """The module that writes bodies: imported when it is needed, because that takes longer than a
+    first call with code from disk; and not while the process forks."""
+    with first_call, _working:
+        return importlib.import_module(".phases", __package__)
 
 
 @functools.cache
@@ -238,11 +247,12 @@ class Tier:
 
     def _compile(self, native: Native, wanted: Wanted) -> None:
         isa, phase, splats, results, streamed, row, _ = wanted
-        target = jit_ir.TARGETS.get(isa)
+        writer = _writer()
+        target = writer.TARGETS.get(isa)
         if target is None or isa != _engine().isa():
             return
         forms = functools.partial(_engine().kernel_forms, isa)
-        function = jit_ir.write(self._phases[phase], results, splats, target, forms, streamed, row)
+        function = writer.write(self._phases[phase], results, splats, target, forms, streamed, row)
         if function is None:
             self._left.add(wanted)
             return
