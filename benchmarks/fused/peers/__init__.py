@@ -27,6 +27,12 @@ PEERS = {
             " reductions stand between; writes into `out=`. float32 constants are passed",
         ),
         _peer(
+            "blosc2",
+            "blosc2",
+            "a lazy expression of arrays that it holds without compression; each call allocates a"
+            " result, which is not compressed either",
+        ),
+        _peer(
             "torch",
             "torch",
             "eager, without gradients: the faster of the plain expression and of the library's own"
