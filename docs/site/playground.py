@@ -17,6 +17,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import stage
@@ -30,8 +31,8 @@ PYODIDE = "pyodide@314.0.7"
 CHECKSUM = (
     "0YvXxEhfEdpLfb/XkM2BFAeMROq0iMUX2bzzH9pOttyMcWkwq+HbE5uyuGD82LN7y2q+SNvi/6V5JEsOlD2R1A=="
 )
-#: Where the page has the playground.
-PLACE = "<!-- the site has the playground here -->"
+#: Where the page has the questions about shapes, and where the audit of a file.
+PLACES = ("<!-- the site has the playground here -->", "<!-- the site has the audit here -->")
 #: The files of Pyodide that a page without packages loads, and the one with its licence.
 FILES = (
     "pyodide.mjs",
@@ -41,7 +42,8 @@ FILES = (
     "pyodide-lock.json",
     "package.json",
 )
-#: The rooms that need the standard library alone, and the files that `import zerostride` loads.
+#: The files of questions about shapes: rooms that need the standard library alone, and what
+#: `import zerostride` loads.
 ROOMS = (
     "*.py",
     "arrays/__init__.py",
@@ -56,6 +58,29 @@ ROOMS = (
     "sizes/**/*.py",
     "system/**/*.py",
 )
+#: The files of an audit of ncnn's text.
+AUDIT = (
+    "attention/**/*.py",
+    "compute/*.py",
+    "models/*.py",
+    "models/audit/*.py",
+    "models/execute/*.py",
+    "models/flow/*.py",
+    "models/formats/*.py",
+    "models/formats/ncnn/**/*.py",
+    "models/formats/onnx/*.py",
+    "models/ir/*.py",
+    "models/layout/*.py",
+    "models/onnx_ops/**/*.py",
+    "models/transport/*.py",
+    "quantisation/*.py",
+    "report/*",
+    "runtimes/__init__.py",
+    "runtimes/runners/__init__.py",
+    "runtimes/task.py",
+)
+#: Modules of the page under the names that the library imports.
+STAND_INS = {"numpy_names.py": "numpy/__init__.py", "numpy_typing.py": "numpy/typing.py"}
 #: Questions that the page offers: the fields of its address, and their name.
 EXAMPLES = {
     "s=5,5&s=5": "a vector and a square",
@@ -73,12 +98,15 @@ def write(page: Path, static: Path) -> None:
     fault = vendor(static / "pyodide")
     if not fault:
         (static / "zerostride.zip").write_bytes(library())
+        (static / "audit.zip").write_bytes(audit())
         (static / "snapshot.gz").write_bytes(gzip.compress(snapshot(static), mtime=0))
     else:
         print(f"the site has no playground: {fault}", file=sys.stderr)
-    note = f"This copy of the site has no playground: {fault}."
-    body = note if fault else f"```{{raw}} html\n{widget()}\n```"
-    page.write_text(page.read_text("utf-8").replace(PLACE, body), "utf-8")
+    text = page.read_text("utf-8")
+    for place, parts in zip(PLACES, (widget(), audit_widget()), strict=True):
+        note = f"This copy of the site has no playground: {fault}."
+        text = text.replace(place, note if fault else f"```{{raw}} html\n{parts}\n```")
+    page.write_text(text, "utf-8")
 
 
 def vendor(folder: Path) -> str:
@@ -123,13 +151,24 @@ def snapshot(static: Path) -> bytes:
 
 
 def library() -> bytes:
-    """The package's files for the browser and the playground's answers, as a zip file."""
+    """The files of questions about shapes, and the playground's answers, as a zip file."""
+    return _zipped(ROOMS, {"questions.py": "questions.py"})
+
+
+def audit() -> bytes:
+    """The further files of an audit, and the stand-in for NumPy, as a zip file."""
+    return _zipped(AUDIT, STAND_INS)
+
+
+def _zipped(patterns: Sequence[str], pages: Mapping[str, str]) -> bytes:
+    """Files of the package by pattern and modules of the page by their new names."""
     package = stage.ROOT / "src" / "zerostride"
-    paths = sorted({path for pattern in ROOMS for path in package.glob(pattern)})
+    paths = sorted({path for pattern in patterns for path in package.glob(pattern)})
     memory = io.BytesIO()
     with zipfile.ZipFile(memory, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.write(Path(__file__).with_name("questions.py"), "questions.py")
-        for path in paths:
+        for name, there in pages.items():
+            archive.write(Path(__file__).with_name(name), there)
+        for path in filter(Path.is_file, paths):
             archive.write(path, path.relative_to(package.parent).as_posix())
     return memory.getvalue()
 
@@ -172,6 +211,22 @@ def widget() -> str:
 <button type="button" id="pg-copy-link">Copy the link</button></div></section>
 </div>
 <script type="module" src="_static/playground.js"></script>"""
+
+
+def audit_widget() -> str:
+    """The place for a file, the choice of engines, and the place of the audit, as HTML."""
+    engines = {"": "every engine", **{name: name for name in ENGINES}}
+    # No `accept`: phones then offer no .param, and a reader of another file is told what reads it.
+    return f"""<div id="pg-model">
+<div id="pg-drop" class="pg-drop">
+<p>Drop a <code>.param</code> here, or
+<input id="pg-file" type="file"><label for="pg-file">choose a file</label></p>
+{_select("target", "Audit it for", engines)}
+</div>
+<p id="pg-model-status" role="status"></p>
+<div id="pg-audits"></div>
+</div>
+<script type="module" src="_static/playground_model.js"></script>"""
 
 
 def _select(name: str, label: str, options: dict[str, str]) -> str:

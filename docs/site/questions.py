@@ -1,15 +1,18 @@
 """The playground's answers: a question as JSON in, the library's answer as JSON out.
 
-The browser runs this file in Pyodide, without NumPy. A question has `ask` (one of `ASKED`),
-`shapes` as they are typed, and `rule`, `engine`, `axis` and `facts`, which may be empty.
+The browser runs this file in Pyodide, without NumPy. A question has `ask` (one of `ASKED`). One of
+shapes has `shapes` as they are typed, and `rule`, `engine`, `axis` and `facts`, which may be empty.
+One of a model has `file`, a name in the current folder, and `engine`.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import zerostride as zs
@@ -20,8 +23,14 @@ from zerostride.sizes.written import as_numbers, as_sizes
 
 if TYPE_CHECKING:
     from zerostride.derive.comparison import Compared, Comparison
+    from zerostride.models.findings import Report
 
 Question = Mapping[str, Any]
+#: A dropped file has at most so many bytes: some 50,000 layers, which take a minute.
+MOST_BYTES = 4 << 20
+_AT_HOME = """On your machine:
+  pip install zerostride
+  zerostride audit {file} --target openvino"""
 _STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 
 
@@ -30,9 +39,14 @@ def answer(text: str) -> str:
     question = json.loads(text)
     try:
         fields = {"ok": True, **ASKED[question["ask"]](question)}
-    except (zs.BroadcastError, zs.ZerostrideError) as error:
+    except (zs.BroadcastError, zs.ZerostrideError, *_needs_numpy()) as error:
         fields = {"ok": False, "error": str(error), "silent": getattr(error, "silent", False)}
     return json.dumps(fields)
+
+
+def _needs_numpy() -> tuple[type[Exception], ...]:
+    """The error of the page's stand-in for NumPy, where it is loaded."""
+    return getattr(sys.modules.get("numpy"), "ERRORS", ())
 
 
 def planned(question: Question) -> dict[str, Any]:
@@ -72,12 +86,69 @@ def code(question: Question) -> dict[str, Any]:
     return {"code": _plan(question).code(question["target"])}
 
 
-ASKED: dict[str, Callable[[Question], dict[str, Any]]] = {
-    "plan": planned,
-    "compare": compared,
-    "row": row,
-    "code": code,
-}
+def taken(question: Question) -> dict[str, Any]:
+    """Whether the page reads a file of this name and of `question["size"]` bytes."""
+    from zerostride.models.format_table import FORMATS
+
+    name, size = PurePath(question["file"]).name, int(question["size"])
+    home = _AT_HOME.format(file=name)
+    end = PurePath(name).suffix.lower()
+    if end == ".bin":
+        raise zs.ZerostrideError(
+            f"{name}: weights. An audit reads shapes: drop the .param beside it. To read weights "
+            "takes NumPy, which this page does not have"
+        )
+    if end != ".param":
+        read = any(end in row.suffixes for row in FORMATS.values())
+        also = f". {home}" if read else ""
+        raise zs.ZerostrideError(f"{name}: this page reads ncnn's .param text only{also}")
+    if size > MOST_BYTES:
+        raise zs.ZerostrideError(
+            f"{name}: {size:,} bytes; this page reads up to {MOST_BYTES:,}. {home}"
+        )
+    _report.cache_clear()  # of another file of this name
+    return {"name": name}
+
+
+def audited(question: Question) -> dict[str, Any]:
+    """The audit of a model for one engine, in short: the counts of its verdicts."""
+    from zerostride.report.words import WORST, mark_of
+
+    report = _report(question["file"], question["engine"])
+    counts = [(verdict, report.counts[verdict]) for verdict in WORST if report.counts[verdict]]
+    words = [f"{count:,} {mark_of(verdict)}" for verdict, count in counts]
+    words += [f"the converter refuses {', '.join(report.lacks)}"] if report.lacks else []
+    return {
+        "worst": counts[0][0] if counts else "same",
+        "words": ", ".join(words) or "no broadcasts",
+        "release": report.release,
+        "run": ENGINES[question["engine"]].run,
+    }
+
+
+def reported(question: Question) -> dict[str, Any]:
+    """The page of the audit, as `audit -o report.html` writes it."""
+    from zerostride.report import html
+
+    return {"html": html(_report(question["file"], question["engine"]))}
+
+
+Answers = Mapping[str, Callable[[Question], dict[str, Any]]]
+ABOUT_SHAPES: Answers = {"plan": planned, "compare": compared, "row": row, "code": code}
+#: These need :func:`open_audit` first.
+ABOUT_MODELS: Answers = {"take": taken, "audit": audited, "report": reported}
+ASKED: Answers = {**ABOUT_SHAPES, **ABOUT_MODELS}
+
+
+@lru_cache(maxsize=len(ENGINES))
+def _report(file: str, engine: str) -> Report:
+    return zs.audit(file, engine)
+
+
+def open_audit(path: str) -> None:
+    """Takes the modules of an audit from a second zip file, which most visitors do not need."""
+    sys.path.append(path)
+    zs.__path__.append(f"{path}/zerostride")
 
 
 def _shapes(question: Question) -> tuple[Any, ...]:

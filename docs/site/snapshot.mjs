@@ -11,7 +11,7 @@ python.runPython(`
 import sys
 sys.path.insert(0, "/zerostride.zip")
 import questions, json
-for ask in questions.ASKED:
+for ask in questions.ABOUT_SHAPES:
     fields = {"ask": ask, "shapes": ["5,5", "5"], "row": 0, "target": "numpy"}
     assert json.loads(questions.answer(json.dumps(fields)))["ok"], ask
 `);

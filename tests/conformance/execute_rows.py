@@ -25,7 +25,6 @@ from execute_cases import (
     gathers,
     gemms,
     layer_norms,
-    local_norms,
     mods,
     not_zero,
     old_reduces,
@@ -41,7 +40,6 @@ from execute_cases import (
     recurrent,
     reduces,
     reshapes,
-    resizes,
     scatters,
     scatters_deep,
     sequences,
@@ -49,19 +47,23 @@ from execute_cases import (
     shifts,
     slices,
     small_products,
-    small_windows,
     special,
     squares,
     squeezes,
     sums,
     tiles,
     top_k,
-    transposed_windows,
     transposes,
     unsqueezes,
+    with_axis,
+)
+from execute_windows import (
+    local_norms,
+    resizes,
+    small_windows,
+    transposed_windows,
     upsamples,
     windows,
-    with_axis,
 )
 
 #: Op to (op set, its cases, tolerance). A tolerance of 0 is equality bit for bit.

@@ -10,25 +10,14 @@ import warnings
 
 import pytest
 import torch_lines
+from torch_operands import COLUMN, MARKS, VECTOR, subtract, torch
 from torch_watched import refused
 
 import zerostride as zs
-from zerostride.core.strict_mode import FAULTS
 from zerostride.lint import torch_watch
 
-torch = pytest.importorskip("torch", reason="the watch is PyTorch's own mode")
-from torch.nn import functional  # noqa: E402
-
-pytestmark = [
-    pytest.mark.conformance,
-    pytest.mark.usefixtures("empty_stack"),
-    pytest.mark.skipif(bool(FAULTS), reason="".join(FAULTS)),
-]
-COLUMN, VECTOR = torch.rand(6, 1), torch.rand(6)
-
-
-def subtract():
-    return COLUMN - VECTOR
+pytestmark = MARKS
+functional = torch.nn.functional
 
 
 # Accidents and idioms.
@@ -162,8 +151,8 @@ def test_warnings_have_the_users_line():
         result = subtract()
     (warning,) = caught
     assert result.shape == (6, 6)
-    assert warning.filename == __file__
-    assert f"{os.path.basename(__file__)}:{warning.lineno}: " in str(warning.message)
+    assert warning.filename == subtract.__code__.co_filename
+    assert f"{os.path.basename(warning.filename)}:{warning.lineno}: " in str(warning.message)
     assert "  COLUMN - VECTOR\n" in str(warning.message)
 
 

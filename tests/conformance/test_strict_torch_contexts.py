@@ -11,23 +11,13 @@ import sys
 import threading
 
 import pytest
+from torch_operands import COLUMN, MARKS, VECTOR, subtract, torch
 from torch_watched import modes, refused
 
 import zerostride as zs
-from zerostride.core.strict_mode import FAULTS, in_force
+from zerostride.core.strict_mode import in_force
 
-torch = pytest.importorskip("torch", reason="the watch is PyTorch's own mode")
-
-pytestmark = [
-    pytest.mark.conformance,
-    pytest.mark.usefixtures("empty_stack"),
-    pytest.mark.skipif(bool(FAULTS), reason="".join(FAULTS)),
-]
-COLUMN, VECTOR = torch.rand(6, 1), torch.rand(6)
-
-
-def subtract():
-    return COLUMN - VECTOR
+pytestmark = MARKS
 
 
 # Contexts.

@@ -6,25 +6,13 @@ import subprocess
 import sys
 
 import pytest
+from torch_operands import COLUMN, MARKS, VECTOR, subtract, torch
 from torch_watched import modes, refused
 
 import zerostride as zs
-from zerostride.core.strict_mode import FAULTS
 
-torch = pytest.importorskip("torch", reason="the watch is PyTorch's own mode")
-from torch import nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
-
-pytestmark = [
-    pytest.mark.conformance,
-    pytest.mark.usefixtures("empty_stack"),
-    pytest.mark.skipif(bool(FAULTS), reason="".join(FAULTS)),
-]
-COLUMN, VECTOR = torch.rand(6, 1), torch.rand(6)
-
-
-def subtract():
-    return COLUMN - VECTOR
+pytestmark = MARKS
+nn, functional = torch.nn, torch.nn.functional
 
 
 # Training.

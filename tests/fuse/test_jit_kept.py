@@ -224,6 +224,7 @@ def test_the_folder_is_bounded(one: Path, monkeypatch: pytest.MonkeyPatch) -> No
     body = kept.read(one.name)
     assert body is not None
     monkeypatch.setattr(kept, "MOST_FILES", 5)
+    monkeypatch.setattr(kept, "_ROOM", {})  # of the limits above
     for number in range(9):
         kept.write(f"body{number}", body)
         os.utime(one.parent / f"body{number}", (number, number))
@@ -234,6 +235,21 @@ def test_the_folder_is_bounded(one: Path, monkeypatch: pytest.MonkeyPatch) -> No
     kept.write("last", body)
     assert "last" in [file.name for file in one.parent.iterdir()]
     assert sum(file.stat().st_size for file in one.parent.iterdir()) <= kept.MOST_BYTES
+
+
+def test_the_folder_is_listed_seldom_and_stays_bounded(
+    one: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = kept.read(one.name)
+    assert body is not None
+    listings, scandir = [], os.scandir
+    monkeypatch.setattr(kept, "MOST_FILES", 80)
+    monkeypatch.setattr(kept, "_ROOM", {})
+    monkeypatch.setattr(kept.os, "scandir", lambda path: listings.append(path) or scandir(path))
+    for number in range(110):
+        kept.write(f"body{number}", body)
+        assert len(os.listdir(one.parent)) <= kept.MOST_FILES
+    assert listings.count(one.parent) == 10  # at the first write, and after each 10 that had room
 
 
 def test_processes_may_keep_the_same_body_at_once(one: Path) -> None:

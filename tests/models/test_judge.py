@@ -10,9 +10,9 @@ import pytest
 import small
 
 from sampled import few
+from zerostride.derive.counterexample import find_witness
 from zerostride.engines import ENGINES
 from zerostride.models.audit import verdict as comparing
-from zerostride.models.audit.witness import find_witness
 from zerostride.models.reasons import Cause
 
 TARGETS = [name for name in ENGINES if name != "jax"]

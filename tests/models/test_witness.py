@@ -10,8 +10,7 @@ import pytest
 
 import zerostride as zs
 from zerostride.core.plan import Plan
-from zerostride.derive.counterexample import Witness, differing_sum
-from zerostride.models.audit.witness import MOST_ELEMENTS, find_witness, smallest
+from zerostride.derive.counterexample import MOST_ELEMENTS, Witness, find_witness, smallest
 
 
 def planner(**how: Any) -> Any:
@@ -40,25 +39,16 @@ def recomputed(witness: Witness, source: Any, target: Any) -> tuple[Any, Any]:
         views = plan.views(*data)
         total = views[0]
         for view in views[1:]:
-            total = function(total, view)
+            with np.errstate(all="ignore"):
+                total = function(total, view)
         results.append(total[witness.index])
     return results[0], results[1]
 
 
-def test_sums_in_plain_python_are_numpys() -> None:
-    """The browser has no NumPy: its counter-examples are those of an audit."""
-    shapes: list[Any] = [((5, 5), (5,)), ((2, 3, 4), (3, 4)), ((1, 3), (3, 3), (3,)), ((4, 4), ())]
-    compared = 0
-    for small in map(smallest, shapes):
-        source, target = NUMPY(small), NCNN(small)
-        if isinstance(target, Plan) and isinstance(source, Plan):
-            witness = differing_sum(small, source, target)
-            assert witness == find_witness(small, NUMPY, NCNN, "add", renamed=False)
-            compared += witness is not None
-    assert compared
-
-
-@pytest.mark.parametrize("op", ["add", "multiply", "maximum", "bitwise_and", "where", "nonsense"])
+@pytest.mark.parametrize(
+    "op",
+    ["add", "multiply", "maximum", "divide", "pow", "less", "bitwise_and", "where", "nonsense"],
+)
 def test_witness_shows_the_difference(op: str) -> None:
     shown = 0
     for rank in (2, 3):

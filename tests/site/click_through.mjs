@@ -15,6 +15,9 @@ const FIRST = 1000 * Number(process.env.ZEROSTRIDE_FIRST_ANSWER ?? 120); // of a
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css",
   ".wasm": "application/wasm", ".json": "application/json", ".zip": "application/zip", ".svg": "image/svg+xml" };
 
+// ncnn's file of a square and a vector, which ncnn adds by columns.
+const PARAM = "7767517\n3 3\nInput x 0 1 x 0=5 1=5\nInput y 0 1 y 0=5\nBinaryOp sum 2 1 x y sum 0=0\n";
+
 const server = createServer(async (request, response) => {
   const name = path.join(site, decodeURIComponent(new URL(request.url, "http://site").pathname));
   try {
@@ -44,6 +47,15 @@ try {
 await browser.close();
 server.close();
 process.exit(status);
+
+async function drop(page, name, text) {
+  const dataTransfer = await page.evaluateHandle(([name, text]) => {
+    const dropped = new DataTransfer();
+    dropped.items.add(new File([text], name));
+    return dropped;
+  }, [name, text]);
+  for (const event of ["dragover", "drop"]) await page.dispatchEvent("#pg-drop", event, { dataTransfer });
+}
 
 async function through(width) {
   const context = await browser.newContext({ viewport: { width, height: 900 } });
@@ -124,6 +136,38 @@ async function through(width) {
   await fits();
   await shot("playground-ncnn");
 
+  // A dropped .param is audited for every engine; the report is the library's own page, in a frame.
+  const audits = page.locator("#pg-audits");
+  const dropped = Date.now();
+  await drop(page, "net.param", PARAM);
+  await shows("model-status", "net.param: audited for 16 engines");
+  const audited = Date.now() - dropped;
+  const openvino = audits.locator("details", { has: page.getByText("openvino", { exact: true }) });
+  assert.match(await openvino.locator("summary").innerText(), /1 different/);
+  assert.match(await audits.locator("details", { hasText: "ncnn" }).locator("summary").innerText(), /1 same/);
+  await openvino.locator("summary").click();
+  const report = page.frameLocator("#pg-audits iframe");
+  await report.getByRole("heading", { name: "Broadcast audit" }).waitFor();
+  await report.getByText("result[0, 1] is").first().waitFor();
+  assert.match(await openvino.getByText("Save the report").getAttribute("download"), /^net-openvino\.html$/);
+  await fits();
+  await page.locator("#pg-model").scrollIntoViewIfNeeded();
+  await shot("playground-model");
+  // One engine: its report is open. A chosen file, a broken one and one of another kind.
+  await page.getByLabel("Audit it for").selectOption("torch");
+  await shows("model-status", "audited for torch");
+  await report.getByText("net.param").first().waitFor();
+  const choose = (name, text) =>
+    page.getByLabel("choose a file").setInputFiles({ name, mimeType: "", buffer: Buffer.from(text) });
+  await choose("other.param", PARAM.replace("y 0=5", "y 0=5 1=5"));
+  await shows("audits", "1 same");
+  await choose("broken.param", "7767517\n1 1\nInput");
+  await shows("audits", "broken.param");
+  assert.match(await audits.innerText(), /line 3/);
+  await drop(page, "net.onnx", "onnx");
+  await shows("audits", "zerostride audit net.onnx --target openvino");
+  await shot("playground-refused");
+
   // Later answers: the median of 20 questions, asked one after another.
   const times = [];
   for (let size = 2; size < 22; size++) {
@@ -142,13 +186,13 @@ async function through(width) {
 
   // Screen readers: every field and button has a name.
   const unnamed = await page.evaluate(() =>
-    [...document.querySelectorAll("#pg :is(input, select, button, summary)")]
+    [...document.querySelectorAll(":is(#pg, #pg-model) :is(input, select, button, summary)")]
       .filter((one) => !(one.labels?.length || one.ariaLabel || one.textContent.trim()))
       .map((one) => one.outerHTML));
   assert.deepEqual(unnamed, []);
   assert.deepEqual(faults, []);
   const { length } = await readFile(path.join(site, "_static", "snapshot.gz"));
   console.log(`${width} px, snapshot of ${(length / 1e6).toFixed(1)} MB: first answer ${(first / 1000).toFixed(1)} s, later ones ${times[10].toFixed(0)} ms ` +
-    `(at most ${times.at(-1).toFixed(0)} ms)`);
+    `(at most ${times.at(-1).toFixed(0)} ms), a dropped file for 16 engines ${(audited / 1000).toFixed(1)} s`);
   await context.close();
 }

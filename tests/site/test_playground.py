@@ -14,14 +14,23 @@ import pytest
 
 import zerostride as zs
 from zerostride.derive.code import TARGETS
+from zerostride.report import html
 
+#: ncnn's file of two inputs and their sum, which other engines align otherwise.
+PARAM = """7767517
+3 3
+Input x 0 1 x 0=5 1=5
+Input y 0 1 y 0=5
+BinaryOp sum 2 1 x y sum 0=0
+"""
 SITE = Path(__file__).parents[2] / "docs" / "site"
 #: Runs `questions.py` of the zip file. With -I and -S only the standard library is there besides.
 BROWSER = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from questions import answer
+from questions import answer, open_audit
 import zerostride
+open_audit(sys.argv[2])
 assert zerostride.__file__.startswith(sys.argv[1]), zerostride.__file__
 print(json.dumps([json.loads(answer(line)) for line in sys.stdin]))
 """
@@ -38,10 +47,13 @@ def site_modules(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def answers(folder: Path, questions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    file = folder / "zerostride.zip"
-    file.write_bytes(import_module("playground").library())
+    playground = import_module("playground")
+    zips = [folder / "zerostride.zip", folder / "audit.zip"]
+    for path, data in zip(zips, (playground.library(), playground.audit()), strict=True):
+        path.write_bytes(data)
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", BROWSER, str(file)],
+        [sys.executable, "-I", "-S", "-c", BROWSER, *map(str, zips)],
+        cwd=folder,
         input="\n".join(map(json.dumps, questions)),
         capture_output=True,
         text=True,
@@ -132,3 +144,86 @@ def test_unusable_questions_say_why(fields: dict[str, Any], words: str) -> None:
         if ask == "plan":
             assert not json.loads(text)["ok"]
             assert words in json.loads(text)["error"]
+
+
+def test_dropped_param_is_audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "net.param").write_text(PARAM, "utf-8")
+    taken, audited, report, own = answers(
+        tmp_path,
+        [
+            {"ask": "take", "file": "net.param", "size": len(PARAM)},
+            {"ask": "audit", "file": "net.param", "engine": "openvino"},
+            {"ask": "report", "file": "net.param", "engine": "openvino"},
+            {"ask": "audit", "file": "net.param", "engine": "ncnn"},
+        ],
+    )
+    monkeypatch.chdir(tmp_path)
+    assert taken == {"ok": True, "name": "net.param"}
+    assert (audited["worst"], audited["words"]) == ("different", "1 different")
+    assert report["html"] == html(zs.audit("net.param", "openvino"))
+    assert (own["worst"], own["words"], own["run"]) == ("same", "1 same", True)
+
+
+def test_file_of_a_name_is_audited_again_when_it_has_changed(tmp_path: Path) -> None:
+    questions = import_module("questions")
+    file = tmp_path / "net.param"
+
+    def ask(**fields: Any) -> Any:
+        return json.loads(questions.answer(json.dumps({"file": str(file), **fields})))
+
+    words = []
+    for text in (PARAM, PARAM.replace("y 0=5", "y 0=5 1=5")):
+        file.write_text(text, "utf-8")
+        ask(ask="take", size=len(text))
+        words.append(ask(ask="audit", engine="torch")["words"])
+    assert words == ["1 different", "1 same"]
+
+
+def test_broken_file_has_the_librarys_error(tmp_path: Path) -> None:
+    (tmp_path / "net.param").write_text(PARAM.replace("3 3", "9 3"), "utf-8")
+    (broken,) = answers(tmp_path, [{"ask": "audit", "file": "net.param", "engine": "torch"}])
+    with pytest.raises(zs.ModelError) as error:
+        zs.audit(tmp_path / "net.param", "torch")
+    assert not broken["ok"]
+    assert broken["error"] == str(error.value).replace(f"{tmp_path}/", "")
+
+
+@pytest.mark.parametrize(
+    ("file", "size", "words"),
+    [
+        (
+            "net.onnx",
+            9,
+            "reads ncnn's .param text only. On your machine:\n  pip install zerostride",
+        ),
+        ("net.tflite", 9, "zerostride audit net.tflite --target openvino"),
+        ("net.bin", 9, "An audit reads shapes: drop the .param beside it"),
+        ("photo.png", 9, "photo.png: this page reads ncnn's .param text only"),
+        ("net.param", 1 << 23, "8,388,608 bytes; this page reads up to 4,194,304"),
+        ("folder/net.PARAM", 9, ""),
+    ],
+)
+def test_other_files_are_refused_with_a_way(file: str, size: int, words: str) -> None:
+    question = {"ask": "take", "file": file, "size": size}
+    answer = json.loads(import_module("questions").answer(json.dumps(question)))
+    assert answer["ok"] == (not words)
+    assert words in answer.get("error", "")
+    assert answer["ok"] or "zerostride audit" in answer["error"] or not file.endswith("param")
+
+
+def test_computation_with_arrays_says_that_the_page_has_no_numpy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    questions, names = import_module("questions"), import_module("numpy_names")
+    for use in (lambda: names.add(1, 2), lambda: names.random.default_rng(0)):
+        with pytest.raises(
+            names.NeedsNumPy, match=r"needs NumPy .*, which this page does not have"
+        ):
+            use()
+    assert not isinstance(1.5, names.floating | names.ndarray[Any, Any])
+    assert names.inf == float("inf")
+    monkeypatch.setitem(sys.modules, "numpy", names)
+    monkeypatch.setitem(questions.ASKED, "plan", lambda question: names.asarray(question))
+    answer = json.loads(questions.answer(json.dumps({"ask": "plan"})))
+    assert not answer["ok"]
+    assert "this needs NumPy (asarray)" in answer["error"]

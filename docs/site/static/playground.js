@@ -31,16 +31,18 @@ worker.onmessage = ({ data }) => {
 };
 worker.onerror = (event) => failed(event.message || "the worker did not start");
 
-function ask(question) {
+function send(message) {
   return new Promise((resolve) => {
     waiting.set(++questions, resolve);
-    worker.postMessage({ id: questions, question });
+    worker.postMessage({ id: questions, ...message });
   });
 }
+const ask = (question) => send({ question });
+const keep = (name, bytes) => send({ file: { name, bytes } });
 function failed(text) {
   const local = location.protocol === "file:";
   const help = local ? " Pages from a file cannot load Python: run python3 -m http.server there." : "";
-  at("status").textContent = `Python did not start: ${text}.${help}`;
+  for (const id of ["status", "model-status"]) at(id).textContent = `Python did not start: ${text}.${help}`;
 }
 
 // --- The question: form and address ----------------------------------------------------------------
@@ -188,5 +190,6 @@ at("code").onchange = () => {
 at("copy-code").onclick = (event) => copy(event.target, at("source").textContent);
 at("copy-link").onclick = (event) => copy(event.target, at("link").value);
 addEventListener("hashchange", () => (read(location.hash), update()));
+export { MARKS, ask, at, keep, make };
 read(location.hash);
 update();

@@ -22,7 +22,6 @@ from .outputs import as_target
 from .semantics import WEAK, select
 from .special import is_added_float, keeps_kind
 
-_COMPLEX = frozenset(map(np.dtype, "FDG"))
 #: NumPy 2.4 on x86 writes wrong values into an `out` whose elements are not contiguous.
 _OUT_IN_ROWS = (np.isnan, np.isinf, np.isfinite, np.negative)
 
@@ -140,11 +139,15 @@ def _drops_parts(values: Sequence[Any], target: Any, asked: Any) -> bool:
     to = [np.dtype(asked)] if asked is not None else []
     to += [] if target is None else [target.dtype]
     return any(map(is_added_float, to)) and (
-        any(dtype in _COMPLEX for dtype in to)
+        any(map(_is_complex, to))
         or any(
-            type(value) is complex or getattr(value, "dtype", None) in _COMPLEX for value in values
+            type(value) is complex or _is_complex(getattr(value, "dtype", None)) for value in values
         )
     )
+
+
+def _is_complex(dtype: Any) -> bool:
+    return getattr(dtype, "kind", "") == "c"
 
 
 def _kept(kernel: Kernel, values: Sequence[Any], target: Any, asked: Any) -> Any:

@@ -97,7 +97,7 @@ def join(*operands: Any) -> np.dtype[Any]:
 
 
 #: NumPy's dtypes, in the order in which its ufuncs search for one that holds all operands.
-_LOOPS = tuple(map(np.dtype, "?bBhHiIlLqQefdgFDG"))
+_LOOPS = "?bBhHiIlLqQefdgFDG"
 
 
 def _common_dtype(operands: Sequence[Any]) -> np.dtype[Any] | None:
@@ -114,7 +114,7 @@ def _common_dtype(operands: Sequence[Any]) -> np.dtype[Any] | None:
     try:
         return np.result_type(*dtypes) if dtypes else None
     except TypeError:  # no promotion between them, as for bfloat16 and int16
-        for dtype in _LOOPS:
+        for dtype in map(np.dtype, _LOOPS):
             if all(np.can_cast(operand_dtype, dtype) for operand_dtype in dtypes):
                 return dtype
         raise
@@ -160,6 +160,7 @@ _TERMS = 14
 _NEAR = tuple((-1.0) ** n / (math.factorial(n) * (2 * n + 1)) for n in range(19))
 
 
+@functools.cache
 def _erfcx_table() -> Array:
     """Taylor's coefficients of erfcx(x) = exp(x * x) erfc(x) about 0, _STEP, ..., _END.
 
@@ -185,16 +186,14 @@ def _erfcx_of_far(c: float) -> float:
     return total / (c * math.sqrt(math.pi))
 
 
-_ERFCX = _erfcx_table()
-
-
 def _erfcx(x: Array) -> Array:
     """exp(x * x) erfc(x) of float64s from 0 to _END."""
+    table = _erfcx_table()
     place = np.rint(x / _STEP).astype(np.intp)
     t = x - place * _STEP
-    series = _ERFCX[place, _TERMS - 1]
+    series = table[place, _TERMS - 1]
     for n in range(_TERMS - 2, -1, -1):
-        series = series * t + _ERFCX[place, n]
+        series = series * t + table[place, n]
     return np.asarray(series)
 
 

@@ -8,12 +8,14 @@ counter-example that a person can check by hand.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..core.plan import Plan
 from ..errors import BroadcastError
+from ..ops.floats import FLOATS
 from ..sizes import Shape, elements
 
 #: A counter-example is computed on at most so many elements.
@@ -69,37 +71,56 @@ def smallest(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
     return tuple(tuple(names.get(size, size) for size in shape) for shape in shapes)
 
 
-def differing_sum(shapes: tuple[Shape, ...], a: Plan, b: Plan) -> Witness | None:
-    """The first place where two plans of a result's shape add different elements.
+def differing(shapes: tuple[Shape, ...], a: Plan, b: Plan, op: str = "add") -> Witness | None:
+    """The first place where an op of two plans' operands gives different numbers.
 
-    The operands are counted from 0, each from the last one's end. The numbers are floats.
+    The operands are counted from 0, as floats; those of `add` go on from each other's end, so that
+    all elements differ. An op without a row in :data:`~zerostride.ops.floats.FLOATS`, or one that
+    shows no difference, is replaced by `add`. More than two operands are combined one after the
+    other.
+
+    Args:
+        shapes: the operands' shapes.
+        a, b: plans of the operands, with as many elements in their results.
+        op: the op by its name in the op table.
 
     >>> import zerostride as zs
     >>> shapes = (2, 2), (2,)
-    >>> print(differing_sum(shapes, zs.plan(*shapes), zs.plan(*shapes, engine="ncnn")))
+    >>> print(differing(shapes, zs.plan(*shapes), zs.plan(*shapes, engine="ncnn")))
     add of (2, 2) and (2,) counted from 0: result[0, 1] is 6.0 in the model, 5.0 on the target
     """
-    for index, left, right in zip(
-        itertools.product(*map(range, a.shape)), _sums(a), _sums(b), strict=True
-    ):
-        if left != right:
-            return Witness(shapes, "add", index, left, right)
+    if len(shapes) < 2:
+        return None
+    for name in dict.fromkeys((op, "add")):
+        if name not in FLOATS:
+            continue
+        indices = itertools.product(*map(range, a.shape))
+        for index, left, right in zip(indices, _computed(a, name), _computed(b, name), strict=True):
+            if left != right and not (math.isnan(left) and math.isnan(right)):
+                return Witness(tuple(shapes), name, index, left, right)
     return None
 
 
-def _sums(plan: Plan) -> Iterator[float]:
-    """The elements of a sum of operands that are counted from 0, in the result's order."""
+def _computed(plan: Plan, op: str) -> Iterator[float]:
+    """The elements of an op of counted operands, in the result's order."""
+    values: Iterator[float] | None = None
     start = 0
-    steps = [0] * plan.rank
     for k, shape in enumerate(plan.operands):
-        strides = tuple(elements(shape[axis + 1 :]) for axis in range(len(shape)))
-        steps = [a + b for a, b in zip(steps, plan.strides(k, strides), strict=True)]
-        start += elements(shape)
-    # Operand k begins where the operands before it end.
-    ends = itertools.accumulate(map(elements, plan.operands[:-1]))
-    first = sum(ends)
-    for index in itertools.product(*map(range, plan.shape)):
-        yield float(first + sum(map(int.__mul__, index, steps)))
+        operand = _laid_out(plan, k, start)
+        values = operand if values is None else map(FLOATS[op], values, operand)
+        start += elements(shape) if op == "add" else 0
+    assert values is not None
+    return values
+
+
+def _laid_out(plan: Plan, k: int, start: int) -> Iterator[float]:
+    """The elements of an operand that is counted from `start`, in the result's order."""
+    shape = plan.operands[k]
+    strides = plan.strides(k, [elements(shape[axis + 1 :]) for axis in range(len(shape))])
+    positions = [start]
+    for size, stride in zip(plan.shape, strides, strict=True):
+        positions = [first + stride * i for first in positions for i in range(size)]
+    return map(float, positions)
 
 
 def find_witness(
@@ -109,7 +130,6 @@ def find_witness(
     op: str = "add",
     *,
     renamed: bool = True,
-    by_value: Callable[[tuple[Shape, ...], Plan, Plan], Witness | None] = differing_sum,
 ) -> Witness | None:
     """Numbers on which the two plans give different results, or None where none are found.
 
@@ -117,9 +137,8 @@ def find_witness(
         shapes: the operands' shapes.
         source: plans the operands as the model means them.
         target: plans them as the target does.
-        op: the op that `by_value` computes.
+        op: the op to compute; see :func:`differing`.
         renamed: use the smallest sizes; otherwise the shapes as they are.
-        by_value: compares the numbers of two plans whose results have one shape.
     """
     small = smallest(shapes) if renamed else tuple(shapes)
     a, b = source(small), target(small)
@@ -132,4 +151,4 @@ def find_witness(
         return None
     if a.shape != b.shape:
         return Witness(small, op, (), list(a.shape), list(b.shape))
-    return by_value(small, a, b)
+    return differing(small, a, b, op)

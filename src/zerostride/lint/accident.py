@@ -1,4 +1,4 @@
-"""An accidental broadcast: whether shapes are one, and the text that says so.
+"""The text of an accidental broadcast, and how watched tests report it.
 
 Rewritten code (`checks`) and the watch of PyTorch (`torch_watch`) report the same accidents.
 """
@@ -89,34 +89,6 @@ def _fixes(names: Sequence[str], shapes: Sequence[Shape]) -> Iterator[tuple[str,
                 yield names[k], placed
 
 
-def is_accident(shapes: Sequence[Shape]) -> bool:
-    """Whether operands of unequal rank stretch against each other, so that none has the result's
-    shape. Equal ranks are deliberate: the author has inserted the axes.
-
-    >>> is_accident([(3, 1), (3,)]), is_accident([(3, 1), (1, 3)]), is_accident([(3, 4), (4,)])
-    (True, False, False)
-    """
-    return len({len(shape) for shape in shapes} - {0}) > 1 and stretch_apart(shapes)
-
-
-def stretch_apart(shapes: Sequence[Shape]) -> bool:
-    """Whether no operand has the result's shape; False for shapes that do not combine.
-
-    >>> stretch_apart([(3, 1), (1, 3)]), stretch_apart([(3, 4), (4,)]), stretch_apart([(3,), (4,)])
-    (True, False, False)
-    """
-    rank = max(map(len, shapes))
-    result = [1] * rank
-    aligned = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
-    for row in aligned:
-        for axis, size in enumerate(row):
-            if size != 1:
-                if result[axis] not in (1, size):
-                    return False  # the operation itself refuses it
-                result[axis] = size
-    return tuple(result) not in aligned
-
-
 # Watched tests.
 
 ALLOWED: ContextVar[bool] = ContextVar("zerostride.lint.allowed", default=False)
@@ -157,7 +129,5 @@ __all__ = [
     "Shape",
     "Watch",
     "allowed",
-    "is_accident",
     "plan_of",
-    "stretch_apart",
 ]

@@ -35,7 +35,8 @@ from typing import Any
 
 import numpy as np
 
-from .accident import ALLOWED, WATCH, Accident, Shape, Watch, allowed, is_accident
+from ..core.accidental import is_accident
+from .accident import ALLOWED, WATCH, Accident, Shape, Watch, allowed
 from .source import expression
 
 #: Types without axes; most operands of most programs.

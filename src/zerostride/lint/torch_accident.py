@@ -10,10 +10,11 @@ from fractions import Fraction
 from types import FrameType
 from typing import Any
 
+from ..core.accidental import is_accident, looks_accidental, stretch_apart
 from ..core.plan import Plan
 from ..core.strict_mode import Strict
 from ..errors import Reason
-from .accident import COMMENT, Accident, Shape, is_accident, plan_of, stretch_apart
+from .accident import COMMENT, Accident, Shape, plan_of
 from .source import Expression, expression
 from .torch_frames import Site, shown
 
@@ -35,9 +36,8 @@ def fault_of(shapes: Sequence[Shape], limits: Strict, is_loss: bool) -> Fault | 
     """Why strict mode reports an operation on these shapes; None if it does not.
 
     Operands of a loss need one shape, except that a single element may stand for all. Other
-    operands are an accident if they have unequal ranks, stretch against each other, and one extent
-    does so on both sides: (N, 1) against (N,), and not the table of (L, 1) against (D,). A number
-    for each of K times a whole array, (K, 1, 1) and (H, W), is meant, also where K is H.
+    operands are an accident if :func:`looks_accidental` says so: (N, 1) against (N,), and not the
+    table of (L, 1) against (D,).
     """
     if len(set(shapes)) < 2:
         return None
@@ -48,44 +48,9 @@ def fault_of(shapes: Sequence[Shape], limits: Strict, is_loss: bool) -> Fault | 
             return None if limits.two_sided else Fault(Reason.TWO_SIDED)
         if not (small or limits.new_axes) and plan_of(shapes) is not None:
             return Fault(Reason.NOT_IDENTICAL)
-    elif apart and not limits.two_sided and _looks_accidental(shapes):
+    elif apart and not limits.two_sided and looks_accidental(shapes):
         return Fault(Reason.TWO_SIDED)
     return None if limits.max_growth is None else _growth(shapes, limits.max_growth)
-
-
-def _looks_accidental(shapes: Sequence[Shape]) -> bool:
-    return is_accident(shapes) and _shares_extent(shapes) and not _scales_array(shapes)
-
-
-def _shares_extent(shapes: Sequence[Shape]) -> bool:
-    """Whether two operands have the same extent on different axes, along which the other one
-    stretches: the axis was meant to be one.
-
-    >>> _shares_extent([(8, 1), (8,)]), _shares_extent([(8, 1), (5,)])
-    (True, False)
-    """
-    rank = max(map(len, shapes))
-    rows = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
-    for k, row in enumerate(rows):
-        for other in rows[k + 1 :]:
-            pairs = list(zip(row, other, strict=True))
-            mine = {size for size, against in pairs if against == 1 != size}
-            if mine & {against for size, against in pairs if size == 1 != against}:
-                return True
-    return False
-
-
-def _scales_array(shapes: Sequence[Shape]) -> bool:
-    """Whether one operand has a number for each of K and then an axis of 1 for each axis of the
-    other, which has two or more.
-
-    >>> _scales_array([(8, 1, 1), (8, 8)]), _scales_array([(8, 1), (8,)])
-    (True, False)
-    """
-    if len(shapes) != 2:
-        return False
-    low, high = sorted(shapes, key=len)
-    return len(low) > 1 and len(high) == len(low) + 1 and set(high[1:]) == {1}
 
 
 def _growth(shapes: Sequence[Shape], most: float) -> Fault | None:

@@ -59,7 +59,7 @@ _FEW_BITS: Mapping[str, float] = {"float16": 2.0**-7, "bfloat16": 2.0**-4}
 #: Functions that engines compute as a difference to 1, so that their small results have the error
 #: of 1; and that error.
 NEAR_1 = frozenset({"Sigmoid", "Tanh", "Erf", "Softmax", "Gelu", "HardSwish", "Swish", "Mish"})
-STEPS_OF_1 = 4 * float(np.finfo(np.float32).eps)
+STEPS_OF_1 = 4 * 2.0**-23  # of float32
 
 
 #: Functions that an engine approximates on purpose, by op in ONNX's words, and how far that is from

@@ -136,11 +136,30 @@ def write(key: str, kept: Kept) -> None:
         if _is_own(os.lstat(folder), stat.S_ISDIR):
             write_whole((folder / key, lambda file: file.write(data)))
             os.chmod(folder / key, 0o600)
-            _trim(folder)
+            _keep_bounded(folder, len(data))
 
 
-def _trim(folder: Path) -> None:
-    """Removes the oldest files beyond the limits."""
+#: By folder, the files and bytes that this process may still write before it lists the folder.
+_ROOM: dict[Path, tuple[int, int]] = {}
+
+
+def _keep_bounded(folder: Path, size: int) -> None:
+    """Keeps a folder within the limits after a file of `size` bytes was written.
+
+    A listing of thousands of files takes longer than a write, so it makes room for an eighth of the
+    limits at once. It never counts on more room: other processes write to the folder, too.
+    """
+    files, left = _ROOM.get(folder, (0, 0))
+    if files < 1 or left < size:
+        files, left = MOST_FILES // 8, MOST_BYTES // 8
+        _trim(folder, MOST_FILES - files, MOST_BYTES - left)
+        _ROOM[folder] = files, left
+    else:
+        _ROOM[folder] = files - 1, left - size
+
+
+def _trim(folder: Path, most_files: int, most_bytes: int) -> None:
+    """Removes the oldest files beyond these numbers."""
     entries = sorted(
         (facts.st_mtime, facts.st_size, entry.path)
         for entry in os.scandir(folder)
@@ -149,7 +168,7 @@ def _trim(folder: Path) -> None:
     total = sum(size for _, size, _ in entries)
     count = len(entries)
     for _, size, path in entries:
-        if count <= MOST_FILES and total <= MOST_BYTES:
+        if count <= most_files and total <= most_bytes:
             break
         os.unlink(path)
         count, total = count - 1, total - size

@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ...core.accidental import of_unequal_rank, scales_array
 from ...core.alignment import placements, plan_or_none, text
 from ...core.plan import Plan
 from ...core.rules import RULES
@@ -100,10 +101,7 @@ def _is_two_sided(plan: Plan) -> bool:
     """Whether two operands of unequal rank, none a number, stretch against each other."""
     if len(plan.operands) != 2 or not plan.two_sided:
         return False
-    low, high = sorted(plan.operands, key=len)
-    # (K, 1, 1) and (H, W): a number for each of K, and an array.
-    scales = len(low) > 1 and len(high) == len(low) + 1 and set(high[1:]) == {1}
-    return 0 < len(low) < len(high) and not scales
+    return of_unequal_rank(plan.operands) and not scales_array(plan.operands)
 
 
 def _stretched(plan: Plan) -> list[object]:

@@ -6,11 +6,11 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
+from ...core.alignment import apply
 from ...core.alignment import text as shape_text
 from ...core.plan import Plan
-from ...derive.counterexample import Witness
+from ...core.rules import RULES
+from ...derive.counterexample import Witness, find_witness
 from ...derive.express import Expression
 from ...derive.size_traps import Trap, size_traps
 from ...engines.model import Divergence
@@ -19,12 +19,12 @@ from ...errors import BroadcastError, ModelError, Reason
 from ...sizes import Asker, Shape
 from ..execute.program import readable
 from ..findings import Verdict
+from ..ir.graph import Value
 from ..ir.site import Site
 from ..reasons import Cause
 from ..transport.ways import canonical
 from .fixes import NO_MERGE, fix_of, fix_of_mixed, fix_of_trap, rank_notes
 from .judged_site import Carried, JudgedSite, Judgement, Message
-from .witness import find_witness
 
 
 def compare_case(case: JudgedSite) -> Judgement:
@@ -152,12 +152,21 @@ def beside_a_positive(site: Site) -> bool:
         if value is None or not value.constant or not readable(value):
             continue
         try:
-            numbers = value.data() if value.reals is None else np.array(value.reals)
+            negative = _has_negative(value)
         except ModelError:  # its data is missing
             continue
-        if not (numbers < 0).any():
+        if not negative:
             return True
     return False
+
+
+def _has_negative(value: Value) -> bool:
+    """Whether a constant has a number below 0; few numbers are known without reading its data."""
+    if value.reals is not None:
+        return any(number < 0 for number in value.reals)
+    if value.content is not None and all(isinstance(number, int) for number in value.content):
+        return any(number < 0 for number in value.content)
+    return bool((value.data() < 0).any())
 
 
 def _by_bits(case: Carried) -> bool:
@@ -254,7 +263,7 @@ def _traps(case: JudgedSite) -> tuple[Trap, Callable[[Site], Sequence[str]]] | N
         if pair not in without and (traps := size_traps(case.target, pair, meaning)):
             return traps[0], functools.partial(_names, joined=k)
         without.add(pair)
-        so_far = np.broadcast_shapes(*pair)
+        so_far = apply(RULES["numpy"], pair, {}).shape
     return None
 
 

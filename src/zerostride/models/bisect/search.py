@@ -10,9 +10,10 @@ from ..bisection import Fetch, Stage
 from ..ir.graph import Array, Graph, Value
 from ..judging import judged
 from .layouts import layouts
+from .matching import Place
 from .part import Part
 from .sides import Fault, Other, ops_of
-from .walk import Place, Walk
+from .walk import Walk
 
 #: Walks for one search: each places one more tensor.
 _MOST_WALKS = 8
@@ -77,7 +78,7 @@ def _places(walk: Walk, fault: Fault, stages: Sequence[Stage], budget: _Budget) 
     taken = {stage.other for stage in stages if stage.other}
     while len(part.nodes) > 1 and actual is not None and name in walk.other.names:
         earlier = walk.other.names[: walk.other.names.index(name)]
-        left = [other for other in earlier if other in walk.free and other not in taken]
+        left = [other for other in earlier if other in walk.tensors.free and other not in taken]
         explained = _last(walk, part, fault.values, actual, left, budget)
         if explained is None:
             break

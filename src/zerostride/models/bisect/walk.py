@@ -8,9 +8,8 @@ once, where it happens, and does not hide the faults after it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from itertools import islice
 
 import numpy as np
 
@@ -30,43 +29,17 @@ from ..judging import (
     tolerance_of,
 )
 from .layouts import Layout, layouts
+from .matching import Match, Place, Tensors, equal, likeliest
 from .part import Part, Parts, last_uses, read_by
 from .readings import find_reading
-from .sides import Fault, Other, has_numbers_for_names, ops_of
+from .sides import Fault, Other, ops_of
 
 #: Operands are moved by this part of the tolerance to see how far rounding alone moves a result.
 _NUDGE = 1 / 8
 #: A result may move by so many times that.
 _TIMES = 8
-#: Tensors of the other side that are tried for one place.
-_MOST_TRIED = 64
-#: A tensor has another layout than the likeliest if its error is then less than this part. Wrong
-#: numbers are a little nearer in one layout or another by chance.
-_NEARER = 0.1
 #: Nodes that a converter may have fused into the one before.
 _MOST_FUSED = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The other side's tensor that stands for one of another name.
-
-    Attributes:
-        name: its name there.
-        layout: how its numbers lie there, if that is known.
-    """
-
-    name: str
-    layout: Layout | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Match:
-    name: str
-    how: How
-    sure: float
-    layout: Layout | None
-    array: Array | None
 
 
 class Walk:
@@ -95,8 +68,9 @@ class Walk:
     ) -> None:
         self.graph, self.other, self.reference = graph, other, reference
         self.most, self.variants = most, variants
-        self.placed = dict(placed or {})
         self.parts = Parts(graph)
+        names = {value.name for node in self.parts.nodes for value in node.outputs}
+        self.tensors = Tensors(other, names, most, placed or {})
         self.values = {id(v): inputs[v.name] for v in graph.inputs if v.name in inputs}
         # How to read a known tensor again, which the walk has dropped.
         self.known: dict[int, Callable[[], Array | None]] = {
@@ -104,19 +78,9 @@ class Walk:
         }
         self.faults: list[Fault] = []
         self.notes: list[str] = []
-        own = {value.name for node in self.parts.nodes for value in node.outputs}
-        if has_numbers_for_names(other.outputs):
-            own = {name for name in own if not name.isdecimal()}
-        taken = {place.name for place in self.placed.values()}
-        held = set(other.names)
-        names = {name: alias for name, alias in other.aliases.items() if alias in held}
-        # The other side's name of a tensor, by the model's.
-        self.same_names = {n: names.get(n, n) for n in own if n in held or n in names}
-        self.free = [n for n in other.names if n not in own and n not in taken]
         # Tensors that the other side failed to compute or has in another shape, and those that
         # need them: what follows cannot be judged.
         self.lost: set[int] = set()
-        self._sizes: dict[int, dict[str, tuple[float, float]]] | None = None
 
     def run(self) -> list[Stage]:
         """The stages, in the model's order; `faults` has the culprits after it."""
@@ -132,7 +96,7 @@ class Walk:
 
     def _stage(self, path: str, op: str, value: Value) -> Stage:
         expected = self._expected(self.parts.before(value, self.values.keys() | self.known.keys()))
-        match = self._match(value, expected)
+        match = self.tensors.match(value, expected)
         verdict = None
         if match is not None:
             part = self.parts.before(value, self.known.keys())
@@ -161,7 +125,7 @@ class Walk:
         for operand in part.operands:
             model_array, other_array = self._value(operand), self.reference(operand.name)
             if model_array is None or (
-                other_array is not None and not _equal(other_array, model_array, self.most)
+                other_array is not None and not equal(other_array, model_array, self.most)
             ):
                 return None
         self.known[id(part.result)] = partial(self.reference, part.result.name)
@@ -175,65 +139,9 @@ class Walk:
         array = self.values.get(id(value))
         return self.known[id(value)]() if array is None and id(value) in self.known else array
 
-    def _match(self, value: Value, expected: Array | None) -> _Match | None:
-        """The other side's tensor: by name, by its place, or by its numbers."""
-        if value.name in self.other.failures:
-            return _Match(value.name, How.NAME, 1.0, None, None)
-        if value.name in self.same_names:
-            return self._held(self.same_names[value.name], How.NAME, 1.0, value, expected)
-        if value.name in self.placed:
-            place = self.placed[value.name]
-            match = self._held(place.name, How.POSITION, 0.8, value, expected)
-            return match if place.layout is None else replace(match, layout=place.layout)
-        return None if expected is None else self._by_value(expected)
-
-    def _held(
-        self, name: str, how: How, sure: float, value: Value, expected: Array | None
-    ) -> _Match:
-        array = self.other.fetch(name)
-        if array is None:
-            return _Match(name, how, sure, None, None)
-        shape = tuple(s for s in value.shape or () if isinstance(s, int))
-        if expected is not None:
-            shape = expected.shape
-        elif value.shape is None or not value.known:
-            shape = array.shape
-        return _Match(name, how, sure, _best(array, shape, expected), array)
-
-    def _by_value(self, expected: Array) -> _Match | None:
-        if self._sizes is None:
-            self._sizes = {}
-            for name in self.free:
-                array = self.other.fetch(name)
-                if array is not None:
-                    self._sizes.setdefault(array.size, {})[name] = _extremes(array)
-        # A sum of about 1 is no size of 1.
-        most = 0.0 if expected.dtype.kind in "iub" else self.most
-        least, largest = _extremes(expected)
-        # No number of equal arrays is further apart than this, so their extremes are not.
-        apart = most * max(1.0, abs(least), abs(largest))
-        near = (
-            name
-            for name, ends in self._sizes.get(expected.size, {}).items()
-            if abs(ends[0] - least) <= apart and abs(ends[1] - largest) <= apart
-        )
-        equal = []
-        for name in islice(near, _MOST_TRIED):
-            array = self.other.fetch(name)
-            if array is None:
-                continue
-            layout = _best(array, expected.shape, expected)
-            if layout is not None and _equal(expected, layout.read(array), most):
-                equal.append(_Match(name, How.VALUE, 1.0, layout, array))
-        if not equal:
-            return None
-        best = equal[0]
-        del self._sizes[expected.size][best.name]
-        return _Match(best.name, How.VALUE, 1 / len(equal), best.layout, best.array)
-
     def _judge(
-        self, part: Part, expected: Array | None, match: _Match
-    ) -> tuple[Judged | None, _Match | None]:
+        self, part: Part, expected: Array | None, match: Match
+    ) -> tuple[Judged | None, Match | None]:
         after = any(id(v) in self.lost for node in part.nodes for v in read_by(node))
         if match.array is None:
             detail = self.other.failures.get(match.name, "it is not in the other's results")
@@ -298,10 +206,10 @@ class Walk:
             right, late = (
                 self._later(end, value, array) for array in (expected, lean.astype(expected.dtype))
             )
-            name = self.same_names[end.name]
-            if late is None or not self._held_as(name, late):
+            name = self.tensors.same_names[end.name]
+            if late is None or not self.tensors.holds(name, late):
                 continue
-            if right is None or not self._held_as(name, right):
+            if right is None or not self.tensors.holds(name, right):
                 return f", and {end.name} is made of it unstretched"
         return ""
 
@@ -314,7 +222,7 @@ class Walk:
         values = self._operands(part) if len(ways) > 1 else {}
         for way in ways if values else ():
             actual = way.read(array)
-            if find_reading(part, values, partial(_equal, actual=actual, most=self.most)):
+            if find_reading(part, values, partial(equal, actual=actual, most=self.most)):
                 return way
         return None
 
@@ -347,7 +255,7 @@ class Walk:
     def _blame(
         self,
         part: Part,
-        match: _Match,
+        match: Match,
         verdict: Judged,
         expected: Array | None,
         actual: Array | None,
@@ -355,7 +263,7 @@ class Walk:
         values = self._operands(part)
         self.faults.append(Fault(part, match.name, verdict, values, expected, actual))
 
-    def _no_fault(self, value: Value, expected: Array, match: _Match) -> bool:
+    def _no_fault(self, value: Value, expected: Array, match: Match) -> bool:
         """Whether nothing is wrong yet, though the tensor of this name has other numbers.
 
         It holds a later tensor, where a converter fused nodes or an engine wrote in place. Or the
@@ -366,17 +274,17 @@ class Walk:
             return False
         return self._holds_later(value, expected, match) or self._made_up(value, expected, match)
 
-    def _holds_later(self, value: Value, expected: Array, match: _Match) -> bool:
+    def _holds_later(self, value: Value, expected: Array, match: Match) -> bool:
         """Whether the right numbers give the held ones in a node that follows."""
         for later in self._after(value):
             meant = self._later(later, value, expected)
-            if meant is not None and self._held_as(match.name, meant):
-                if later.name not in self.same_names:
-                    self.placed.setdefault(later.name, Place(match.name))
+            if meant is not None and self.tensors.holds(match.name, meant):
+                if later.name not in self.tensors.same_names:
+                    self.tensors.placed.setdefault(later.name, Place(match.name))
                 return True
         return False
 
-    def _made_up(self, value: Value, expected: Array, match: _Match) -> bool:
+    def _made_up(self, value: Value, expected: Array, match: Match) -> bool:
         """Whether each node that reads the tensor is right if its right numbers are read.
 
         With the held numbers these nodes would be wrong, or a fault here could be hidden.
@@ -389,9 +297,9 @@ class Walk:
             return False
         for end in ends:
             right, wrong = (self._later(end, value, array) for array in (expected, held))
-            if right is None or not self._held_as(self.same_names[end.name], right):
+            if right is None or not self.tensors.holds(self.tensors.same_names[end.name], right):
                 return False
-            if wrong is not None and self._held_as(self.same_names[end.name], wrong):
+            if wrong is not None and self.tensors.holds(self.tensors.same_names[end.name], wrong):
                 return False
         return True
 
@@ -405,8 +313,8 @@ class Walk:
         while left and depth < _MOST_FUSED:
             depth += 1
             later = [v for read in left for v in self._results_of(read)]
-            ends += [v for v in later if v.name in self.same_names]
-            left = [v for v in later if v.name not in self.same_names]
+            ends += [v for v in later if v.name in self.tensors.same_names]
+            left = [v for v in later if v.name not in self.tensors.same_names]
         return ends, left
 
     def _later(self, later: Value, value: Value, array: Array) -> Array | None:
@@ -417,14 +325,6 @@ class Walk:
         except ModelError:
             return None
 
-    def _held_as(self, name: str, meant: Array) -> bool:
-        """Whether the other side has the numbers under a name."""
-        array = self.other.fetch(name)
-        if array is None:
-            return False
-        layout = _best(array, meant.shape, meant)
-        return layout is not None and _equal(meant, layout.read(array), self.most)
-
     def _results_of(self, value: Value) -> list[Value]:
         """The results of the nodes that read a tensor; of copies that nobody holds, theirs."""
         results: list[Value] = []
@@ -432,7 +332,9 @@ class Walk:
         while waiting:
             for node in self.parts.users_of(waiting.pop()):
                 made = [v for v in node.outputs if v.name]
-                held = node.onnx_op != "Identity" or any(v.name in self.same_names for v in made)
+                held = node.onnx_op != "Identity" or any(
+                    v.name in self.tensors.same_names for v in made
+                )
                 (results if held else waiting).extend(made)
         return results
 
@@ -444,7 +346,7 @@ class Walk:
             yield from now
 
     def _feed(
-        self, value: Value, match: _Match | None, expected: Array | None, *, cut: bool
+        self, value: Value, match: Match | None, expected: Array | None, *, cut: bool
     ) -> None:
         """Goes on with the other side's numbers, or with the right ones where it has none."""
         if match is None or match.array is None or match.layout is None:
@@ -464,11 +366,11 @@ class Walk:
         if array is not None:
             self.values[id(value)], self.known[id(value)] = array, read
 
-    def _drift(self, value: Value, match: _Match) -> float | None:
+    def _drift(self, value: Value, match: Match) -> float | None:
         meant = self.reference(value.name)
         if meant is None or match.array is None:
             return None
-        layout = _best(match.array, meant.shape, meant)
+        layout = likeliest(match.array, meant.shape, meant)
         if layout is None:
             return None
         return float(relative(meant, layout.read(match.array)).max(initial=0.0))
@@ -485,28 +387,3 @@ def _graph_of(part: Part) -> Graph:
 def _typed(array: Array, dtype: object) -> Array:
     with np.errstate(all="ignore"):
         return np.asarray(array, np.dtype(str(dtype)), order="C")
-
-
-def _equal(expected: Array, actual: Array, most: float) -> bool:
-    return expected.shape == actual.shape and not (relative(expected, actual) > most).any()
-
-
-def _extremes(array: Array) -> tuple[float, float]:
-    """The least and the largest of the finite numbers; of complex ones, of their sizes."""
-    numbers = np.abs(array) if array.dtype.kind == "c" else array
-    finite = numbers[np.isfinite(numbers)] if numbers.dtype.kind == "f" else numbers
-    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
-
-
-def _best(array: Array, shape: tuple[int, ...], expected: Array | None) -> Layout | None:
-    """The likeliest layout, or one in which an array is far nearer to the expected one."""
-    best, least = None, np.inf
-    for layout in layouts(array.shape, shape):
-        if expected is None:
-            return layout
-        error = float(np.minimum(relative(expected, layout.read(array)), 1e30).mean() or 0.0)
-        if best is None or error < least * _NEARER:
-            best, least = layout, error
-        if least <= 1e-6 or not layout.words:
-            break
-    return best

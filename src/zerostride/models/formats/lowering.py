@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from ...errors import BroadcastError, ModelError
+from ...ops.floats import in_single
 from ..ir.element_types import numpy_type
 from ..ir.graph import Array, FileShape, Node, Value
 
@@ -190,7 +191,7 @@ class NodeWriter:
             if not math.isfinite(number):
                 raise NoEquivalent
             return self._constant((), dtype, (int(number),))
-        rounded = float(np.float32(number)) if dtype == "float32" else float(number)
+        rounded = in_single(number) if dtype == "float32" else float(number)
         return self._constant((), dtype, (rounded,))
 
     # Nodes.

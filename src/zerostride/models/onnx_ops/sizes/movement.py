@@ -211,6 +211,8 @@ def concat(call: OpCall) -> Results:
 
 def _joined(call: OpCall, axis: int, rank: int) -> Any:
     """The numbers of joined tensors; None for each number of an unknown operand."""
+    if all(fact is None or fact.content is None for fact in call.facts):
+        return None
     rows = []
     for fact in call.facts:
         if fact is None or count_of(fact.shape) is None or fact.shape is None:

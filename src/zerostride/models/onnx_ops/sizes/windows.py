@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import numpy as np
-
+from ....ops.floats import in_single
 from ....sizes.condition import ge
 from ....sizes.dim import Number, dim, plain
 from ....sizes.functions import floordiv
@@ -196,8 +195,7 @@ def scaled(size: Number, scale: Element) -> Size:
     if top <= 0:
         raise NoSizes("a scale that is not above 0")
     if isinstance(size, int):
-        with np.errstate(over="ignore"):
-            single = np.float32(size) * np.float32(top / bottom)
+        single = in_single(in_single(size) * in_single(top / bottom))
         exact = size * top // bottom
         return exact if math.isfinite(single) and int(single) == exact else Open()
     if bottom & (bottom - 1) or bottom > 1024 or top > 1 << 20:

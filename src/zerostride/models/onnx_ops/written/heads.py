@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from .calls import CompoundCall
 
 #: The least number of 32 bits: it swallows any score, and its power is 0.
-LEAST = np.finfo(np.float32).min
+LEAST = -(2.0**128 - 2.0**104)
 #: The least number times this is -4 and `_STEP`.
-_SHRUNK, _STEP = np.float32(2.0**-126), np.float32(2.0**-22)
+_SHRUNK, _STEP = 2.0**-126, 2.0**-22
 
 
 class Space(NamedTuple):
@@ -85,7 +83,7 @@ def seen_of(call: CompoundCall, bias: str, *, lowest: bool) -> str:
     shrunk = call.with_number("Mul", call.writer.largest(bias), _SHRUNK)
     if lowest:
         return call.bounded(call.with_number("Add", shrunk, 8))
-    above = call.with_number("Add", shrunk, np.float32(4) - _STEP)
+    above = call.with_number("Add", shrunk, 4 - _STEP)
     return call.bounded(call.with_number("Mul", above, 1 / _STEP))
 
 

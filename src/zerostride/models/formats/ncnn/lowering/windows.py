@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ....ir.graph import Value
+from ....ir.graph import Array, Value
 from ...lowering import NoEquivalent
 from ..shapes.call import number
 from ..shapes.formulas import margins
@@ -312,17 +312,20 @@ def padding(w: LayerWriter) -> None:
 
 def unfold(w: LayerWriter) -> None:
     """Columns of windows: a convolution with weights that select one element each."""
-    import numpy as np
-
     rows = windows(w.call())
     sizes = tuple(row.size for row in rows)
     if any(side < 0 for row in rows for side in row.pads):
         raise NoEquivalent
     c = w.numbers(w.input())[0]
     area = math.prod(sizes)
-    picks = np.tile(np.eye(area, dtype=np.float32), (c, 1)).reshape(c * area, 1, *sizes)
-    name = f"{w.node.name}.picks"
-    weight = Value(name, picks.shape, True, dtype="float32", source=lambda: picks)
+    shape = (c * area, 1, *sizes)
+
+    def picks() -> Array:
+        import numpy as np
+
+        return np.tile(np.eye(area, dtype=np.float32), (c, 1)).reshape(shape)
+
+    weight = Value(f"{w.node.name}.picks", shape, True, dtype="float32", source=picks)
     data = _sample(w, w.input())
     data = _padded(w, data, [row.pads for row in rows], w.real(18, 0.0))
     columns = w.op("Conv", data, weight, group=c, **_steps(rows))

@@ -6,14 +6,14 @@ truncated. With symbolic sizes only operations that give whole sizes are evaluat
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-import numpy as np
-
+from .....ops.floats import FLOATS, in_single
 from .....sizes.dim import Number, plain
 from .....sizes.functions import maximum, minimum
 from ....onnx_ops.sizes.facts import NoSizes, Unclear
@@ -26,7 +26,7 @@ _TOKEN = re.compile(
     r"|[a-z0-9_+*/-]{1,20}(?=\()|[(),])"
 )
 #: A size, or a real number of 32 bits.
-_Term: TypeAlias = "Number | np.float32"
+_Term: TypeAlias = Number | float
 
 
 def _divided(a: Number, b: Number) -> Number:
@@ -65,35 +65,60 @@ _UNARY: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
         "square": lambda a: a * a,
     }
 )
+_divide = FLOATS["divide"]
+
+
+def _floor(a: float) -> float:
+    return float(math.floor(a)) if math.isfinite(a) else a
+
+
 #: Of real numbers, always.
-_REAL_BINARY: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
+_REAL_BINARY: Mapping[str, Callable[[float, float], float]] = MappingProxyType(
     {
         "+": operator.add,
         "-": operator.sub,
         "*": operator.mul,
-        "//": lambda a, b: np.floor(a / b),
-        "max": np.maximum,
-        "min": np.minimum,
-        "/": operator.truediv,
-        "atan2": np.arctan2,
-        "fmod": np.fmod,
-        "pow": np.power,
-        "remainder": np.mod,
-        "logaddexp": np.logaddexp,
+        "//": lambda a, b: _floor(in_single(_divide(a, b))),
+        "max": FLOATS["maximum"],
+        "min": FLOATS["minimum"],
+        "/": _divide,
+        **{name: FLOATS[name] for name in ("atan2", "fmod", "pow", "remainder", "logaddexp")},
     }
 )
+
+
+def _as_in_c(function: Callable[[float], float]) -> Callable[[float], float]:
+    """A function of `math` that returns infinity and NaN as in C, and raises no error."""
+
+    def computed(a: float) -> float:
+        try:
+            return function(a)
+        except OverflowError:
+            return math.copysign(math.inf, function(math.copysign(1.0, a)))
+        except ValueError:
+            if function in (math.log, math.log10) and a == 0:
+                return -math.inf
+            if function is math.atanh and abs(a) == 1:
+                return math.copysign(math.inf, a)
+            return math.nan
+
+    return computed
+
+
 _ANGLES = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
-_REAL_UNARY: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+_REAL_UNARY: Mapping[str, Callable[[float], float]] = MappingProxyType(
     {
-        **{name: getattr(np, name) for name in ("exp", "log", "log10", "sqrt", *_ANGLES)},
-        **{f"a{name}": getattr(np, f"arc{name}") for name in _ANGLES},
-        "rsqrt": lambda a: 1 / np.sqrt(a),
-        "reciprocal": lambda a: 1 / a,
+        name: _as_in_c(getattr(math, name))
+        for name in ("exp", "log", "log10", "sqrt", *_ANGLES, *(f"a{name}" for name in _ANGLES))
+    }
+    | {
+        "rsqrt": lambda a: _divide(1.0, in_single(_REAL_UNARY["sqrt"](a))),
+        "reciprocal": lambda a: _divide(1.0, a),
     }
 )
 #: Of whole numbers these change nothing.
-_WHOLE: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
-    {"trunc": np.trunc, "ceil": np.ceil, "floor": np.floor, "round": np.rint}
+_WHOLE: Mapping[str, Callable[[float], int]] = MappingProxyType(
+    {"trunc": math.trunc, "ceil": math.ceil, "floor": math.floor, "round": round}
 )
 
 
@@ -136,9 +161,9 @@ def _tokens(text: str) -> list[str]:
 
 
 def _cut_off(value: _Term) -> Number:
-    if not isinstance(value, np.floating):
+    if not isinstance(value, float):
         return value
-    if not abs(float(value)) < 2**31:
+    if not abs(value) < 2**31:
         raise NoSizes(f"an expression is {value}")
     return int(value)
 
@@ -151,7 +176,9 @@ def _value(tokens: list[str], at: int, shapes: Sequence[Sizes], depth: int) -> t
         return int(token), at + 1
     if re.fullmatch(r"-?[0-9][0-9.e+-]*", token):
         number = float(token)
-        return (int(number) if number == int(number) else np.float32(number)), at + 1
+        if not math.isfinite(number):
+            raise NoSizes(f"{token!r} in an expression")
+        return (int(number) if number == int(number) else in_single(number)), at + 1
     if re.fullmatch(r"[0-9][wdhcn]", token):
         return _size(int(token[0]), token[1], shapes), at + 1
     if at + 1 >= len(tokens) or tokens[at + 1] != "(":
@@ -168,28 +195,29 @@ def _value(tokens: list[str], at: int, shapes: Sequence[Sizes], depth: int) -> t
 
 def _applied(name: str, terms: Sequence[_Term]) -> _Term:
     """A function of the language."""
-    whole = [term for term in terms if not isinstance(term, np.floating)]
+    whole = [term for term in terms if not isinstance(term, float)]
     if len(whole) == len(terms):
         if name in _WHOLE and len(whole) == 1:
             return whole[0]
         if name in _BINARY and len(whole) == 2:
             return _BINARY[name](*whole)
-    if any(not isinstance(term, int | np.floating) for term in terms):
+    if any(not isinstance(term, int | float) for term in terms):
         raise Unclear(f"{name} in an expression")
     integers = [term for term in whole if isinstance(term, int)]
-    reals = [np.float32(term) for term in terms if isinstance(term, int | np.floating)]
-    with np.errstate(all="ignore"):
-        if name in _UNARY and len(terms) == 1:
-            return _UNARY[name](*(integers or reals))  # type: ignore[no-any-return]
-        if name in _BITS and len(integers) == 2 and 0 <= integers[1] < 2**31:
-            if "shift" in name and integers[1] > 31:
-                raise NoSizes(f"a shift by {integers[1]}")
-            return _BITS[name](*integers)
-        if name in _WHOLE and len(terms) == 1:
-            return _cut_off(_WHOLE[name](*reals))
-        for table, count in ((_REAL_UNARY, 1), (_REAL_BINARY, 2)):
-            if name in table and len(terms) == count:
-                return np.float32(table[name](*reals))
+    reals = [in_single(term) for term in terms if isinstance(term, int | float)]
+    if name in _UNARY and len(terms) == 1:
+        return _UNARY[name](integers[0]) if integers else in_single(_UNARY[name](reals[0]))
+    if name in _BITS and len(integers) == 2 and 0 <= integers[1] < 2**31:
+        if "shift" in name and integers[1] > 31:
+            raise NoSizes(f"a shift by {integers[1]}")
+        return _BITS[name](*integers)
+    if name in _WHOLE and len(terms) == 1:
+        _cut_off(reals[0])  # no size, if it is too large
+        return _WHOLE[name](reals[0])
+    if name in _REAL_UNARY and len(terms) == 1:
+        return in_single(_REAL_UNARY[name](reals[0]))
+    if name in _REAL_BINARY and len(terms) == 2:
+        return in_single(_REAL_BINARY[name](*reals))
     raise Unclear(f"{name} in an expression")
 
 

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
-
+from .....ops.floats import in_single
 from .....sizes.dim import Dim, Number, plain
 from ....onnx_ops.sizes.facts import NoSizes, Unclear, product
 from .call import ABSENT, LayerCall, Results, checked, divided, equal, named_sizes
@@ -241,7 +240,7 @@ def interp(call: LayerCall) -> Results:
 def _scaled(size: Number, scale: float) -> Number:
     """A size times a 32-bit real number, truncated."""
     if isinstance(size, int):
-        scaled = float(np.float32(size) * np.float32(scale))
+        scaled = in_single(in_single(size) * in_single(scale))
         if not math.isfinite(scaled):
             raise NoSizes(f"a scale of {scale}")
         return int(scaled)
