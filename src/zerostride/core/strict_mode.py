@@ -234,8 +234,14 @@ times the largest operand's
     if not isinstance(named, tuple | list) or not all(isinstance(name, str) for name in named):
         raise TypeError(f"exempt is a tuple of names of modules, not {exempt!r}")
     modules = tuple(named)
-    limits = Strict(None if decorated else rule, max_growth, two_sided, new_axes, level, modules)
+    values = (None if decorated else rule, max_growth, two_sided, new_axes, level, modules)
+    limits = _PLAIN if values == _PLAIN_VALUES else Strict(*values)
     return limits(rule) if decorated else limits
+
+
+#: The limits without allowances, which a loop may ask for at each step.
+_PLAIN = Strict()
+_PLAIN_VALUES = (None, None, False, False, "error", ())
 
 
 # Contexts in force.

@@ -71,10 +71,18 @@ def put(watching: bool) -> None:
     In the mode itself, PyTorch has taken it off for the time of the call: a context that is opened
     inside (in a hook of autograd, say) puts another one.
     """
+    depth = torch._C._len_torch_function_stack()
+    if depth == 0:  # the two usual cases, without a list
+        if watching:
+            overrides._push_mode(_MODE)
+        return
+    if depth == 1 and torch._C._get_function_stack_at(0) is _MODE:
+        if not watching:
+            overrides._pop_mode()
+        return
     stack = overrides._get_current_function_mode_stack()
     present = any(type(mode) is Mode for mode in stack)
     if watching and not present:
-        COMPILER.listen()
         overrides._push_mode(_MODE)
     elif present and not watching:
         for _ in stack:
@@ -245,6 +253,7 @@ class _Compiler:
     """Says once that compiled code is not watched."""
 
     logged = False
+    handler: Any = None
 
     def listen(self) -> None:
         """Waits for the first compilation while a context is in force. `torch._dynamo.reset()`
@@ -252,10 +261,12 @@ class _Compiler:
         """
         if self.logged or "torch._dynamo" not in sys.modules:
             return
-        from torch._dynamo.callback import callback_handler
+        if self.handler is None:
+            from torch._dynamo.callback import callback_handler
 
-        if self.say not in callback_handler.start_callbacks:
-            callback_handler.register_start_callback(self.say)
+            self.handler = callback_handler
+        if self.say not in self.handler.start_callbacks:
+            self.handler.register_start_callback(self.say)
 
     def say(self, _arguments: Any) -> None:
         """Logs the message, if a context is in force."""

@@ -67,6 +67,9 @@ def opened(limits: Strict | None = None) -> Callable[[], None]:
         GROWING.add(watch)
     THREAD.suspended = False  # an optimiser's step may have raised
     THREAD.follow()
+    mode = sys.modules.get(_MODE)
+    if mode is not None:
+        mode.COMPILER.listen()
 
     def close() -> None:
         if sys is None or sys.is_finalizing():  # type: ignore[redundant-expr]
@@ -81,6 +84,8 @@ def opened(limits: Strict | None = None) -> Callable[[], None]:
 
 def _wait_for_torch() -> None:
     """Loads the mode if PyTorch is there, or when it comes."""
+    if hasattr(sys.modules.get(_MODE), "__all__"):  # its last name: it is there
+        return
     torch = sys.modules.get("torch")
     if torch is None:
         when_imported("torch", _load)
