@@ -1,6 +1,7 @@
-"""Keys and values that are stored quantised: a broadcast of a scale over them.
+"""Keys and values that are stored quantised, and pasts that hold a window alone.
 
-ONNX Runtime 1.32.0's CPU stores them so in com.microsoft.GroupQueryAttention; run.
+A scale is a broadcast over the keys and values. ONNX Runtime 1.32.0's CPU stores them so in
+com.microsoft.GroupQueryAttention; run.
 """
 
 from __future__ import annotations
@@ -50,6 +51,20 @@ class Stored(NamedTuple):
     def __str__(self) -> str:
         axes = "batch and key" if self.by_feature else "all axes"
         return f"{self.bits} bits, with a scale that repeats along {axes}: stride 0"
+
+
+def resident(total: int, room: int, window: int) -> int:
+    """The keys that the past of a window holds after `total` keys.
+
+    It has room for C keys, of which a query sees the last W. With G = C - W + 1, `total` keys T
+    leave T - G * ceil((T - C) / G), or T where that is no more than C.
+    Source: ONNX Runtime's schema of com.microsoft.GroupQueryAttention, "Windowed KV Cache"; run.
+
+    >>> [resident(total, 6, 4) for total in (3, 6, 7, 8, 9, 10)]
+    [3, 6, 4, 5, 6, 4]
+    """
+    step = room - window + 1
+    return total - step * max(0, -(-(total - room) // step))
 
 
 def stored_as(attributes: Mapping[str, Any]) -> Stored | None:

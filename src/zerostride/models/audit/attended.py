@@ -44,6 +44,8 @@ _LACK: Mapping[str, str] = MappingProxyType(
 
 def attended(site: Site, call: AttentionCall, engine: Engine, way: Converter) -> Judgement:
     """The judgement of an attention's site."""
+    if call.unfit:
+        return lacked(site.node, way) or _unfit(call)
     asked = replace(call.asked, shapes=tuple(map(sizes_of, site.operands)))
     try:
         source = plan_asked(call.rule, asked)
@@ -73,6 +75,12 @@ def attended(site: Site, call: AttentionCall, engine: Engine, way: Converter) ->
         return Judgement(source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, message)
     judgement = _compared(source, asked, rules, engine.name)
     return replace(judgement, notes=(*judgement.notes, call.where)) if call.where else judgement
+
+
+def _unfit(call: AttentionCall) -> Judgement:
+    whose = f"{call.rule.engine}'s CPU refuses {call.unfit}"
+    message = f"the model itself does not attend here: {whose}"
+    return Judgement(None, None, Verdict.REFUSED, Cause.INVALID, message)
 
 
 def lacked(node: Node, way: Converter) -> Judgement | None:
@@ -123,7 +131,7 @@ def _without_room(site: Site, source: AttentionPlan) -> str | None:
 
     It writes the new keys into the tensor of the past. OpenVINO 2026.4.1, run.
     """
-    if site.node.op != "GroupQueryAttention":
+    if site.node.op != "GroupQueryAttention" or source.asked.room is not None:
         return None
     past = input_at(site.node, 3)
     if past is None:
@@ -146,7 +154,8 @@ def _rules(call: AttentionCall, engine: Engine, way: Converter) -> Iterator[Atte
     if call.rule.engine == engine.name:
         yield call.rule
     elif engine.name == "onnxruntime":
-        yield find_rule("onnxruntime", "Attention")
+        windowed = call.rule.op == "Attention-25"  # its CPU has no kernel of it
+        yield find_rule("onnxruntime", call.rule.op if windowed else "Attention")
     else:
         yield from rows
 
@@ -198,8 +207,8 @@ def _judgement(source: AttentionPlan, asked: Asked, rule: AttentionRule, name: s
 
 def _witness(source: AttentionPlan, target: AttentionPlan) -> Witness | None:
     """Numbers that show the difference, where the target takes the same operands."""
-    if source.asked.rotated:
-        return None  # numbers of a query that is not turned
+    if source.asked.rotated or source.asked.stored is not None:
+        return None  # numbers of a query that is not turned, or of keys that are not rounded
     difference = first_difference(source, target)
     if difference is None:
         return None

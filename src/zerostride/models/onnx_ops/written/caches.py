@@ -1,9 +1,7 @@
 """The pasts of a GroupQueryAttention: plain ones, those of a window, and quantised ones.
 
-A past of a window has room for C keys, of which a query sees the last W. After a step, its first
-rows hold the last keys, and T keys leave L(T) of them: G = C - W + 1, and
-L(T) = T - G * ceil((T - C) / G), or T where that is no more than C.
-Source: ONNX Runtime's schema of com.microsoft.GroupQueryAttention, "Windowed KV Cache"; run.
+After a step, the first rows of a window's past hold the last keys: `attention.stored.resident` says
+how many.
 """
 
 from __future__ import annotations
@@ -12,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ....attention.stored import resident
 from ...ir.graph import Array
 from .calls import CompoundCall
 from .stored import Storage, storage_of
@@ -63,16 +62,6 @@ class Caches:
         """The sizes of so many keys."""
         batch, heads, _, features = self.sizes
         return batch, heads, keys, features
-
-
-def resident(total: int, room: int, window: int) -> int:
-    """The keys that a past of a window holds after `total` keys.
-
-    >>> [resident(total, 6, 4) for total in (3, 6, 7, 8, 9, 10)]
-    [3, 6, 4, 5, 6, 4]
-    """
-    step = room - window + 1
-    return total - step * max(0, -(-(total - room) // step))
 
 
 def caches_of(call: CompoundCall, batch: int, length: int, heads: int, features: int) -> Caches:
