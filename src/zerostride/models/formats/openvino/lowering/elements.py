@@ -91,9 +91,11 @@ def _product(w: IrWriter) -> None:
 
 
 def _attention(w: IrWriter) -> None:
-    """ScaledDotProductAttention: two products, and a softmax of the first, masked."""
-    if w.flag("causal") or w.optional(5) is not None:  # a sink
-        raise NoEquivalent
+    """ScaledDotProductAttention: two products, and a softmax of the first, masked.
+
+    A causal one begins at the top left, and does not read its mask. A sink is one more score of
+    each query, whose weight is dropped. (Run: tests/conformance/test_attention_ir.py.)
+    """
     query, key, value = map(w.input, range(3))
     mask, scale = w.optional(3), w.optional(4)
     if scale is None:
@@ -102,11 +104,22 @@ def _attention(w: IrWriter) -> None:
             raise NoEquivalent
         scale = w.number(width**-0.5, w.dtype())
     scores = w.op("MatMul", w.op("Mul", query, scale, shape=query.shape), w.transposed(key))
-    if mask is not None and mask.dtype == "bool":
+    if w.flag("causal"):
+        ones = w.op("Expand", w.number(1.0), w.op("Shape", scores, start=-2))
+        seen = w.op("Cast", w.op("Trilu", ones, upper=0), to=ELEMENT_TYPES["bool"])
+        scores = w.op("Where", seen, scores, w.number(-math.inf, w.dtype()), dtype=w.dtype())
+    elif mask is not None and mask.dtype == "bool":
         scores = w.op("Where", mask, scores, w.number(-math.inf, w.dtype()), dtype=w.dtype())
     elif mask is not None:
         scores = w.op("Add", scores, mask)
-    return w.last("MatMul", w.op("Softmax", scores, axis=-1), value)
+    sink = w.optional(5)
+    if sink is None:
+        return w.last("MatMul", w.op("Softmax", scores, axis=-1), value)
+    each = w.op("Concat", w.op("Shape", scores, end=-1), w.ints(1), axis=0)
+    every = w.op("Concat", scores, w.op("Expand", sink, each), axis=-1)
+    weights = w.op("Softmax", every, axis=-1)
+    weights = w.op("Slice", weights, w.ints(0), w.ints(-1), w.ints(-1))
+    return w.last("MatMul", weights, value)
 
 
 def _lstm(w: IrWriter) -> None:
