@@ -130,8 +130,9 @@ def draw(rule: AttentionRule, number: int, seed: int) -> Call:
         heads = (sizes["b"], sizes["k"], sizes["p"])
         arrays["past_key"] = _floats(rng, (*heads, sizes["d"]))
         arrays["past_value"] = _floats(rng, (*heads, sizes["v"]))
-    arguments["causal"] = bool(rule.causal and not rule.always_causal and rng.random() < 0.4)
-    if rng.random() < 0.3:
+    optional = rule.causal and not rule.always_causal and not rule.causal_unmasked
+    arguments["causal"] = bool(optional and rng.random() < 0.4)
+    if rng.random() < 0.3 and rule.engine != "mnn":
         arguments["scale"] = float(np.float32(rng.choice([0.25, 0.5, 1.0])))
     if rule.softcap and rng.random() < 0.3:
         arguments["softcap"] = float(rng.choice([1.0, 2.5]))
@@ -225,11 +226,15 @@ def _sizes(rule: AttentionRule, rng: np.random.Generator) -> dict[str, int]:
             sizes["s"] = sizes["h"]
     if _grouped(rule) or rule.op == "com.microsoft.Attention":
         sizes["t"] = sizes["s"]
+    if rule.engine == "mnn" and rng.random() < 0.85:
+        sizes |= {"t": sizes["s"], "b": 1}
     if past and _grouped(rule):
         sizes["b"] = 1
     sizes |= {"d": feature, "v": feature, "p": past}
     if rng.random() < 0.3 and not _grouped(rule):
         sizes["v"] = int(rng.choice([4, 8]))
+    if rule.engine == "mnn" and rng.random() < 0.85:
+        sizes["v"] = feature
     return sizes
 
 
@@ -272,7 +277,7 @@ def _mask(
     scores = {"sd": "st", "hsd": "hst", "bsd": "bst", "s(hd)": "hst"}.get(layout, "bhst")
     rows = [(rank, row.layout) for (name, rank), row in rule.masks.items() if name == kind]
     layouts = {letters or scores[-rank:] for rank, letters in rows}
-    if rng.random() < 0.15 and rule.engine not in ("torch", "openvino"):
+    if rng.random() < 0.15 and rule.engine not in ("torch", "openvino", "mnn"):
         layouts |= {"st", "hst", "bst", "bhst"} | ({"t"} if "b" not in layouts else set())
     layout = str(rng.choice(sorted(layouts)))
     total = sizes["t"] + sizes["p"]

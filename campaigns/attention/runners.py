@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from zerostride.attention.stored import Stored
 
+from ..models.mnn_writer import attention as mnn_attention
 from .draw import Call
 
 Array = NDArray[Any]
@@ -331,6 +332,27 @@ def _ncnn_layer(call: Call) -> tuple[str, bytes]:
     return f"{sizes} {parameters}", (bytes(4) + matrix.tobytes() + bias.tobytes()) * 4
 
 
+def run_mnn(call: Call) -> Array:
+    """MNN's op Attention, in a file of its own."""
+    from MNN import expr, nn
+
+    names = ("query", "key", "value", "mask")
+    arrays: dict[str, Array] = {name: call.arrays[name] for name in names if name in call.arrays}
+    if "sink" in call.beside:
+        arrays.setdefault("mask", np.zeros((), np.float32))  # which stands for none
+        arrays["sink"] = call.beside["sink"]
+    with tempfile.NamedTemporaryFile(suffix=".mnn") as file:
+        file.write(mnn_attention({name: array.shape for name, array in arrays.items()}))
+        file.flush()
+        net = nn.load_module_from_file(file.name, list(arrays), ["y"])
+        tensors = [
+            expr.const(np.ascontiguousarray(array), list(array.shape), expr.NCHW)
+            for array in arrays.values()
+        ]
+        (result,) = net.forward(tensors)
+        return np.array(expr.convert(result, expr.NCHW).read()).reshape(result.shape)
+
+
 #: The runners by engine.
 RUNNERS: Mapping[str, Callable[[Call], Array]] = MappingProxyType(
     {
@@ -339,5 +361,6 @@ RUNNERS: Mapping[str, Callable[[Call], Array]] = MappingProxyType(
         "torch": run_torch,
         "openvino": run_openvino,
         "ncnn": run_ncnn,
+        "mnn": run_mnn,
     }
 )

@@ -235,6 +235,6 @@ def _laid_out(plan: AttentionPlan, result: NDArray[Any]) -> NDArray[Any]:
     by_head = result.reshape(batch, heads * group, query, features)
     if len(plan.shape) == 4:
         return by_head
-    if "(hd)" in plan.layout:
+    if "(hd)" in (plan.rule.result or plan.layout):
         return by_head.transpose(0, 2, 1, 3).reshape(plan.shape)
     return by_head.reshape(plan.shape)

@@ -118,6 +118,16 @@ def across(plan: AttentionPlan) -> bool:
     return keys(plan) != plan.space.query
 
 
+def fewer_keys(plan: AttentionPlan) -> bool:
+    """Fewer keys than queries."""
+    return bool(keys(plan) < plan.space.query)
+
+
+def mask_of_heads(plan: AttentionPlan) -> bool:
+    """A mask of its own for each sample or head."""
+    return plan.mask is not None and (plan.mask.sizes[:3] != (1, 1, 1))
+
+
 def other_values(plan: AttentionPlan) -> bool:
     """Values of other features than the query."""
     return plan.space.feature != plan.space.value_feature

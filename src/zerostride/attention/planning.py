@@ -269,6 +269,12 @@ def _window(rule: AttentionRule, asked: Asked, space: Space) -> int | None:
 def _offset(rule: AttentionRule, asked: Asked, space: Space) -> Number | None:
     """The key that query 0 sees last; None if no key is masked by its place."""
     causal = True if rule.always_causal else asked.causal
+    if rule.causal_unmasked:
+        alone = len(asked.shapes) == 3 and not asked.sink
+        if causal is not False and not alone:
+            words = "is not causal beside a mask or a sink; add -inf to later keys by the mask"
+            raise Misfit(Reason.ATTRIBUTE, f"{rule.name} {words}")
+        causal = causal or alone
     if causal is False:
         if asked.ahead is None or rule.windows_unread:
             return None

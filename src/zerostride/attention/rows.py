@@ -403,6 +403,27 @@ _ROWS = (
             Fault(faults.other_values, "values are as wide as the query", Reason.NO_OP),
         ),
     ),
+    AttentionRule(
+        "Attention",
+        "mnn",
+        "MNN 3.6.1, CPU, op Attention",
+        _layouts("bshd"),
+        _masks(float=_right("bh", 2, 3, 4)),
+        result="bs(hd)",
+        causal=Causal.END,
+        causal_unmasked=True,
+        sink=True,
+        empty=_empty(_NAN, _NAN, _MEAN),
+        unchecked=True,
+        faults=(
+            Fault(faults.no_length, "it takes no length of 0", Reason.CRASH),
+            Fault(faults.fewer_keys, "it reads memory behind the keys", Reason.CRASH),
+            Fault(faults.samples, "it computes the first sample alone"),
+            Fault(faults.across, "it reads as many keys as there are queries"),
+            Fault(faults.other_values, "it reads values as if they were as wide as the query"),
+            Fault(faults.mask_of_heads, "it reads a mask as one of queries and keys alone"),
+        ),
+    ),
 )
 
 

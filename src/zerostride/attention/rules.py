@@ -82,6 +82,7 @@ class AttentionRule:
         engine: whose it is; "" for a document.
         source: document and section, or the release that was run.
         layouts: the layouts of the query by its rank; those of key and value are the same.
+        result: the layout of the result, where it is not the query's.
         masks: by the mask's type ("float" is added, "bool" says which keys are kept) and rank.
         grouping: which query heads a key head serves where it serves several: neighbours
             ("interleaved"), or each n-th ("tiled"); "" where it serves one.
@@ -91,6 +92,7 @@ class AttentionRule:
         causal_past: the same with past keys, where that differs.
         always_causal: it has no other.
         causal_alone: a mask is not read if it is causal.
+        causal_unmasked: it is causal without a mask and a sink, and not with one of them.
         short_keys: a mask's last axis may be shorter than the keys; those behind are masked. One of
             size 1 is no exception, and does not stretch.
         softcap: None where it has none.
@@ -118,12 +120,14 @@ class AttentionRule:
     source: str
     layouts: Mapping[int, tuple[str, ...]]
     masks: Mapping[tuple[str, int], Mask]
+    result: str = ""
     grouping: str = "interleaved"
     stretches: str = ""
     causal: Causal | None = Causal.PAST
     causal_past: Causal | None = None
     always_causal: bool = False
     causal_alone: bool = False
+    causal_unmasked: bool = False
     short_keys: bool = False
     softcap: Softcap | None = None
     window: bool = False

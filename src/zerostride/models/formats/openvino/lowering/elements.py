@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ....ir.graph import Body, Node
 from ....ir.site import Kind
+from ...lowered_attention import causal, weights
 from ...lowering import (
     ELEMENT_TYPES,
     VERSION,
@@ -105,21 +106,12 @@ def _attention(w: IrWriter) -> None:
         scale = w.number(width**-0.5, w.dtype())
     scores = w.op("MatMul", w.op("Mul", query, scale, shape=query.shape), w.transposed(key))
     if w.flag("causal"):
-        ones = w.op("Expand", w.number(1.0), w.op("Shape", scores, start=-2))
-        seen = w.op("Cast", w.op("Trilu", ones, upper=0), to=ELEMENT_TYPES["bool"])
-        scores = w.op("Where", seen, scores, w.number(-math.inf, w.dtype()), dtype=w.dtype())
+        scores = causal(w, scores)
     elif mask is not None and mask.dtype == "bool":
         scores = w.op("Where", mask, scores, w.number(-math.inf, w.dtype()), dtype=w.dtype())
     elif mask is not None:
         scores = w.op("Add", scores, mask)
-    sink = w.optional(5)
-    if sink is None:
-        return w.last("MatMul", w.op("Softmax", scores, axis=-1), value)
-    each = w.op("Concat", w.op("Shape", scores, end=-1), w.ints(1), axis=0)
-    every = w.op("Concat", scores, w.op("Expand", sink, each), axis=-1)
-    weights = w.op("Softmax", every, axis=-1)
-    weights = w.op("Slice", weights, w.ints(0), w.ints(-1), w.ints(-1))
-    return w.last("MatMul", weights, value)
+    return w.last("MatMul", weights(w, scores, w.optional(5)), value)
 
 
 def _lstm(w: IrWriter) -> None:
