@@ -1,8 +1,8 @@
 """How a GroupQueryAttention stores its keys and values: as they are, or quantised.
 
-A quantised one is round(x * (1 / scale)), ties to even, saturated. Of 4 bits two lie in a byte, the
-one of the even feature in the low half, each with 8 added. The scale is one number, or one for
-each head and feature. The new keys are stored, too, before they are read.
+A quantised one is round(x * (1 / scale)), ties to even, saturated; NaN gives the highest number.
+Of 4 bits two lie in a byte, the one of the even feature in the low half, each with 8 added. The
+scale is one number, or one for each head and feature. New keys are stored before they are read.
 Source: ONNX Runtime's schema of com.microsoft.GroupQueryAttention, mlas/lib/qkv_quant.cpp; run.
 """
 
@@ -67,6 +67,8 @@ class Storage:
         rounded = call.writer.add("Round", scaled)
         bounds = (call.writer.constant(np.float32(end)) for end in self.form.ends)
         rounded = call.writer.add("Clip", rounded, *bounds)
+        known, highest = call.writer.add("Equal", rounded, rounded), np.float32(self.form.ends[1])
+        rounded = call.writer.add("Where", known, rounded, call.writer.constant(highest))
         return call.with_number("Add", rounded, bias) if bias else rounded
 
     def numbers(self, call: CompoundCall, name: str, which: int) -> str:
