@@ -199,9 +199,10 @@ def _beside(
 def _asked_to_stretch(rule: AttentionRule) -> bool:
     """Whether a batch or heads of 1 are drawn beside more, and lengths of 0.
 
-    OpenVINO's frontend takes some of them, by the way that it writes the op, and not others.
+    OpenVINO's frontend takes some of them, by the way that it writes the op, and not others. MNN
+    checks none of them.
     """
-    return bool(rule.stretches) or rule.engine != "openvino"
+    return bool(rule.stretches) or rule.engine not in ("openvino", "mnn")
 
 
 def _grouped(rule: AttentionRule) -> bool:

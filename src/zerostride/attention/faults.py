@@ -149,8 +149,8 @@ def bias_and_past(plan: AttentionPlan) -> bool:
 
 
 def pairs_and_past(plan: AttentionPlan) -> bool:
-    """A mask with an axis of queries beside past keys."""
-    return plan.past != 0 and len(mask_shape(plan)) > 2
+    """A mask with an axis of queries beside past keys, which is not one number for a sample."""
+    return plan.past != 0 and len(mask_shape(plan)) > 2 and mask_shape(plan)[1:] != (1, 1)
 
 
 def one_pair_and_past(plan: AttentionPlan) -> bool:
@@ -163,14 +163,21 @@ def one_key_of_pairs(plan: AttentionPlan) -> bool:
     return len(mask_shape(plan)) == 3 and one_key(plan)
 
 
+def one_query_of_pairs(plan: AttentionPlan) -> bool:
+    """A mask of one query and the keys, for several queries."""
+    shape = mask_shape(plan)
+    return len(shape) == 3 and shape[1] == 1 and plan.space.query != 1
+
+
 def dummy(plan: AttentionPlan) -> bool:
     """One number for all keys of a sample, or of all."""
     return len(mask_shape(plan)) == 2 and mask_shape(plan)[1] == 1 and plan.space.key != 1
 
 
 def one_for_all(plan: AttentionPlan) -> bool:
-    """A mask of one row for several samples."""
-    return len(mask_shape(plan)) == 2 and mask_shape(plan)[0] == 1 and plan.space.batch != 1
+    """A mask of one row for several samples, which is not one number for all."""
+    shape = mask_shape(plan)
+    return len(shape) == 2 and shape[0] == 1 != shape[1] and plan.space.batch != 1
 
 
 def one_key(plan: AttentionPlan) -> bool:

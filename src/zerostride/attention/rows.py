@@ -388,6 +388,7 @@ _ROWS = (
             ),
             Fault(faults.scaled, "it does not read scale"),
             Fault(faults.one_key_of_pairs, "a mask of queries and one key is not repeated"),
+            Fault(faults.one_query_of_pairs, "a mask of one query and keys masks no key"),
         ),
     ),
     _SDPA,
