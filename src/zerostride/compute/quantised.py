@@ -6,6 +6,7 @@ functions here carry it out over NumPy's arrays. Types that NumPy lacks come fro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -293,7 +294,21 @@ def _stored(call: Call, dtype: np.dtype[Any], rounding: Rounding) -> Array:
             point = None if shift is None else shift.reshape(-1)
             whole = whole.reshape(-1)
             whole[-left:] = _whole(exact, point, dtype, rest)
+        ends = _row_ends(call.plan.shape, rounding.row_lanes)
+        if ends is not None:
+            apart = _whole(quotient, later, dtype, replace(rounding, ties=Ties.AWAY))
+            whole = np.where(ends.reshape(whole.shape), apart, whole)
         return whole
+
+
+def _row_ends(shape: tuple[int, ...], lanes: int) -> Array | None:
+    """The elements that rows of lanes leave over; None where they leave none."""
+    rows = shape[0] if len(shape) > 1 else 1
+    size = math.prod(shape) // rows if rows else 0
+    left = size % lanes if lanes and (rows % lanes or len(shape) == 1) else 0
+    if not left:
+        return None
+    return np.broadcast_to(np.arange(size) >= size - left, (rows, size))
 
 
 def _as_float8(quotient: Array, dtype: np.dtype[Any]) -> Array:

@@ -191,7 +191,11 @@ _ROWS = (
         "1.0.20261020",
         "run: ncnn 1.0.20261020, layers Quantize and Dequantize, x86-64",
         rounding=Rounding(
-            divided=Divided.RECIPROCAL, ties=Ties.HALF, huge=Huge.LOWEST, symmetric=True
+            divided=Divided.RECIPROCAL,
+            ties=Ties.HALF,
+            huge=Huge.LOWEST,
+            symmetric=True,
+            row_lanes=4,
         ),
         stores=frozenset({"int8"}),
         reads=_WIDE,
