@@ -153,6 +153,12 @@ def test_what_the_runtime_refuses_is_refused(
     assert f"onnxruntime's CPU refuses {words}" in finding.message or words in finding.message
 
 
+def test_a_quantised_past_is_not_written_out_for_ncnn(tmp_path: Any) -> None:
+    path = stored(tmp_path, **TENSOR)
+    assert "no op that reads the numbers of a quantised past" in finding_of(path, "ncnn").message
+    assert "zerostride convert and port do so" in finding_of(path, "mnn").message
+
+
 def test_the_past_of_a_window_means_the_same(tmp_path: Any) -> None:
     how: dict[str, Any] = {"sliding_window_cache": 1, "local_window_size": 6, "total": 20}
     for target in ("onnxruntime", "openvino", "litert"):

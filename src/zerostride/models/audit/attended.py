@@ -93,7 +93,10 @@ def lacked(node: Node, way: Converter) -> Judgement | None:
         return None
     whose = ", an op of ONNX Runtime" if node.domain == _LOCAL else ""
     message = f"{way.name} does not convert {node.op}{whose}"
-    if not_written(node) is None and not (whose and way.name == "onnx-parser"):
+    past = input_at(node, 3) if node.op == "GroupQueryAttention" else None
+    if way.name == "pnnx" and past is not None and past.dtype in ("int8", "uint8"):
+        message = f"{message}; ncnn has no op that reads the numbers of a quantised past"
+    elif not_written(node) is None and not (whose and way.name == "onnx-parser"):
         same = "written out as MatMul, Add and Softmax it means the same"
         message = f"{message}; {same}: {_LACK[way.name]}"
     return Judgement(None, None, Verdict.REFUSED, Reason.NO_OP, message)

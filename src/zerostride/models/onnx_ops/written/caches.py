@@ -78,7 +78,11 @@ def caches_of(call: CompoundCall, batch: int, length: int, heads: int, features:
     window = call.number("local_window_size") if call.number("sliding_window_cache") else 0
     total = _total(call, length, buffer)
     if window:
-        call.refuse((buffer < window, "a past that has less room than its window"))
+        bits = 0 if storage.form is None else storage.form.bits
+        call.refuse(
+            (buffer < window, "a past that has less room than its window"),
+            (features * bits % 128, "a window's quantised past of no multiple of 128 bits"),
+        )
     else:
         call.refuse(
             (total > buffer and total != buffer + length, "more keys than the past and the new")
