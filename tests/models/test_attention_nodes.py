@@ -363,3 +363,10 @@ def test_sizes_flow_through_ops_of_onnx_runtime(
     shapes = {v.name: sizes.shape_of(v) or () for v in sizes.graph.nodes[0].outputs}
     words = {name: f"({', '.join(map(str, shape))})" for name, shape in shapes.items()}
     assert words == outputs
+
+
+def test_a_rotation_that_the_runtime_refuses_is_refused(tmp_path: Any) -> None:
+    """Run: ONNX Runtime 1.32.0, "Rotary embedding is not supported in Attention CPU kernel"."""
+    finding = finding_of(projected(tmp_path, {}, do_rotary=1), "onnxruntime")
+    assert (finding.verdict, finding.reason) == ("refused", "invalid_source")
+    assert "onnxruntime's CPU refuses do_rotary" in finding.message
