@@ -206,7 +206,7 @@ _ROWS = (
         notes=(
             "its scale is the reciprocal of ONNX's; -127 is the lowest number, and what 3e9 gives",
             "of a tensor of one axis it reads the first scale alone, and says nothing",
-            "it adds 0.5 and cuts off, in lanes of four; the last elements of a row are rounded exactly",
+            "it adds 0.5 and cuts off in lanes of four, and rounds the rest of a row exactly",
         ),
     ),
 )
