@@ -97,3 +97,22 @@ def test_ncnn_rounds_what_lanes_leave_over_exactly(shape: tuple[int, ...]) -> No
     mine = zs.quantize(x, 1.0, dtype="int8", engine="ncnn")
     theirs = on_ncnn(Case("ncnn", "quantize", x, np.float32(1), None, None, None, "int8", None))
     np.testing.assert_array_equal(mine, theirs)
+
+
+def test_openvino_quantises_one_block_that_is_longer_than_its_axis() -> None:
+    """With one number as scale; the way back is refused."""
+    pytest.importorskip("openvino", reason="an engine is an extra, not a test need")
+    x, one = np.float32([[1.2], [3.4], [-5.0]]), np.ones((1, 1), np.float32)
+    zero = np.zeros((1, 1), np.int8)
+    case = Case("openvino", "quantize", x, one, zero, 0, 5, "int8", 25)
+    how = {"axis": 0, "block": 5, "engine": "openvino"}
+    mine = zs.quantize(x, one, zero, dtype="int8", **how)
+    np.testing.assert_array_equal(RUNNERS["openvino"](case), mine)
+    back = Case("openvino", "dequantize", mine, one, zero, 0, 5, "int8", 25)
+    with pytest.raises(zs.BroadcastError, match="longer than its axis"):
+        zs.dequantize(mine, one, zero, **how)
+    try:
+        answer = RUNNERS["openvino"](back)
+    except Exception:  # noqa: BLE001 - whatever an engine raises is how it refuses
+        answer = None
+    assert answer is None

@@ -124,7 +124,22 @@ def dequantization(
             shapes=plan.operands,
             hint="reshape q and the scale to have an axis of 1 in front",
         )
+    one = factors.size == 1 and factors.ndim > 1 and plan.placement is Placement.BLOCK
+    if row.divides and one and (shift is None or math.prod(array.shape) % _block(places)):
+        raise BroadcastError(
+            f"{row.name} refuses to dequantise a block that is longer than its axis, or without a "
+            "zero point",
+            reason=Reason.EXTENT_MISMATCH,
+            rule=plan.rule,
+            shapes=plan.operands,
+            hint="pass the scale as one number of shape ()",
+        )
     return Call(plan, row, array, factors, shift, array.dtype, opset, stored)
+
+
+def _block(places: Mapping[str, Any]) -> int:
+    """The block that is asked for; 1 without one."""
+    return int(places.get("block") or 1)
 
 
 def dequantised(call: Call) -> Array:
