@@ -71,6 +71,10 @@ def grouped_softmax(xp: Any, scores: Any, seen: Any) -> Any:
     return softmax(xp, xp.where(seen, scores * 0.125, LOW))
 
 
+def dequantized_rows(xp: Any, q: Any, scale: Any) -> Any:
+    return xp.cast(q, xp.real) * scale
+
+
 def dequantized_int8(xp: Any, q: Any, scale: Any) -> Any:
     return xp.cast(q, xp.real) * scale
 

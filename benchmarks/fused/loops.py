@@ -202,6 +202,14 @@ def grouped_softmax(scores, seen, out):
                 out[b, h, g, i, j] /= total
 
 
+def dequantized_rows(q, scale, out):
+    rows, size = out.shape
+    for i in prange(rows):
+        s = scale[i, 0]
+        for j in range(size):
+            out[i, j] = np.float32(q[i, j]) * s
+
+
 def dequantized_int8(q, scale, out):
     rows, blocks, size = out.shape
     for i in prange(rows):

@@ -122,6 +122,13 @@ _ROWS: tuple[FusedRow, ...] = (
         Operand((256, 256), dtype="bool"),
     ),
     _row(
+        "dequantized_rows",
+        "q · scale, int8 (4096,4096), a scale for each row",
+        (4096, 4096),
+        Operand((4096, 4096), dtype="int8"),
+        (4096, 1),
+    ),
+    _row(
         "dequantized_int8",
         "q · scale, int8 (4096,4096), a scale for each block of 32",
         (4096, 128, 32),

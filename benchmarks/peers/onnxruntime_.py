@@ -26,7 +26,7 @@ _NODES = {
     "sigmoid": "Sigmoid",
 }
 #: Long enough to be awake for the next of calls in a row.
-_SPIN_MICROSECONDS = 1000
+SPIN_MICROSECONDS = 1000
 
 
 def prepare(task: Task) -> Prepared:
@@ -71,7 +71,7 @@ def _session(task: Task) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = task.threads
     options.log_severity_level = 4
-    options.add_session_config_entry("session.intra_op.spin_duration_us", str(_SPIN_MICROSECONDS))
+    options.add_session_config_entry("session.intra_op.spin_duration_us", str(SPIN_MICROSECONDS))
     return onnxruntime.InferenceSession(
         model.SerializeToString(), options, providers=["CPUExecutionProvider"]
     )

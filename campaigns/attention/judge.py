@@ -17,7 +17,7 @@ from rich.table import Table
 
 import zerostride as zs
 from zerostride.attention.rows import ROWS
-from zerostride.attention.rules import AttentionRule
+from zerostride.attention.rules import AttentionRule, EmptyRow
 from zerostride.errors import BadInput
 
 from .draw import Call, draw
@@ -44,7 +44,7 @@ def judge(rule: AttentionRule, cases: int, first: int, seed: int) -> Tally:
         verdict, detail = judged(rule, call)
         tally.counts[verdict] += 1
         if verdict == "wrong":
-            how = f"{call.arguments} {sorted(call.beside)}"
+            how = f"{call.arguments} {call.parts} {sorted(call.beside)}"
             tally.wrong.append(f"case {number}: {call.shapes()} {how}: {detail}")
     return tally
 
@@ -62,6 +62,8 @@ def judged(rule: AttentionRule, call: Call) -> tuple[str, str]:
         result = RUNNERS[rule.engine](call)
     except Exception as error:  # noqa: BLE001 - whatever an engine raises
         return "wrong", f"refused: {str(error)[:200]}"
+    if EmptyRow.UNUSED in dict(plan.empty).values() and meant.shape == result.shape:
+        meant, result = (np.where(call.without_key(plan), 0, each) for each in (meant, result))
     return ("computed", "") if alike(meant, result) else ("wrong", _beside(meant, result))
 
 

@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from zerostride.attention.stored import Stored
+
+from ..models.mnn_writer import attention as mnn_attention
 from .draw import Call
 
 Array = NDArray[Any]
@@ -76,11 +79,6 @@ def onnx_model(call: Call) -> tuple[Any, dict[str, Array]]:
     op = name.removeprefix("com.microsoft.").partition("(")[0]
     where = _INPUTS[name]
     attributes, feeds = where(call)
-    types = {
-        np.dtype(np.float32): TensorProto.FLOAT,
-        np.dtype(bool): TensorProto.BOOL,
-        np.dtype(np.int32): TensorProto.INT32,
-    }
     names = [name if array is not None else "" for name, array in feeds]
     while names and not names[-1]:
         names.pop()
@@ -92,17 +90,24 @@ def onnx_model(call: Call) -> tuple[Any, dict[str, Array]]:
     elif "past_key" in names or op == "GroupQueryAttention":
         outputs = ["y", "present_key", "present_value"]
     node = helper.make_node(op, names, outputs, domain=domain, **attributes)
+    past = dict(feeds).get("past_key")
+    kind = TensorProto.FLOAT if past is None else helper.np_dtype_to_tensor_dtype(past.dtype)
     graph = helper.make_graph(
         [node],
         "attention",
         [
-            helper.make_tensor_value_info(name, types[array.dtype], array.shape)
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+            )
             for name, array in feeds
             if array is not None
         ],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        [
+            helper.make_tensor_value_info(name, kind if number else TensorProto.FLOAT, None)
+            for number, name in enumerate(outputs)
+        ],
     )
-    opset = int(version or (21 if local else _opset(call)))
+    opset = int(version or (21 if local else _opset(call, names)))
     opsets = [helper.make_opsetid("", opset)]
     if local:
         opsets.append(helper.make_opsetid(domain, 1))
@@ -110,9 +115,9 @@ def onnx_model(call: Call) -> tuple[Any, dict[str, Array]]:
     return model, {name: array for name, array in feeds if array is not None}
 
 
-def _opset(call: Call) -> int:
+def _opset(call: Call, names: list[str]) -> int:
     """24, and 23 where the engine's op means the same in both."""
-    one = call.arguments["engine"] == "openvino"
+    one = call.arguments["engine"] == "openvino" or "lengths" in names
     return 24 if one else 23 + call.number % 2
 
 
@@ -125,8 +130,13 @@ def _standard(call: Call) -> tuple[dict[str, Any], list[tuple[str, Array | None]
     if "heads" in call.arguments:
         query, key = call.arguments["heads"]
         attributes |= {"q_num_heads": query, "kv_num_heads": key}
+    if "window" in call.arguments:
+        attributes["left_window_size"] = call.arguments["window"] - 1
+    if "ahead" in call.parts:
+        attributes["right_window_size"] = call.parts["ahead"]
     names = ("query", "key", "value", "mask", "past_key", "past_value")
-    return attributes, [(name, call.arrays.get(name)) for name in names]
+    feeds = [(name, call.arrays.get(name)) for name in names]
+    return attributes, [*feeds, ("lengths", call.beside.get("lengths"))]
 
 
 def _multi_head(call: Call) -> tuple[dict[str, Any], list[tuple[str, Array | None]]]:
@@ -168,9 +178,14 @@ def _group_query(call: Call) -> tuple[dict[str, Any], list[tuple[str, Array | No
         attributes |= {"do_rotary": 1, "rotary_interleaved": int(call.neighbours)}
     if sink is not None and not sink.any():
         attributes["smooth_softmax"], sink = 1, None
-    pasts = {name: call.arrays.get(name) for name in ("past_key", "past_value")}
-    if call.arguments["engine"] == "openvino":
-        pasts = {name: _with_room(call, past, total) for name, past in pasts.items()}
+    pasts = {f"past_{name}": _past(call, name, total) for name in ("key", "value")}
+    stored, room = call.parts.get("stored"), call.parts.get("room")
+    if room is not None:
+        attributes["sliding_window_cache"] = 1
+    if stored is not None:
+        kind = "PER_CHANNEL" if stored.by_feature else "PER_TENSOR"
+        attributes |= {"kv_cache_bit_width": stored.bits}
+        attributes |= {"k_quant_type": kind, "v_quant_type": kind}
     return attributes, [
         *((name, call.arrays[name]) for name in ("query", "key", "value")),
         *pasts.items(),
@@ -181,17 +196,37 @@ def _group_query(call: Call) -> tuple[dict[str, Any], list[tuple[str, Array | No
         ("positions", None),
         ("mask", call.arrays.get("mask")),
         ("sink", sink),
+        ("k_scale", call.beside.get("key_scale")),
+        ("v_scale", call.beside.get("value_scale")),
     ]
 
 
-def _with_room(call: Call, past: Array | None, total: int) -> Array:
-    """The past keys or values in front of room for the new ones, where OpenVINO writes them."""
-    query, key = call.arrays["query"], call.arrays["key"]
-    heads = call.arguments["heads"]
-    room = np.zeros((query.shape[0], heads[1], total, query.shape[2] // heads[0]), key.dtype)
+def _past(call: Call, name: str, total: int) -> Array | None:
+    """The past keys or values as the op is given them; OpenVINO writes new ones behind them."""
+    stored, room = call.parts.get("stored"), call.parts.get("room")
+    past = call.arrays.get(f"past_{name}")
+    if stored is not None and past is not None:
+        past = call.beside[f"{name}_codes"]
+    if room is None and stored is None and call.arguments["engine"] != "openvino":
+        return past
+    query, heads = call.arrays["query"], call.arguments["heads"]
+    sizes = (query.shape[0], heads[1], room or total, query.shape[2] // heads[0])
+    held = np.zeros(sizes, np.float32)
     if past is not None:
-        room[:, :, : past.shape[2]] = past
-    return room
+        count = past.shape[2]
+        if room is not None:  # so many are left of them
+            step = max(1, room - call.arguments["window"] + 1)
+            count -= step * max(0, -(-(count - room) // step))
+        held[:, :, :count] = past[:, :, past.shape[2] - count :]
+    return held if stored is None else _packed(held, stored)
+
+
+def _packed(numbers: Array, stored: Stored) -> Array:
+    """Whole numbers as the op stores them."""
+    if stored.bits == 8:
+        return numbers.astype(np.int8)
+    halves = (numbers + stored.bias).astype(np.uint8)
+    return np.asarray(halves[..., ::2] | halves[..., 1::2] << 4)
 
 
 def _projected(call: Call) -> tuple[dict[str, Any], list[tuple[str, Array | None]]]:
@@ -297,6 +332,27 @@ def _ncnn_layer(call: Call) -> tuple[str, bytes]:
     return f"{sizes} {parameters}", (bytes(4) + matrix.tobytes() + bias.tobytes()) * 4
 
 
+def run_mnn(call: Call) -> Array:
+    """MNN's op Attention, in a file of its own."""
+    from MNN import expr, nn
+
+    names = ("query", "key", "value", "mask")
+    arrays: dict[str, Array] = {name: call.arrays[name] for name in names if name in call.arrays}
+    if "sink" in call.beside:
+        arrays.setdefault("mask", np.zeros((), np.float32))  # which stands for none
+        arrays["sink"] = call.beside["sink"]
+    with tempfile.NamedTemporaryFile(suffix=".mnn") as file:
+        file.write(mnn_attention({name: array.shape for name, array in arrays.items()}))
+        file.flush()
+        net = nn.load_module_from_file(file.name, list(arrays), ["y"])
+        tensors = [
+            expr.const(np.ascontiguousarray(array), list(array.shape), expr.NCHW)
+            for array in arrays.values()
+        ]
+        (result,) = net.forward(tensors)
+        return np.array(expr.convert(result, expr.NCHW).read()).reshape(result.shape)
+
+
 #: The runners by engine.
 RUNNERS: Mapping[str, Callable[[Call], Array]] = MappingProxyType(
     {
@@ -305,5 +361,6 @@ RUNNERS: Mapping[str, Callable[[Call], Array]] = MappingProxyType(
         "torch": run_torch,
         "openvino": run_openvino,
         "ncnn": run_ncnn,
+        "mnn": run_mnn,
     }
 )

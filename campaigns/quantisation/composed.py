@@ -16,8 +16,9 @@ import numpy as np
 from onnx import TensorProto
 
 import zerostride as zs
+from zerostride.compute.quantised import ENDS
 
-from .draw import SCALES, Array
+from .draw import SCALES, Array, numbers
 from .engines import model, on_onnxruntime, on_openvino, on_reference, type_number
 from .judge import Result
 
@@ -203,6 +204,55 @@ def dynamic(rng: np.random.Generator, opset: int, engine: str) -> Question:
     return content, feeds, [wanted, np.asarray(scale), np.asarray(zero)]
 
 
+def kept_keys(rng: np.random.Generator, opset: int, engine: str) -> Question:
+    """GroupQueryAttention of com.microsoft, which quantises its new keys and values.
+
+    They are x * (1 / scale), rounded, saturated; NaN gives the highest number. Of 4 bits two lie in
+    a byte, each with 8 added. The results are the keys and values with those of the past.
+    """
+    bits, each = int(rng.choice([4, 8])), bool(rng.integers(2))
+    batch, heads, new, past = (int(n) for n in rng.integers(1, 4, 4))
+    batch, features = 1 if new > 1 else batch, int(rng.choice([8, 16, 24, 40]))
+    stored = f"int{bits}"
+    operands: list[Array | None] = [rng.standard_normal((batch, new, heads * features)).astype(F)]
+    pasts: list[Array] = []
+    scales: list[Array] = []
+    wanted: list[Array] = []
+    for _ in range(2):
+        scale = _scale(rng, *((1, heads, 1, features) if each else (1,)))
+        by_head = numbers(rng, (batch, heads, new, features), scale, stored)
+        operands.append(by_head.swapaxes(1, 2).reshape(batch, new, -1))
+        old = rng.integers(-(1 << (bits - 1)), 1 << (bits - 1), (batch, heads, past, features))
+        with np.errstate(all="ignore"):
+            levels = np.clip(np.rint(by_head * (F(1) / scale)), *ENDS[stored])
+        fresh = np.where(np.isnan(levels), ENDS[stored][1], levels).astype(np.int64)
+        pasts.append(_held(old, bits))
+        wanted.append(_held(np.concatenate([old, fresh], 2), bits))
+        scales.append(scale)
+    total = np.array([past + new], np.int32)
+    lengths = np.full(batch, past + new - 1, np.int32)
+    operands += [*pasts, lengths, total, *[None] * 5, *scales]
+    kind = "PER_CHANNEL" if each else "PER_TENSOR"
+    attributes: dict[str, Any] = {"k_quant_type": kind, "v_quant_type": kind}
+    attributes |= {"num_heads": heads, "kv_num_heads": heads, "kv_cache_bit_width": bits}
+    name = "com.microsoft"
+    content, feeds = model(
+        "GroupQueryAttention", operands, attributes, 21, outputs=3, domain=name, result=1
+    )
+    del content.graph.output[0]  # the attention itself
+    for output in content.graph.output:
+        output.type.tensor_type.elem_type = type_number(pasts[0].dtype)
+    return content, feeds, wanted
+
+
+def _held(whole: Array, bits: int) -> Array:
+    """Whole numbers as the op holds them."""
+    if bits == 8:
+        return whole.astype(np.int8)
+    halves = whole + 8
+    return np.asarray(halves[..., ::2] + 16 * halves[..., 1::2]).astype(np.uint8)
+
+
 #: Op and engine: the case, and the run.
 COMPOSED: Mapping[tuple[str, str], tuple[Callable[..., Question], Callable[..., list[Array]]]] = {
     ("onnxruntime", "MatMulInteger"): (matmul_integer, on_onnxruntime),
@@ -211,6 +261,7 @@ COMPOSED: Mapping[tuple[str, str], tuple[Callable[..., Question], Callable[..., 
     ("onnxruntime", "QLinearConv"): (qlinear_conv, on_onnxruntime),
     ("onnxruntime", "QGemm"): (q_gemm, on_onnxruntime),
     ("onnxruntime", "DynamicQuantizeLinear"): (dynamic, on_onnxruntime),
+    ("onnxruntime", "GroupQueryAttention"): (kept_keys, on_onnxruntime),
     ("onnx.reference", "MatMulInteger"): (matmul_integer, on_reference),
     ("onnx.reference", "ConvInteger"): (conv_integer, on_reference),
     ("onnx.reference", "QLinearMatMul"): (qlinear_matmul, on_reference),

@@ -92,7 +92,7 @@ def draw(engine: str, seed: int, number: int) -> Case:
     wide = _spread(scale, shape, axis, block)
     with np.errstate(over="ignore"):  # of float16
         x = (
-            _numbers(rng, shape, wide, stored).astype(floats)
+            numbers(rng, shape, wide, stored).astype(floats)
             if op == "quantize"
             else _stored(rng, shape, stored)
         )
@@ -188,7 +188,7 @@ def _spread(scale: Array, shape: tuple[int, ...], axis: int | None, block: int |
         return scale.reshape(-1)[:1].reshape(())
 
 
-def _numbers(rng: np.random.Generator, shape: tuple[int, ...], scale: Array, stored: str) -> Array:
+def numbers(rng: np.random.Generator, shape: tuple[int, ...], scale: Array, stored: str) -> Array:
     """Numbers to quantise, of each kind."""
     low, high = ENDS.get(stored, (-500, 500))
     low, high = max(low, -40_000), min(high, 80_000)

@@ -26,6 +26,7 @@ class Case:
         held: the operands that are numbers of the file.
         outputs: how many results it has.
         tolerance: of the results.
+        rows: how many rows of the present each sample has; those behind are not defined.
     """
 
     op: str
@@ -35,6 +36,7 @@ class Case:
     held: set[str] = field(default_factory=set)
     outputs: int = 1
     tolerance: float = 2e-5
+    rows: tuple[int, ...] = ()
 
     def model(self) -> onnx.ModelProto:
         """The model of one node."""
@@ -53,7 +55,10 @@ class Case:
             [node],
             "g",
             infos,
-            [helper.make_tensor_value_info(name, 1, None) for name in results],
+            [
+                helper.make_tensor_value_info(name, self._kind(number), None)
+                for number, name in enumerate(results)
+            ],
             [
                 onnx.numpy_helper.from_array(array, name)
                 for name, array in self.arrays.items()
@@ -64,6 +69,18 @@ class Case:
         if self.domain:
             opsets.append(helper.make_opsetid(self.domain, 1))
         return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+    def _kind(self, number: int) -> int:
+        """The element type of a result; that of the present is the past's."""
+        past = self.arrays.get("past_key")
+        return helper.np_dtype_to_tensor_dtype(past.dtype) if past is not None and number else 1
+
+    def defined(self, number: int, result: Array) -> Array:
+        """The numbers of a result that are defined; 0 elsewhere."""
+        if not number or not self.rows:
+            return result
+        there = np.arange(result.shape[2])[:, None] < np.reshape(self.rows, (-1, 1, 1, 1))
+        return np.where(there, result, 0)
 
     def feeds(self) -> dict[str, Array]:
         """The arrays of the inputs."""
@@ -247,15 +264,30 @@ def group_query(number: int) -> Case:
     heads, features = key_heads * ratio, draw.one(8, 16, 32)
     batch, new, past = draw.one(1, 2, 3), draw.one(1, 2, 3, 5), draw.one(1, 2, 4)
     form = draw.one(
-        "prompt", "padded", "padded", "buffer", "step", "step", "ragged", "more", "room"
-    )
+        "prompt", "padded", "padded", "buffer", "step", "step", "ragged", "more", "room",
+        "window", "window", "window",
+    )  # fmt: skip
     buffer: int | None = None
+    window, rows = 0, ()
     if form in ("prompt", "padded"):
         total, lengths = new, [new] * batch
         if form == "padded":
             lengths = [int(draw.rng.integers(1, new + 1)) for _ in range(batch)]
     elif form == "buffer":
         buffer, total, lengths = new + draw.one(0, 2), new, [new] * batch
+    elif form == "window":
+        window = draw.one(1, 2, 3, 4)
+        buffer = window + draw.one(0, 0, 1, 2, 4)
+        total = new + draw.one(0, 0, 1, 2, 3, 5, 6, 8, 11)
+        if total != new and batch > 1:
+            new, total = 1, max(2, total - new + 1)
+        lengths = [total] * batch
+        if draw.often(0.5) and total != new:
+            lengths = [int(draw.rng.integers(1, total + 1)) if new == 1 else total] * batch
+            if batch > 1:
+                lengths = [int(draw.rng.integers(1, total + 1)) for _ in range(batch)]
+        step = buffer - window + 1
+        rows = tuple(n - step * max(0, -(-(n - buffer) // step)) for n in lengths)
     elif form in ("step", "ragged"):
         buffer, new, total = past, 1, past + 1
         lengths = [total] * batch
@@ -268,6 +300,8 @@ def group_query(number: int) -> Case:
         if form == "room":
             buffer = total + draw.one(0, 2)
     room = max(total, buffer or 0)
+    if window and draw.often(0.5):
+        features = 32  # a window's past of 4 bits has a multiple of it, one of 8 bits of 16
     packed = draw.often(0.3)
     widths = [heads * features, key_heads * features]
     arrays: dict[str, Array | None] = {
@@ -291,18 +325,43 @@ def group_query(number: int) -> Case:
         arrays |= {"cos": draw.floats(room + 4, half), "sin": draw.floats(room + 4, half)}
         if draw.often(0.3):
             arrays["places"] = draw.rng.integers(0, room, (batch, new))
-    if draw.often(0.35):
+    if draw.often(0.35) and not (window and len({*lengths}) > 1):
         arrays["added"] = draw.bias(draw.one(1, batch), draw.one(1, heads), new, total)
+    tolerance = 2e-5
+    if buffer is not None and draw.often(0.5):
+        tolerance = _quantised(draw, attributes, arrays, 8 if window and features < 32 else None)
     if draw.often(0.4):
         attributes["softcap"] = draw.one(1.0, 2.5)
     if draw.often(0.3):
         attributes["scale"] = draw.one(0.25, 0.5)
     if draw.often(0.7 if form == "padded" else 0.35):
         attributes["local_window_size"] = draw.one(1, 2, 3)
-    held = {"lengths"} if draw.often(0.4) else set()
+    if window:
+        attributes |= {"local_window_size": window, "sliding_window_cache": 1}
+    held = {"lengths"} if draw.often(0.4) or (window and arrays["added"] is not None) else set()
     if buffer is not None or draw.often(0.3):
         held.add("total")
-    return Case("GroupQueryAttention", "com.microsoft", attributes, arrays, held, 3)
+    domain = "com.microsoft"
+    return Case("GroupQueryAttention", domain, attributes, arrays, held, 3, tolerance, rows)
+
+
+def _quantised(
+    draw: Draw, attributes: dict[str, Any], arrays: dict[str, Array | None], bits: int | None
+) -> float:
+    """Makes the past of a call a quantised one; the tolerance of its results."""
+    bits, kind = bits or draw.one(4, 8), draw.one("PER_TENSOR", "PER_CHANNEL")
+    attributes |= {"kv_cache_bit_width": bits, "k_quant_type": kind, "v_quant_type": kind}
+    arrays["sink"] = None
+    for name, scale in (("past_key", "k_scale"), ("past_value", "v_scale")):
+        past = arrays[name]
+        assert past is not None
+        batch, heads, room, features = past.shape
+        whole = draw.rng.integers(0, 256, (batch, heads, room, features * bits // 8))
+        arrays[name] = whole.astype(np.uint8) if bits == 4 else (whole - 128).astype(np.int8)
+        sizes = (1, heads, 1, features) if kind == "PER_CHANNEL" else draw.one((1,), (1, 1, 1, 1))
+        numbers = draw.rng.uniform(0.01, 0.03, sizes) * (1 if bits == 8 else 16)
+        arrays[scale] = numbers.astype(np.float32)
+    return 2e-4
 
 
 #: The cases of each op by number.

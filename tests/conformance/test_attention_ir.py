@@ -15,6 +15,7 @@ from zerostride.attention.compute import attention
 from zerostride.attention.plan import AttentionPlan
 from zerostride.attention.planning import plan_asked
 from zerostride.errors import Reason
+from zerostride.models.execute.run import execute
 from zerostride.models.formats import read_model
 from zerostride.models.formats.openvino.sites import find_site
 
@@ -92,6 +93,65 @@ def computed(plan: AttentionPlan, arrays: list[Any]) -> Any:
         for array, operand in zip(arrays[:4], plan.operands, strict=False)
     ]
     return attention(plan, shaped, sink=sink)
+
+
+def called(rng: np.random.Generator) -> tuple[list[Any], bool]:
+    """Operands that OpenVINO takes: other head ratios, masks of each rank, lengths of 0 and 1."""
+    query = int(rng.choice([0, 1, 2, 5], p=[0.1, 0.3, 0.3, 0.3]))
+    keys = query if query and rng.random() < 0.3 else int(rng.choice([1, 2, 3, 7]))
+    heads = int(rng.choice([1, 2, 4]))
+    outer = [int(rng.choice([1, 3])), heads][-int(rng.choice([1, 2, 2, 2])) :]
+    shared = outer if rng.random() < 0.5 else [*outer[:-1], 1]
+    value = outer if rng.random() < 0.3 else shared
+    shapes = ((*outer, query, 8), (*shared, keys, 8), (*value, keys, int(rng.choice([4, 8]))))
+    arrays: list[Any] = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
+    causal = bool(query and rng.random() < 0.5)
+    if rng.random() < 0.4:
+        return arrays, causal
+    full = [*outer, query, keys]
+    sizes = full[-int(rng.integers(2, len(full) + 1)) :]
+    sizes = [1 if rng.random() < 0.2 and size != 0 else size for size in sizes]
+    mask = rng.normal(size=sizes)
+    kept = mask > -0.5
+    if rng.random() < 0.4:
+        arrays.append(kept)
+    else:
+        arrays.append(np.where(kept | (rng.random() < 0.5), mask, -np.inf).astype(np.float32))
+    if rng.random() < 0.5:
+        arrays.append(np.array(rng.choice([0.25, 1.0]), np.float32))
+        if rng.random() < 0.5:
+            arrays.append(rng.normal(size=([1] * (len(outer) - 1) + [heads, 1, 1])).astype("f4"))
+    return arrays, causal
+
+
+def test_run_computes_what_openvino_computes(tmp_path: Path) -> None:
+    """Every file that OpenVINO computes, and no number is another one."""
+    core, rng, counts = ov.Core(), np.random.default_rng(11), Counter[str]()
+    for number in range(300):
+        arrays, causal = called(rng)
+        if arrays[0].shape[-2] == 0 and len(arrays) > 3 and 1 in arrays[3].shape[-2:-1]:
+            continue  # a mask of one row for no query
+        path = saved(tmp_path / f"{number}.xml", arrays, causal)
+        feeds = [array for array in arrays if array.ndim]
+        words = f"{[(array.shape, str(array.dtype)) for array in arrays]} causal={causal}"
+        try:
+            real = core.compile_model(core.read_model(path), "CPU", FLOAT32)(feeds)[0]
+        except RuntimeError:
+            counts["refused"] += 1
+            continue
+        names = [f"x{k}" for k, array in enumerate(arrays) if array.ndim]
+        with np.errstate(all="ignore"):
+            results = execute(read_model(path), dict(zip(names, feeds, strict=True)))
+        (result,) = results.values()
+        assert result.shape == real.shape, words
+        np.testing.assert_allclose(result, real, atol=1e-4, err_msg=words)
+        counts["causal" if causal else "plain"] += 1
+        counts["masked"] += len(arrays) > 3
+        counts["sink"] += len(arrays) > 5
+        counts["empty"] += 0 in real.shape
+        counts["NaN"] += bool(np.isnan(real).any())
+    assert min(counts[kind] for kind in ("causal", "plain", "masked")) > 60, counts
+    assert min(counts[kind] for kind in ("sink", "empty", "NaN")) > 3, counts
 
 
 def test_an_attention_of_a_file_means_what_openvino_computes(tmp_path: Path) -> None:

@@ -12,11 +12,12 @@ pytest.importorskip("ml_dtypes", reason="it has the types of 4 bits")
 
 from campaigns.__main__ import main
 from campaigns.quantisation.composed import COMPOSED, has_vnni, measure_composed, products
-from campaigns.quantisation.draw import draw
-from campaigns.quantisation.engines import MODULES, RUNNERS
+from campaigns.quantisation.draw import Case, draw
+from campaigns.quantisation.engines import MODULES, RUNNERS, on_ncnn
 from campaigns.quantisation.judge import differs, measure
 from campaigns.quantisation.ranges import measure_ranges
 
+import zerostride as zs
 from zerostride.quantisation import QUANTIZERS
 
 pytestmark = pytest.mark.conformance
@@ -86,3 +87,32 @@ def test_campaign_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["quantisation", "--engine", "onnx.reference", "--cases", "5", "--json"]) == 0
     assert '"wrong": 0' in capsys.readouterr().out
     assert main(["quantisation", "--engine", "nobody"]) == 2
+
+
+@pytest.mark.parametrize("shape", [(3,), (5,), (8,), (6, 5), (8, 5), (5, 3, 3), (4, 3, 3), (9, 1)])
+def test_ncnn_rounds_what_lanes_leave_over_exactly(shape: tuple[int, ...]) -> None:
+    """The last number below a tie: with 0.5 it is rounded up to the next whole number in lanes."""
+    pytest.importorskip("ncnn", reason="an engine is an extra, not a test need")
+    x = np.full(shape, np.nextafter(np.float32(-0.5), np.float32(0)))
+    mine = zs.quantize(x, 1.0, dtype="int8", engine="ncnn")
+    theirs = on_ncnn(Case("ncnn", "quantize", x, np.float32(1), None, None, None, "int8", None))
+    np.testing.assert_array_equal(mine, theirs)
+
+
+def test_openvino_quantises_one_block_that_is_longer_than_its_axis() -> None:
+    """With one number as scale; the way back is refused."""
+    pytest.importorskip("openvino", reason="an engine is an extra, not a test need")
+    x, one = np.float32([[1.2], [3.4], [-5.0]]), np.ones((1, 1), np.float32)
+    zero = np.zeros((1, 1), np.int8)
+    case = Case("openvino", "quantize", x, one, zero, 0, 5, "int8", 25)
+    how = {"axis": 0, "block": 5, "engine": "openvino"}
+    mine = zs.quantize(x, one, zero, dtype="int8", **how)
+    np.testing.assert_array_equal(RUNNERS["openvino"](case), mine)
+    back = Case("openvino", "dequantize", mine, one, zero, 0, 5, "int8", 25)
+    with pytest.raises(zs.BroadcastError, match="longer than its axis"):
+        zs.dequantize(mine, one, zero, **how)
+    try:
+        answer = RUNNERS["openvino"](back)
+    except Exception:  # noqa: BLE001 - whatever an engine raises is how it refuses
+        answer = None
+    assert answer is None

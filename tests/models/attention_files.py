@@ -20,19 +20,20 @@ def model(
     order: tuple[str, ...] = (),
     outputs: tuple[str, ...] = ("y",),
     mask: str = "FLOAT",
+    kinds: dict[str, str] | None = None,
     **attributes: Any,
 ) -> str:
-    """A file of one node; returns its path."""
-    helper, kinds = onnx.helper, onnx.TensorProto
+    """A file of one node; `kinds` are element types by operand. Returns its path."""
+    helper, types = onnx.helper, onnx.TensorProto
     node = helper.make_node(
         op, order or tuple(shapes), outputs, "attend", domain=domain, **attributes
     )
-    whole = {"m": mask, "lengths": "INT32", "total": "INT32", "ids": "INT64"}
+    whole = {"m": mask, "lengths": "INT32", "total": "INT32", "ids": "INT64", **(kinds or {})}
     values = [
-        helper.make_tensor_value_info(name, kinds.DataType.Value(whole.get(name, "FLOAT")), shape)
+        helper.make_tensor_value_info(name, types.DataType.Value(whole.get(name, "FLOAT")), shape)
         for name, shape in shapes.items()
     ]
-    results = [helper.make_tensor_value_info(name, kinds.FLOAT, None) for name in outputs]
+    results = [helper.make_tensor_value_info(name, types.FLOAT, None) for name in outputs]
     opsets = [helper.make_opsetid("", opset)]
     if domain:
         opsets.append(helper.make_opsetid(domain, 1))

@@ -15,7 +15,6 @@ from zerostride.models.ir.site import Kind
 @pytest.mark.parametrize(
     ("rows", "op", "words"),
     [
-        (mnn.ROWS, "Attention", "without one a query sees no later key"),
         (mnn.ROWS, "FmhaV2", "a fused attention"),
         (mnn.ROWS, "RoPE", "a rotation of query and key"),
         (paddle.ROWS, "flash_attn", "an attention, which was not run"),

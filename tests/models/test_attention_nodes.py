@@ -63,6 +63,65 @@ def test_a_causal_mask_with_past_keys_begins_elsewhere_on_openvino(tmp_path: Any
     assert finding.witness.source != finding.witness.target
 
 
+@pytest.mark.parametrize("causal", [0, 1])
+@pytest.mark.parametrize("opset", [24, 25])
+def test_lengths_of_samples_have_a_verdict(tmp_path: Any, causal: int, opset: int) -> None:
+    shapes = {**SHAPES, "m": (3, 5), "n": (2,)}
+    order = ("q", "k", "v", "m", "", "", "n")
+    path = model(tmp_path, shapes, order=order, opset=opset, kinds={"n": "INT64"}, is_causal=causal)
+    for target in ("onnxruntime", "openvino", "litert"):
+        finding = finding_of(path, target)
+        assert finding.verdict == "same", finding.message
+        assert "each sample has its own number of keys" in finding.source.explain()
+        assert finding.source.offset == (2 if causal else None)  # of a sample of all 5 keys
+    torch = finding_of(path, "torch")
+    assert (torch.verdict, torch.reason) == ("refused", "attribute")
+    assert "no number of keys for each sample" in torch.message
+    assert "zerostride convert" in finding_of(path, "mnn").message
+
+
+def test_lengths_of_samples_beside_a_past_are_refused(tmp_path: Any) -> None:
+    """By onnx.reference, ONNX Runtime and OpenVINO alike."""
+    shapes: dict[str, tuple[Any, ...]] = {**SHAPES, "n": (2,)}
+    shapes |= {"pk": (2, 2, 4, 8), "pv": (2, 2, 4, 8)}
+    order = ("q", "k", "v", "", "pk", "pv", "n")
+    finding = finding_of(model(tmp_path, shapes, order=order, kinds={"n": "INT64"}), "onnxruntime")
+    assert (finding.verdict, finding.reason) == ("refused", "invalid_source")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "facts"),
+    [
+        ({"left_window_size": 1}, (None, 0, 2)),
+        ({"right_window_size": 1}, (1, None, None)),
+        ({"left_window_size": 0, "right_window_size": 0, "is_causal": 1}, (0, 0, 1)),
+        ({"left_window_size": 4, "right_window_size": 4}, (None, None, None)),  # none is hidden
+    ],
+)
+def test_windows_have_a_verdict(
+    tmp_path: Any, attributes: dict[str, int], facts: tuple[int | None, ...]
+) -> None:
+    path = model(tmp_path, SHAPES, opset=25, **attributes)
+    finding = finding_of(path, "onnxruntime")
+    assert finding.verdict == "same", finding.message
+    assert (finding.source.offset, finding.source.own, finding.source.window) == facts
+    unread = finding_of(path, "openvino")
+    if any(fact is not None for fact in facts):
+        assert (unread.verdict, unread.code) == ("different", "ZS117")
+        assert unread.witness.source != unread.witness.target
+    else:
+        assert unread.verdict == "same"
+
+
+def test_windows_of_open_sizes_are_not_the_same_on_openvino(tmp_path: Any) -> None:
+    shapes: dict[str, tuple[Any, ...]] = {
+        name: (1, 2, length, 8) for name, length in zip("qkv", "STT", strict=True)
+    }
+    path = model(tmp_path, shapes, opset=25, left_window_size=1)
+    assert finding_of(path, "openvino").verdict == "different"
+    assert finding_of(path, "onnxruntime").verdict == "same"
+
+
 def test_open_sizes_say_where_it_differs(tmp_path: Any) -> None:
     shapes: dict[str, tuple[Any, ...]] = {
         "q": ("B", 4, "S", 8), "k": ("B", 2, "T", 8), "v": ("B", 2, "T", 8),
@@ -304,3 +363,10 @@ def test_sizes_flow_through_ops_of_onnx_runtime(
     shapes = {v.name: sizes.shape_of(v) or () for v in sizes.graph.nodes[0].outputs}
     words = {name: f"({', '.join(map(str, shape))})" for name, shape in shapes.items()}
     assert words == outputs
+
+
+def test_a_rotation_that_the_runtime_refuses_is_refused(tmp_path: Any) -> None:
+    """Run: ONNX Runtime 1.32.0, "Rotary embedding is not supported in Attention CPU kernel"."""
+    finding = finding_of(projected(tmp_path, {}, do_rotary=1), "onnxruntime")
+    assert (finding.verdict, finding.reason) == ("refused", "invalid_source")
+    assert "onnxruntime's CPU refuses do_rotary" in finding.message

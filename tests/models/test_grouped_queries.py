@@ -27,9 +27,13 @@ def grouped(
     queries: int = 2,
     room: int | str = 8,
     packed: bool = False,
+    more: dict[str, tuple[int, ...]] | None = None,
     **attributes: Any,
 ) -> str:
-    """A file of GroupQueryAttention with 4 query heads and 2 key heads; its total is constant."""
+    """A file of GroupQueryAttention with 4 query heads and 2 key heads; its total is constant.
+
+    `more` has the shapes of operands that are others than usual.
+    """
     heads = {"q": 8 if packed else 4, "k": 2, "v": 2}
     shapes = GROUPED | {name: (1, queries, n * features) for name, n in heads.items()}
     shapes |= dict.fromkeys(("pk", "pv"), (1, 2, room, features))
@@ -37,7 +41,7 @@ def grouped(
         inputs = ("q", "", "", "pk", "pv", "lengths", "total")
     path = model(
         tmp_path,
-        shapes | dict.fromkeys(set(inputs or ()) - {*GROUPED, ""}, (1,)),
+        shapes | dict.fromkeys(set(inputs or ()) - {*GROUPED, ""}, (1,)) | (more or {}),
         "GroupQueryAttention",
         "com.microsoft",
         21,
@@ -77,9 +81,6 @@ def test_grouped_queries_are_refused_by_name(
 @pytest.mark.parametrize(
     ("attributes", "words"),
     [
-        ({"sliding_window_cache": 1}, "sliding_window_cache"),
-        ({"inputs": (*GROUPED, *[""] * 5, "scale")}, "a quantised past"),
-        ({"inputs": (*GROUPED, *[""] * 7, "norm")}, "a normalised query and key"),
         ({"inputs": (*GROUPED, *[""] * 9, "lasts")}, "query_seqlens"),
     ],
 )
@@ -89,6 +90,89 @@ def test_what_is_not_modelled_is_named(
     finding = finding_of(grouped(tmp_path, **attributes), "onnxruntime")
     assert (finding.verdict, finding.reason) == ("unknown", "not_modelled")
     assert words in finding.message
+
+
+#: The operands of a quantised GroupQueryAttention, and the attributes of a scale for a tensor.
+STORED = (*GROUPED, *[""] * 5, "ks", "vs")
+TENSOR = {"k_quant_type": "PER_TENSOR", "v_quant_type": "PER_TENSOR", "kv_cache_bit_width": 8}
+CHANNEL = TENSOR | {"k_quant_type": "PER_CHANNEL", "v_quant_type": "PER_CHANNEL"}
+
+
+def stored(tmp_path: Any, kind: str = "INT8", **how: Any) -> str:
+    """A file of a quantised GroupQueryAttention."""
+    how = {"inputs": STORED, "kinds": {"pk": kind, "pv": kind}} | how
+    if how.get("kv_cache_bit_width") == 4:
+        features = how.get("features", 8)
+        how["more"] = dict.fromkeys(("pk", "pv"), (1, 2, 8, features // 2)) | how.get("more", {})
+    return grouped(tmp_path, **how)
+
+
+@pytest.mark.parametrize(
+    ("how", "facts"),
+    [
+        (TENSOR, "8 bits, with a scale that repeats along all axes: stride 0"),
+        (
+            CHANNEL | {"more": {"ks": (1, 2, 1, 8), "vs": (1, 2, 1, 8)}},
+            "8 bits, with a scale that repeats along batch and key: stride 0",
+        ),
+        (TENSOR | {"kv_cache_bit_width": 4, "kind": "UINT8"}, "4 bits"),
+    ],
+)
+@pytest.mark.parametrize("target", ["onnxruntime", "openvino", "litert"])
+def test_a_quantised_past_means_the_same(
+    tmp_path: Any, target: str, how: dict[str, Any], facts: str
+) -> None:
+    finding = finding_of(stored(tmp_path, **how), target)
+    assert finding.verdict == "same", finding.message
+    assert facts in finding.source.explain()
+    assert finding.source == finding.target
+    assert finding.source.space.feature == 8
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        (TENSOR | {"v_quant_type": "NONE"}, "keys are PER_TENSOR, and values NONE"),
+        (TENSOR | {"kv_cache_bit_width": 2}, "kv_cache_bit_width is 2; quantised, it is 4 or 8"),
+        (TENSOR | {"k_quant_type": "PER_TOKEN"}, "not PER_TOKEN"),
+        ({"kv_cache_bit_width": 8}, "kv_cache_bit_width is 8, and nothing is quantised"),
+        (TENSOR | {"kind": "UINT8"}, "a past of uint8 with 8 bits"),
+        (TENSOR | {"more": {"vs": (2,)}}, "a v_scale of (2,) for a tensor"),
+        (TENSOR | {"inputs": (*GROUPED, *[""] * 5, "ks")}, "a quantised past without v_scale"),
+        ({"inputs": GROUPED}, "a past of int8 without a quant_type"),
+        ({"inputs": (*GROUPED, *[""] * 7, "norm"), "kinds": {}}, "a normalised query and key"),
+        ({"inputs": GROUPED, "kinds": {}, "sliding_window_cache": 1}, "local_window_size"),
+    ],
+)
+def test_what_the_runtime_refuses_is_refused(
+    tmp_path: Any, how: dict[str, Any], words: str
+) -> None:
+    path = stored(tmp_path, **how)
+    finding = finding_of(path, "onnxruntime")
+    assert (finding.verdict, finding.reason) == ("refused", "invalid_source")
+    assert f"onnxruntime's CPU refuses {words}" in finding.message or words in finding.message
+
+
+def test_a_quantised_past_is_not_written_out_for_ncnn(tmp_path: Any) -> None:
+    path = stored(tmp_path, **TENSOR)
+    assert "no op that reads the numbers of a quantised past" in finding_of(path, "ncnn").message
+    assert "zerostride convert and port do so" in finding_of(path, "mnn").message
+
+
+def test_the_past_of_a_window_means_the_same(tmp_path: Any) -> None:
+    how: dict[str, Any] = {"sliding_window_cache": 1, "local_window_size": 6, "total": 20}
+    for target in ("onnxruntime", "openvino", "litert"):
+        finding = finding_of(grouped(tmp_path, **how), target)
+        assert finding.verdict == "same", finding.message
+        assert (finding.source.past, finding.source.window, finding.source.own) == (18, 6, 18)
+        assert "holds the last keys alone, in room for 8" in finding.source.explain()
+    for target in ("onnxruntime", "openvino"):
+        narrow = finding_of(grouped(tmp_path, **how | {"local_window_size": 9}), target)
+        assert narrow.verdict == "refused"
+        assert "has room for the window" in narrow.message
+    odd = finding_of(stored(tmp_path, **how, **TENSOR), "onnxruntime")
+    assert (odd.verdict, odd.reason) == ("refused", "invalid_source")
+    assert "a multiple of 128 bits" in odd.message  # 8 features of 8 bits
 
 
 def test_openvino_writes_new_keys_into_the_past(tmp_path: Any) -> None:

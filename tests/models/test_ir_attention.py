@@ -10,6 +10,8 @@ import pytest
 from ir_models import Ir
 
 import zerostride as zs
+from zerostride.models.execute.run import execute
+from zerostride.models.formats import read_model
 from zerostride.models.formats.openvino.sites import find_site
 from zerostride.models.ir.graph import Node, Value
 
@@ -63,7 +65,7 @@ def test_a_mask_repeats_on_other_engines_as_their_rows_say(tmp_path: Path) -> No
         "torch": "same",
         "onnxruntime": "refused",  # a mask of one key
         "ncnn": "different",
-        "mnn": "unknown",
+        "mnn": "different",
     }
 
 
@@ -111,3 +113,18 @@ def test_open_sizes_are_judged(tmp_path: Path) -> None:
     shapes = (("?", 4, "?", 8), ("?", 4, "?", 8), ("?", 4, "?", 8), ("?", 1, "?", "?"))
     assert audited(tmp_path, "openvino", *shapes).verdict == "same"
     assert audited(tmp_path, "openvino", *shapes[:3], causal=True).verdict == "same"
+
+
+@pytest.mark.parametrize("sizes", [((2, 4, 5, 8), (2, 4, 7, 8)), (("?", 4, "?", 8),) * 2])
+def test_a_causal_attention_is_run(tmp_path: Path, sizes: Any) -> None:
+    """Its mask is not read; sizes may be open."""
+    model, rng = Ir(), np.random.default_rng(0)
+    shapes = ((2, 4, 5, 8), (2, 4, 7, 8), (2, 4, 7, 8), (5, 7))
+    parts = [model.parameter(f"x{k}", each) for k, each in enumerate((*sizes, sizes[1], (5, 7)))]
+    model.result(model.layer("n", OP, parts, ("?",) * 4, 'causal="true"', "opset13"))
+    arrays = [rng.normal(size=shape).astype(np.float32) for shape in shapes]
+    feeds = {f"x{k}": array for k, array in enumerate(arrays)}
+    (result,) = execute(read_model(model.save(tmp_path / "m.xml")), feeds).values()
+    plan = zs.plan_attention(*shapes, engine="openvino", op=OP, causal=True)
+    np.testing.assert_allclose(result, plan.compute(*arrays[:3]), atol=1e-5)
+    assert plan.mask is None

@@ -133,7 +133,7 @@ def test_a_query_without_a_key_gives_what_the_row_says(lowest: float, softcap: f
     kind = "-inf" if np.isinf(lowest) else "lowest"
     for rules in ROWS.values():
         for rule in rules:
-            if not rule.layouts.get(4) or (softcap and rule.softcap is None):
+            if "bhsd" not in rule.layouts.get(4, ()) or (softcap and rule.softcap is None):
                 continue
             how = {"engine": rule.engine or None, "op": rule.op, "softcap": softcap}
             plan = zs.plan_attention(*shapes, **how)

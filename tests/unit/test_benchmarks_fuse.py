@@ -29,7 +29,7 @@ from benchmarks.fused.rows import FusedRow, choose, make_task
 from benchmarks.fused.tape import with_buffers
 from benchmarks.machine import describe
 from benchmarks.memory import Use
-from benchmarks.peers import BASELINE, Call, Prepared
+from benchmarks.peers import BASELINE, Call, LeftOut, Prepared
 from benchmarks.results import Results, RowResult, Timing
 from benchmarks.rows import Operand
 from benchmarks.timing import Rounds
@@ -72,6 +72,30 @@ def test_numpy_and_zerostride_match_float64(name: str) -> None:
         assert difference(peer.prepare(task), task) is None, peer.name
 
 
+@pytest.mark.parametrize("name", ["dequantized_rows", "dequantized_int8", "dequantized_int4"])
+@pytest.mark.parametrize("full", [False, True])
+def test_onnx_runtime_dequantises_the_same(name: str, full: bool) -> None:
+    """Of small operands, and of 64 rows as long as those of the table."""
+    pytest.importorskip("onnxruntime", reason="the peer is not installed")
+    row = ROWS[name]
+    if full:
+        (row,) = choose(name)
+        rows = [dataclasses.replace(o, shape=(64, *o.shape[1:])) for o in row.operands[:2]]
+        operands = (*rows, *row.operands[2:])
+        row = dataclasses.replace(row, operands=operands, shape=(64, *row.shape[1:]))
+    task = make_task(row, 1)
+    assert difference(PEERS["onnxruntime"].prepare(task), task) is None
+    assert task.out is not None
+    task.out[...] = 0  # the next call writes all of it
+    assert difference(PEERS["onnxruntime"].prepare(task), task) is None
+
+
+def test_onnx_runtime_leaves_other_rows_out() -> None:
+    pytest.importorskip("onnxruntime", reason="the peer is not installed")
+    with pytest.raises(LeftOut, match="DequantizeLinear"):
+        PEERS["onnxruntime"].prepare(make_task(ROWS["affine"], 1))
+
+
 @by_row
 def test_hand_written_loops_match(name: str) -> None:
     """As plain Python, whether or not Numba is there."""
@@ -97,7 +121,7 @@ def test_wrong_row_is_found(name: str) -> None:
 
 def test_table_has_the_required_rows() -> None:
     rows = choose("")
-    assert len(rows) == len({row.name for row in rows}) == 29
+    assert len(rows) == len({row.name for row in rows}) == 30
     for row in rows:
         assert math.prod(row.shape) >= (512 if row.name.startswith("model_") else 2048)
         assert row.formula in row.title

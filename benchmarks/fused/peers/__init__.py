@@ -51,6 +51,12 @@ PEERS = {
             " what is jitted. As many threads as the process has processors",
         ),
         _peer(
+            "onnxruntime",
+            "onnxruntime",
+            "rows that dequantise: a session of one DequantizeLinear, by axis or blocked, with"
+            " operands and result bound to the arrays' memory",
+        ),
+        _peer(
             "numba",
             "numba",
             "loops written by hand (`loops.py`), parallel=True, fastmath=False, NumPy's division;"

@@ -14,6 +14,7 @@ NAMES = {
     "squared_distance": "a b",
     "masked": "scores bias causal keys",
     "normalised_image": "image mean rstd",
+    "dequantized_rows": "q scale",
     "dequantized_int8": "q scale",
     "dequantized_int4": "q scale shifts",
     "polynomial": "x",
@@ -68,6 +69,7 @@ SOURCES = {
     "masked": "where(where(keys, where(causal, scores * c0 + bias, low), low) > cap, cap,"
     " where(keys, where(causal, scores * c0 + bias, low), low))",
     "normalised_image": "(image * c0 - mean) * rstd",
+    "dequantized_rows": "q * scale",
     "dequantized_int8": "q * scale",
     "dequantized_int4": "((((q >> shifts) & 15) ^ 8) - 8) * scale",
     "polynomial": _horner(),

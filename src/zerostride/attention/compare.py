@@ -153,6 +153,9 @@ def laid_for(rule: AttentionRule, plan: AttentionPlan) -> Asked:
     batches = [operand.sizes[0] for operand in plan.operands[:3]]
     every = list(zip(batches, heads, lengths, features, strict=True))
     rest = tuple(_of_samples(mask) if plan.layout == "bsd" else mask for mask in asked.shapes[3:])
+    if "bshd" in rule.layouts.get(4, ()):
+        rows = tuple((b, s, h, d) for b, h, s, d in every)
+        return replace(asked, shapes=(*rows, *rest), heads=None)
     if 4 in rule.layouts:
         return replace(asked, shapes=(*every, *rest), heads=None)
     if "hsd" in rule.layouts.get(3, ()):

@@ -62,9 +62,10 @@ def attention(
     past_key: Any = None,
     past_value: Any = None,
     sink: Any = 0.0,
+    lengths: Any = None,
 ) -> NDArray[Any]:
     """The result in the query's layout; see :meth:`AttentionPlan.compute` and :func:`steps`."""
-    for step in steps(plan, arrays, past_key, past_value, sink=sink):
+    for step in steps(plan, arrays, past_key, past_value, sink=sink, lengths=lengths):
         result = step
     return result
 
@@ -74,8 +75,8 @@ def steps(
     arrays: Sequence[Any],
     past_key: Any = None,
     past_value: Any = None,
-    kept: NDArray[Any] | None = None,
     sink: Any = 0.0,
+    lengths: Any = None,
 ) -> Iterator[NDArray[Any]]:
     """The steps of an attention, each computed when it is asked for.
 
@@ -88,9 +89,8 @@ def steps(
         arrays: its operands.
         past_key: the past keys, if the plan has some.
         past_value: the past values.
-        kept: the keys that are not masked, beside the plan's masks: truth values that broadcast to
-            the scores.
         sink: the score of the sink, or one for each query head, if the plan has a sink.
+        lengths: the number of keys of each sample, if the plan asks for it; None: all.
     """
     import numpy as np
 
@@ -108,9 +108,9 @@ def steps(
         scores = np.tanh(scores / plan.softcap) * plan.softcap
     yield scores
     mask = placed[3][..., 0] if plan.mask is not None else None
-    scores = _biased(plan, scores, mask, kept)
+    scores = _biased(plan, scores, mask, lengths)
     yield scores
-    weights = _weights(plan, scores, kept is not None, sink)
+    weights = _weights(plan, scores, sink)
     yield weights
     with np.errstate(invalid="ignore"):
         result = np.matmul(weights, value)
@@ -134,17 +134,12 @@ def _past(plan: AttentionPlan, past: Any, now: NDArray[Any], name: str) -> NDArr
 
 
 def _biased(
-    plan: AttentionPlan,
-    scores: NDArray[Any],
-    mask: NDArray[Any] | None,
-    kept: NDArray[Any] | None,
+    plan: AttentionPlan, scores: NDArray[Any], mask: NDArray[Any] | None, lengths: Any
 ) -> NDArray[Any]:
     """The scores with all masks, and within a softcap that comes after them."""
     import numpy as np
 
-    seen, added = _masked(plan, scores, mask)
-    if kept is not None:
-        seen = seen & kept
+    seen, added = _masked(plan, scores, mask, lengths)
     if plan.rule.causal_replaces:
         scores = np.where(seen, scores, scores.dtype.type(plan.rule.causal_fill))
         return scores if added is None else scores + added
@@ -159,9 +154,7 @@ def _biased(
     return scores
 
 
-def _weights(
-    plan: AttentionPlan, scores: NDArray[Any], more_masks: bool, sink: Any
-) -> NDArray[Any]:
+def _weights(plan: AttentionPlan, scores: NDArray[Any], sink: Any) -> NDArray[Any]:
     """The softmax of the masked scores."""
     import numpy as np
 
@@ -177,11 +170,11 @@ def _weights(
         most = scores.max(-1, keepdims=True, initial=-np.inf)
         powers = np.exp(scores - most)
         weights = powers / powers.sum(-1, keepdims=True)
-    return _with_empty_rows(plan, weights, scores, more_masks)
+    return _with_empty_rows(plan, weights, scores)
 
 
 def _masked(
-    plan: AttentionPlan, scores: NDArray[Any], mask: NDArray[Any] | None
+    plan: AttentionPlan, scores: NDArray[Any], mask: NDArray[Any] | None, lengths: Any
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Which keys are kept, and what is added to their scores."""
     import numpy as np
@@ -189,11 +182,14 @@ def _masked(
     queries = np.arange(scores.shape[-2])[:, None]
     keys = np.arange(scores.shape[-1])
     kept = np.ones(scores.shape[-2:], bool)
+    if plan.asked.ragged and lengths is not None:
+        each = np.asarray(lengths).reshape(-1, 1, 1, 1, 1)
+        kept = kept & (keys < each)
+        queries = queries + (each - scores.shape[-1])  # places count from the sample's last key
     if plan.offset is not None:
-        kept &= keys <= queries + int(plan.offset)
-    if plan.window is not None:
-        own = plan.past if plan.offset is None else plan.offset
-        kept &= keys > queries + int(own) - plan.window
+        kept = kept & (keys <= queries + int(plan.offset))
+    if plan.window is not None and plan.own is not None:
+        kept = kept & (keys > queries + int(plan.own) - plan.window)
     if mask is None:
         return kept, None
     if plan.mask_keys != plan.space.key:
@@ -213,14 +209,12 @@ _FILL = -10000.0
 
 
 def _with_empty_rows(
-    plan: AttentionPlan, weights: NDArray[Any], scores: NDArray[Any], more_masks: bool
+    plan: AttentionPlan, weights: NDArray[Any], scores: NDArray[Any]
 ) -> NDArray[Any]:
     """The weights of queries that lack all keys, as the row has them."""
     import numpy as np
 
     ways = dict(plan.empty)
-    if more_masks:
-        ways["bool"] = plan.rule.empty["bool"]
     if not ways:
         return np.nan_to_num(weights, nan=0.0) if 0 in scores.shape[-1:] else weights
     lowest = np.finfo(scores.dtype).min
@@ -241,6 +235,6 @@ def _laid_out(plan: AttentionPlan, result: NDArray[Any]) -> NDArray[Any]:
     by_head = result.reshape(batch, heads * group, query, features)
     if len(plan.shape) == 4:
         return by_head
-    if "(hd)" in plan.layout:
+    if "(hd)" in (plan.rule.result or plan.layout):
         return by_head.transpose(0, 2, 1, 3).reshape(plan.shape)
     return by_head.reshape(plan.shape)

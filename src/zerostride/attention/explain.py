@@ -102,10 +102,16 @@ def _facts(plan: AttentionPlan) -> Iterator[str]:
     yield _scores(plan)
     if plan.mask_keys is not None and plan.mask_keys != plan.space.key:
         yield f"the mask has {plan.mask_keys} of {plan.space.key} keys: those behind are masked"
+    if plan.asked.ragged:
+        yield "each sample has its own number of keys: those behind are masked"
     if plan.offset is not None:
-        yield f"causal from the {plan.causal}: {_causal(plan)}"
+        yield f"{_begins(plan)}: {_causal(plan)}"
     if plan.window is not None:
         yield f"window: a query sees its own key and {plan.window - 1} before it"
+    if plan.asked.room is not None:
+        yield f"the past holds the last keys alone, in room for {plan.asked.room}"
+    if plan.asked.stored is not None:
+        yield f"keys and values are stored with {plan.asked.stored}"
     if plan.empty:
         yield _empty(plan)
     if plan.conditions:
@@ -136,8 +142,19 @@ def _mask(plan: AttentionPlan) -> str:
     return "the mask is true where a key is kept"
 
 
+def _begins(plan: AttentionPlan) -> str:
+    """Where the keys end that a query sees."""
+    ahead = plan.asked.ahead
+    if plan.asked.causal is False and ahead and not plan.rule.always_causal:
+        return f"window: a query sees {ahead} keys behind its own"
+    if plan.asked.ragged:
+        return "causal from the last key of each sample"
+    return f"causal from the {plan.causal}"
+
+
 def _causal(plan: AttentionPlan) -> str:
-    return f"query i sees keys to i + {plan.offset}"
+    words = f"query i sees keys to i + {plan.offset}"
+    return f"{words} in a sample of all {plan.space.key}" if plan.asked.ragged else words
 
 
 def _empty(plan: AttentionPlan) -> str:
@@ -167,8 +184,8 @@ def differences(a: AttentionPlan, b: AttentionPlan) -> Iterator[Difference]:
         yield Difference(
             "causal", *(_causal(x) if x.offset is not None else "none" for x in (a, b))
         )
-    if a.window != b.window:
-        yield Difference("window", str(a.window), str(b.window))
+    if (a.window, a.own) != (b.window, b.own):
+        yield Difference("window", _window(a), _window(b))
     if (a.softcap, a.softcap_at) != (b.softcap, b.softcap_at):
         yield Difference(
             "softcap", *(x.softcap_at.value if x.softcap_at else "none" for x in (a, b))
@@ -178,6 +195,12 @@ def differences(a: AttentionPlan, b: AttentionPlan) -> Iterator[Difference]:
     rest = [(x.empty, x.causal_fill) for x in (a, b)]
     if a.mask_type == b.mask_type and a.offset == b.offset and rest[0] != rest[1]:
         yield Difference("empty_row", *(_empty(x) if x.empty else "none" for x in (a, b)))
+
+
+def _window(plan: AttentionPlan) -> str:
+    if plan.window is None:
+        return "none"
+    return f"query i sees {plan.window} keys to its own, i + {plan.own}"
 
 
 def _batches(*plans: AttentionPlan) -> bool:

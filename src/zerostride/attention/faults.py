@@ -51,6 +51,11 @@ def no_causal_query(plan: AttentionPlan) -> bool:
     return no_query(plan) and plan.offset is not None
 
 
+def no_length_packed(plan: AttentionPlan) -> bool:
+    """No query or no key beside the past, in the layout of heads side by side."""
+    return 0 in (plan.space.query, keys(plan)) and len(plan.shape) == 3
+
+
 def no_query_packed(plan: AttentionPlan) -> bool:
     """No query, in the layout of heads side by side."""
     return no_query(plan) and len(plan.shape) == 3
@@ -58,13 +63,18 @@ def no_query_packed(plan: AttentionPlan) -> bool:
 
 def heads_apart(plan: AttentionPlan) -> bool:
     """Grouped keys of other heads than the values."""
-    queries = plan.query.sizes[1] * plan.query.sizes[2]
-    return plan.key.sizes[1] not in (plan.value.sizes[1], queries)
+    queries, key = plan.query.sizes[1] * plan.query.sizes[2], plan.key.sizes[1]
+    return key not in (plan.value.sizes[1], queries) and not 0 < queries < key
+
+
+def causal_alone(plan: AttentionPlan) -> bool:
+    """A causal mask without a window."""
+    return plan.offset is not None and plan.asked.window is None and plan.asked.ahead is None
 
 
 def one_row(plan: AttentionPlan) -> bool:
     """A mask of one row beside a causal one."""
-    if plan.offset is None or plan.mask is None:
+    if not causal_alone(plan) or plan.mask is None:
         return False
     return plan.mask.sizes[3] == 1 and plan.space.query not in (0, 1)
 
@@ -78,7 +88,7 @@ def one_query(plan: AttentionPlan) -> bool:
 
 def vector_and_causal(plan: AttentionPlan) -> bool:
     """A mask of one axis beside a causal one."""
-    return plan.offset is not None and plan.mask is not None and len(plan.mask.shape) == 1
+    return causal_alone(plan) and plan.mask is not None and len(plan.mask.shape) == 1
 
 
 def two_masks(plan: AttentionPlan) -> bool:
@@ -108,6 +118,16 @@ def across(plan: AttentionPlan) -> bool:
     return keys(plan) != plan.space.query
 
 
+def fewer_keys(plan: AttentionPlan) -> bool:
+    """Fewer keys than queries."""
+    return bool(keys(plan) < plan.space.query)
+
+
+def mask_of_heads(plan: AttentionPlan) -> bool:
+    """A mask of its own for each sample or head."""
+    return plan.mask is not None and (plan.mask.sizes[:3] != (1, 1, 1))
+
+
 def other_values(plan: AttentionPlan) -> bool:
     """Values of other features than the query."""
     return plan.space.feature != plan.space.value_feature
@@ -129,8 +149,8 @@ def bias_and_past(plan: AttentionPlan) -> bool:
 
 
 def pairs_and_past(plan: AttentionPlan) -> bool:
-    """A mask with an axis of queries beside past keys."""
-    return plan.past != 0 and len(mask_shape(plan)) > 2
+    """A mask with an axis of queries beside past keys, which is not one number for a sample."""
+    return plan.past != 0 and len(mask_shape(plan)) > 2 and mask_shape(plan)[1:] != (1, 1)
 
 
 def one_pair_and_past(plan: AttentionPlan) -> bool:
@@ -143,14 +163,21 @@ def one_key_of_pairs(plan: AttentionPlan) -> bool:
     return len(mask_shape(plan)) == 3 and one_key(plan)
 
 
+def one_query_of_pairs(plan: AttentionPlan) -> bool:
+    """A mask of one query and the keys, for several queries."""
+    shape = mask_shape(plan)
+    return len(shape) == 3 and shape[1] == 1 and plan.space.query != 1
+
+
 def dummy(plan: AttentionPlan) -> bool:
     """One number for all keys of a sample, or of all."""
     return len(mask_shape(plan)) == 2 and mask_shape(plan)[1] == 1 and plan.space.key != 1
 
 
 def one_for_all(plan: AttentionPlan) -> bool:
-    """A mask of one row for several samples."""
-    return len(mask_shape(plan)) == 2 and mask_shape(plan)[0] == 1 and plan.space.batch != 1
+    """A mask of one row for several samples, which is not one number for all."""
+    shape = mask_shape(plan)
+    return len(shape) == 2 and shape[0] == 1 != shape[1] and plan.space.batch != 1
 
 
 def one_key(plan: AttentionPlan) -> bool:
@@ -182,6 +209,41 @@ def sink_beside_one(plan: AttentionPlan) -> bool:
 
 
 def queries_as_heads(plan: AttentionPlan) -> bool:
-    """As many turned queries as heads, and fewer key heads."""
+    """As many turned queries as heads, and fewer key heads or a quantised past."""
     heads, group = plan.space[1:3]
-    return plan.asked.rotated and group != 1 and plan.space.query == heads * group
+    beside = group != 1 or plan.asked.stored is not None
+    return plan.asked.rotated and beside and plan.space.query == heads * group
+
+
+def fewer_queries(plan: AttentionPlan) -> bool:
+    """One query head that repeats along more key heads."""
+    return bool(plan.query.sizes[1] * plan.query.sizes[2] < plan.key.sizes[1])
+
+
+def more_values(plan: AttentionPlan) -> bool:
+    """Values of more heads than the keys."""
+    return bool(plan.value.sizes[1] > plan.key.sizes[1])
+
+
+def one_sample(plan: AttentionPlan) -> bool:
+    """A query that repeats along the batch of the keys or values."""
+    return any(plan.query.sizes[0] < x.sizes[0] for x in (plan.key, plan.value))
+
+
+def fewer_samples(plan: AttentionPlan) -> bool:
+    """A query of one sample beside the numbers of keys of more."""
+    return plan.asked.ragged and plan.query.sizes[0] != plan.space.batch
+
+
+def narrow_room(plan: AttentionPlan) -> bool:
+    """The past of a window, with less room than the window."""
+    asked = plan.asked
+    return asked.room is not None and asked.window is not None and asked.room < asked.window
+
+
+def odd_stored(plan: AttentionPlan) -> bool:
+    """Quantised features in the past of a window that are no multiple of 128 bits."""
+    stored, feature = plan.asked.stored, plan.space.feature
+    if stored is None or plan.asked.room is None:
+        return False
+    return feature * stored.bits % 128 != 0

@@ -81,7 +81,7 @@ def _grid(plan: AttentionPlan, top: int) -> tuple[list[str], int]:
 def _seen(plan: AttentionPlan, query: int) -> Iterator[int]:
     """The keys that a query sees by its place."""
     last = query + int(plan.offset or 0)
-    first = 0 if plan.window is None else last - plan.window + 1
+    first = 0 if plan.window is None else query + int(plan.own or 0) - plan.window + 1
     yield from range(max(0, first), min(int(plan.space.key), last + 1))
 
 

@@ -108,7 +108,8 @@ def places(
         *(x.placed(k=(x.size("h"), x.steps.get("h", 0)), g=(1, 0)) for x in (k, v)),
     )
     result = {"b": batch, "h": every, "s": q.size("s"), "d": v.size("d"), "x": every * v.size("d")}
-    return space, places, tuple(result[x] for x in _letters(q.layout)), q.layout
+    shape = tuple(result[x] for x in _letters(rule.result or q.layout))
+    return space, places, shape, q.layout
 
 
 def _letters(layout: str) -> str:
@@ -183,7 +184,13 @@ def _groups(
 
 
 #: The axes of the scores by the query's layout.
-_SCORES = {"bhsd": "bhst", "bs(hd)": "bhst", "s(hd)": "hst", "bsd": "bst", "hsd": "hst", "sd": "st"}
+_SCORES = {
+    **dict.fromkeys(("bhsd", "bshd", "bs(hd)"), "bhst"),
+    "s(hd)": "hst",
+    "bsd": "bst",
+    "hsd": "hst",
+    "sd": "st",
+}
 
 
 def _mask_layout(rule: AttentionRule, asked: Asked, layout: str) -> tuple[Mask, str]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import BroadcastError, Reason
 from ..sizes import Shape
 from .rules import AttentionRule, Causal, EmptyRow, Softcap
+from .stored import Stored
 
 if TYPE_CHECKING:
     from ..sizes.condition import Condition
@@ -71,6 +72,10 @@ class Asked:
     facts: Any
     rotated: bool = False  # query and key are turned by their positions before
     sink: bool = False  # one more score of each head, without a value
+    ahead: int | None = None  # the most keys behind its own place that a query sees
+    ragged: bool = False  # each sample has its own number of keys, the last of its queries' own
+    stored: Stored | None = None  # keys and values are quantised
+    room: int | None = None  # the keys that the past of a window has room for
 
 
 #: A call without shapes that asks for nothing more.
@@ -109,7 +114,9 @@ class AttentionPlan(AttentionMethods):
         mask_type: "float" (added to the scores), "bool" (true keeps a key); None without a mask.
         mask_keys: the keys that the mask speaks of; those behind are masked.
         past: the number of past keys, which stand before the keys of `key`.
-        offset: query i sees the keys up to i + offset; None if it sees all.
+        offset: query i sees the keys up to i + offset; None if it sees all. Where each sample has
+            its own number of keys, this is so of one that has all of them.
+        own: the key of query 0's own place, from which a window counts; None without a window.
         window: the most keys that a query sees, its own included; None: all.
         scale: the factor of the scores; None is 1/sqrt(feature).
         softcap: scores are bounded to ±softcap by a tanh; 0: they are not.
@@ -135,6 +142,7 @@ class AttentionPlan(AttentionMethods):
     mask_keys: Number | None
     past: Number
     offset: Number | None
+    own: Number | None
     window: int | None
     scale: float | None
     softcap: float
@@ -181,7 +189,8 @@ class AttentionPlan(AttentionMethods):
     def causal_fill(self) -> float:
         """What is added to the score of a later key; -inf where that cannot be told from less."""
         both = self.mask is not None and self.offset is not None
-        return self.rule.causal_fill if both else -math.inf
+        plain = self.asked.room is None or self.rule.empty_room is None
+        return self.rule.causal_fill if both and plain else -math.inf
 
     @property
     def causal(self) -> str | None:
@@ -208,8 +217,10 @@ class AttentionPlan(AttentionMethods):
         keys = self.mask_keys if self.mask_type else None
         fill = self.causal_fill, self.rule.causal_replaces and self.causal_fill > -math.inf
         masked = (self.mask_type, self.lengths, keys, self.empty, fill)
-        beside = self.asked.rotated, self.asked.sink
-        scores = (self.offset, self.window, self.factor, self.softcap, self.softcap_at, beside)
+        asked = self.asked
+        beside = asked.rotated, asked.sink, asked.ragged, asked.stored
+        seen = self.offset, self.own, self.window
+        scores = (*seen, self.factor, self.softcap, self.softcap_at, beside)
         return (self.shape, self.space, self.past, places, masked, scores)
 
     def __eq__(self, other: object) -> bool:

@@ -12,6 +12,7 @@ from .placing import Sizes, mask_place, places
 from .plan import Asked, AttentionPlan, Space
 from .rows import ROWS, find_rule
 from .rules import AttentionRule, Causal, EmptyRow
+from .stored import resident
 
 if TYPE_CHECKING:
     from ..sizes.dim import Number
@@ -191,20 +192,17 @@ def _mask_type(name: Any) -> str:
 
 def planned(rule: AttentionRule, asked: Asked) -> AttentionPlan:
     """The plan by a row; raises a Misfit where the row does not take what is asked."""
-    if asked.sink and not rule.sink:
-        raise Misfit(Reason.ATTRIBUTE, f"{rule.name} has no sink")
+    _check_parts(rule, asked)
     sizes = Sizes(asked.facts)
     space, operands, shape, layout = places(rule, asked, sizes)
     mask_type, mask_keys = None, None
-    offset = _offset(rule, asked, space)
+    offset, window = _offset(rule, asked, space), _window(rule, asked, space)
     if len(asked.shapes) > 3 and not (rule.causal_alone and offset is not None):
         mask, mask_keys = mask_place(rule, asked, space, layout, sizes)
         operands = (*operands, mask)
         mask_type = asked.mask_type
     if asked.softcap and rule.softcap is None:
         raise Misfit(Reason.ATTRIBUTE, f"{rule.name} has no softcap")
-    if asked.window is not None and not rule.window:
-        raise Misfit(Reason.ATTRIBUTE, f"{rule.name} has no window")
     masks = mask_type is not None or offset is not None
     plan = AttentionPlan(
         shape,
@@ -214,11 +212,12 @@ def planned(rule: AttentionRule, asked: Asked) -> AttentionPlan:
         mask_keys,
         asked.past,
         offset,
-        asked.window,
+        None if window is None else _own(rule, asked, space),
+        window,
         asked.scale,
         asked.softcap,
         rule.softcap if asked.softcap and masks else None,
-        tuple(_empty(rule, asked, mask_type, offset, space.key)),
+        tuple(_empty(rule, asked, mask_type, (offset, window), space)),
         rule,
         asked,
         sizes.conditions(),
@@ -227,15 +226,64 @@ def planned(rule: AttentionRule, asked: Asked) -> AttentionPlan:
     return plan
 
 
+def _check_parts(rule: AttentionRule, asked: Asked) -> None:
+    """Raises a Misfit for a part that a row does not have."""
+    for wanted, has, name in (
+        (asked.sink, rule.sink, "sink"),
+        (asked.window is not None, rule.window, "window"),
+        (asked.ahead is not None, rule.ahead, "window of later keys"),
+        (asked.ragged, rule.ragged, "number of keys for each sample"),
+        (asked.stored is not None, rule.stores, "quantised keys"),
+    ):
+        if wanted and not has:
+            raise Misfit(Reason.ATTRIBUTE, f"{rule.name} has no {name}")
+    if asked.ragged and asked.past != 0:
+        raise Misfit(Reason.ATTRIBUTE, "a number of keys for each sample counts past keys, too")
+
+
+def _begins(rule: AttentionRule, asked: Asked) -> Causal | None:
+    """Where the queries' own places begin."""
+    if asked.ragged:
+        return Causal.END  # of the keys that a sample has
+    return rule.causal if asked.past == 0 else rule.causal_past or rule.causal
+
+
+def _own(rule: AttentionRule, asked: Asked, space: Space) -> Number:
+    """The key of query 0's own place."""
+    return space.key - space.query if _begins(rule, asked) is Causal.END else asked.past
+
+
+def _known(space: Space, place: Number) -> bool:
+    """Whether a place and all sizes are numbers."""
+    return all(isinstance(size, int) for size in (*space, place))
+
+
+def _window(rule: AttentionRule, asked: Asked, space: Space) -> int | None:
+    """The most keys that a query sees, its own the last; None where none is hidden."""
+    if asked.window is None or rule.windows_unread:
+        return None
+    last = _own(rule, asked, space) + space.query - 1  # the own place of the last query
+    return None if _known(space, last) and last < asked.window else asked.window
+
+
 def _offset(rule: AttentionRule, asked: Asked, space: Space) -> Number | None:
     """The key that query 0 sees last; None if no key is masked by its place."""
     causal = True if rule.always_causal else asked.causal
+    if rule.causal_unmasked:
+        alone = len(asked.shapes) == 3 and not asked.sink
+        if causal is not False and not alone:
+            words = "is not causal beside a mask or a sink; add -inf to later keys by the mask"
+            raise Misfit(Reason.ATTRIBUTE, f"{rule.name} {words}")
+        causal = causal or alone
     if causal is False:
-        return None
-    if rule.causal is None:
+        if asked.ahead is None or rule.windows_unread:
+            return None
+        last = _own(rule, asked, space) + asked.ahead
+        return None if _known(space, last) and last >= space.key - 1 else last
+    begins = _begins(rule, asked)
+    if rule.causal is None or begins is None:
         raise Misfit(Reason.ATTRIBUTE, f"{rule.name} has no causal mask; pass it as the mask")
     offsets = {Causal.PAST: asked.past, Causal.END: space.key - space.query}
-    begins = rule.causal if asked.past == 0 else rule.causal_past or rule.causal
     own = offsets[begins]
     if causal is True or not rule.engine or equal(own, offsets[causal]) is Answer.YES:
         return own if causal is True else offsets[causal]
@@ -246,17 +294,33 @@ def _offset(rule: AttentionRule, asked: Asked, space: Space) -> Number | None:
 
 
 def _empty(
-    rule: AttentionRule, asked: Asked, mask_type: str | None, offset: Number | None, keys: Number
+    rule: AttentionRule,
+    asked: Asked,
+    mask_type: str | None,
+    seen: tuple[Number | None, int | None],
+    space: Space,
 ) -> Iterator[tuple[str, EmptyRow]]:
     """The result of a query without a key, for each way to mask its keys."""
-    plain = rule.empty_plain is not None and (asked.softcap or keys == 1)
+    offset, window = seen
+    plain = rule.empty_plain is not None and (asked.softcap or _keys(asked, space) == 1)
     empty = rule.empty_plain if plain and rule.empty_plain else rule.empty
+    if rule.empty_room is not None and asked.room is not None:
+        empty = rule.empty_room
     if asked.sink:  # it has all the weight
         empty = dict.fromkeys(empty, EmptyRow.ZERO)
-    if mask_type == "bool" or (isinstance(offset, int) and offset < 0):
+    beyond = window is not None and space.key != asked.past + space.query
+    if mask_type == "bool" or asked.ragged or beyond or (isinstance(offset, int) and offset < 0):
         yield "bool", empty["bool"]
     if mask_type == "float":
         yield from ((kind, empty[kind]) for kind in ("-inf", "lowest"))
+
+
+def _keys(asked: Asked, space: Space) -> Number:
+    """The keys among which there are a query's: for one query, those that a window's past has."""
+    room, window, key = asked.room, asked.window, space.key
+    if room is None or window is None or space.query != 1 or not isinstance(key, int):
+        return key
+    return resident(key, room, window) if room >= window else key
 
 
 def _check_faults(plan: AttentionPlan) -> None:

@@ -47,10 +47,14 @@ def _right(stretch: str, *ranks: int) -> Mapping[int, Mask]:
     return dict.fromkeys(ranks, Mask("", stretch))
 
 
-_ZERO, _NAN, _MEAN, _UNMASKED = EmptyRow
+_ZERO, _NAN, _MEAN, _UNMASKED, _UNUSED = EmptyRow
 #: The least number of float32.
 _LOWEST = -3.4028234663852886e38
 _ONNX = _layouts("bhsd", "bs(hd)")
+#: What version 25 of ONNX's Attention has more.
+_WINDOWED: Mapping[str, Any] = MappingProxyType(
+    {"op": "Attention-25", "window": True, "ahead": True}
+)
 
 
 _OPENVINO_ONNX = AttentionRule(
@@ -62,6 +66,7 @@ _OPENVINO_ONNX = AttentionRule(
     short_keys=True,
     softcap=Softcap.BEFORE_MASK,
     causal_past=Causal.END,
+    ragged=True,
     past=True,
     empty=_empty(_ZERO, _ZERO, _MEAN),
     faults=(Fault(faults.no_length, "lengths of 0 fail in some of its ways", Reason.NO_OP),),
@@ -104,6 +109,9 @@ _OPENVINO_MULTI_HEAD = replace(
     faults=(Fault(faults.no_length, "lengths of 0 fail in some of its ways", Reason.NO_OP),),
 )
 
+_NARROW_ROOM = Fault(
+    faults.narrow_room, "the past of a window has room for the window", Reason.NO_OP
+)
 _GROUP_QUERY = AttentionRule(
     "GroupQueryAttention",
     "onnxruntime",
@@ -115,6 +123,7 @@ _GROUP_QUERY = AttentionRule(
     window=True,
     past=True,
     sink=True,
+    stores=True,
     empty=_empty(_ZERO, _ZERO, _ZERO),
     empty_plain=_empty(_NAN, _NAN, _MEAN),
     faults=(
@@ -122,6 +131,12 @@ _GROUP_QUERY = AttentionRule(
         Fault(faults.no_query, "it refuses queries of length 0", Reason.NO_OP),
         Fault(faults.odd_features, "the features of a head are a multiple of 8", Reason.NO_OP),
         Fault(faults.odd_rotation, "features that are turned are a multiple of 16", Reason.NO_OP),
+        _NARROW_ROOM,
+        Fault(
+            faults.odd_stored,
+            "features in a quantised past of a window are a multiple of 128 bits",
+            Reason.NO_OP,
+        ),
     ),
 )
 
@@ -144,14 +159,17 @@ _OPENVINO_GROUP_QUERY = replace(
     softcap=None,
     empty=_empty(_NAN, _NAN, _MEAN),
     empty_plain=None,
+    empty_room=_empty(_UNUSED, _UNUSED, _UNUSED),
     causal_fill=_LOWEST,
     faults=(
         Fault(faults.samples, "it takes one sample", Reason.NO_OP),
         Fault(faults.beyond_past, "it takes as many keys as queries", Reason.NO_OP),
+        _NARROW_ROOM,
         Fault(faults.one_key, "a mask of one key is not repeated"),
         Fault(
             faults.queries_as_heads,
-            "it turns queries wrongly where there are as many as heads, and fewer key heads",
+            "it turns queries wrongly where there are as many as heads, and fewer key heads "
+            "or a quantised past",
         ),
     ),
 )
@@ -176,6 +194,7 @@ _DOCUMENT = AttentionRule(
     _masks(both=_right("bhs", 2, 3, 4)),
     short_keys=True,
     softcap=Softcap.BEFORE_MASK,
+    ragged=True,
     past=True,
     empty=_empty(_ZERO, _ZERO, _MEAN),
     run=False,
@@ -196,15 +215,7 @@ _SDPA = AttentionRule(
     ),
 )
 
-_ROWS = (
-    _DOCUMENT,
-    replace(
-        _DOCUMENT,
-        op="Attention-23",
-        source="ONNX operators, Attention, version 23",
-        masks=_masks(both=_right("bhst", 2, 3, 4)),
-        short_keys=False,
-    ),
+_REFERENCE = (
     AttentionRule(
         "Attention",
         "onnx.reference",
@@ -214,11 +225,15 @@ _ROWS = (
         stretches="bhm",
         short_keys=True,
         softcap=Softcap.BEFORE_MASK,
+        ragged=True,
         past=True,
         empty=_empty(_ZERO, _ZERO, _MEAN),
         faults=(
             Fault(faults.no_key_at_all, "it has no maximum of no keys, and fails", Reason.NO_OP),
             Fault(faults.no_query_packed, "it fails without a query", Reason.NO_OP),
+            Fault(
+                faults.fewer_samples, "a query has a sample for each number of keys", Reason.NO_OP
+            ),
             Fault(faults.heads_apart, "grouped keys and values have the same heads", Reason.NO_OP),
             Fault(
                 faults.vector_and_causal,
@@ -231,6 +246,20 @@ _ROWS = (
             ),
         ),
     ),
+)
+_ROWS = (
+    _DOCUMENT,
+    replace(
+        _DOCUMENT,
+        op="Attention-23",
+        source="ONNX operators, Attention, version 23",
+        masks=_masks(both=_right("bhst", 2, 3, 4)),
+        short_keys=False,
+        ragged=False,
+    ),
+    replace(_DOCUMENT, **_WINDOWED, source="ONNX operators, Attention, version 25"),
+    *_REFERENCE,
+    replace(_REFERENCE[0], **_WINDOWED, source="onnx 1.23.2, ReferenceEvaluator, opset 25"),
     AttentionRule(
         "Attention",
         "onnxruntime",
@@ -238,6 +267,7 @@ _ROWS = (
         _ONNX,
         _masks(both=_right("bh", 2, 3, 4)),
         softcap=Softcap.BEFORE_MASK,
+        ragged=True,
         past=True,
         empty=_empty(_ZERO, _ZERO, _ZERO),
         faults=(
@@ -248,6 +278,26 @@ _ROWS = (
                 "a single query sees every key, though it is causal and has a past",
             ),
         ),
+    ),
+    replace(
+        _DOCUMENT,
+        **_WINDOWED,
+        engine="onnxruntime",
+        source="ONNX Runtime 1.32.0, CPU, opset 25, by the ops of its function",
+        masks=_masks(both=_right("bhs", 1, 2, 3, 4)),
+        stretches="bhm",
+        faults=(
+            Fault(
+                faults.no_length_packed,
+                "heads side by side have lengths of 1 and more",
+                Reason.NO_OP,
+            ),
+            Fault(faults.no_key_at_all, "it fails without a key", Reason.NO_OP),
+            Fault(faults.more_values, "values have no more heads than keys", Reason.NO_OP),
+            Fault(faults.fewer_queries, "a query has as many heads as the keys", Reason.NO_OP),
+            Fault(faults.one_sample, "a query has as many samples as the keys", Reason.NO_OP),
+        ),
+        run=True,
     ),
     _MULTI_HEAD,
     _GROUP_QUERY,
@@ -307,6 +357,13 @@ _ROWS = (
         source="OpenVINO 2026.4.1, CPU, its ONNX frontend, opset 23",
         masks=_masks(both=_right("bhst", 2, 3, 4)),
         short_keys=False,
+        ragged=False,
+    ),
+    replace(
+        _OPENVINO_ONNX,
+        **_WINDOWED,
+        source="OpenVINO 2026.4.1, CPU, its ONNX frontend, opset 25",
+        windows_unread=True,
     ),
     _OPENVINO_MULTI_HEAD,
     _OPENVINO_GROUP_QUERY,
@@ -331,6 +388,7 @@ _ROWS = (
             ),
             Fault(faults.scaled, "it does not read scale"),
             Fault(faults.one_key_of_pairs, "a mask of queries and one key is not repeated"),
+            Fault(faults.one_query_of_pairs, "a mask of one query and keys masks no key"),
         ),
     ),
     _SDPA,
@@ -344,6 +402,27 @@ _ROWS = (
         faults=(
             *_SDPA.faults,
             Fault(faults.other_values, "values are as wide as the query", Reason.NO_OP),
+        ),
+    ),
+    AttentionRule(
+        "Attention",
+        "mnn",
+        "MNN 3.6.1, CPU, op Attention",
+        _layouts("bshd"),
+        _masks(float=_right("bh", 2, 3, 4)),
+        result="bs(hd)",
+        causal=Causal.END,
+        causal_unmasked=True,
+        sink=True,
+        empty=_empty(_NAN, _NAN, _MEAN),
+        unchecked=True,
+        faults=(
+            Fault(faults.no_length, "it takes no length of 0", Reason.CRASH),
+            Fault(faults.fewer_keys, "it reads memory behind the keys", Reason.CRASH),
+            Fault(faults.samples, "it computes the first sample alone"),
+            Fault(faults.across, "it reads as many keys as there are queries"),
+            Fault(faults.other_values, "it reads values as if they were as wide as the query"),
+            Fault(faults.mask_of_heads, "it reads a mask as one of queries and keys alone"),
         ),
     ),
 )

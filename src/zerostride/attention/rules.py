@@ -26,6 +26,7 @@ class EmptyRow(StrEnum):
     NAN = "NaN"
     MEAN = "the mean of the values"
     UNMASKED = "the attention without the mask"
+    UNUSED = "values that it does not see, and those in unused rows of the past"
 
 
 class Causal(StrEnum):
@@ -81,6 +82,7 @@ class AttentionRule:
         engine: whose it is; "" for a document.
         source: document and section, or the release that was run.
         layouts: the layouts of the query by its rank; those of key and value are the same.
+        result: the layout of the result, where it is not the query's.
         masks: by the mask's type ("float" is added, "bool" says which keys are kept) and rank.
         grouping: which query heads a key head serves where it serves several: neighbours
             ("interleaved"), or each n-th ("tiled"); "" where it serves one.
@@ -90,10 +92,15 @@ class AttentionRule:
         causal_past: the same with past keys, where that differs.
         always_causal: it has no other.
         causal_alone: a mask is not read if it is causal.
+        causal_unmasked: it is causal without a mask and a sink, and not with one of them.
         short_keys: a mask's last axis may be shorter than the keys; those behind are masked. One of
             size 1 is no exception, and does not stretch.
         softcap: None where it has none.
         window: whether it has a sliding window.
+        windows_unread: windows are taken, and not read.
+        ahead: whether a window may end behind a query's own place.
+        ragged: whether each sample may have its own number of keys, in a vector.
+        stores: whether keys and values may be quantised.
         past: whether it takes past keys and values.
         sink: whether its softmax may have one more score for each head, without a value.
         causal_fill: what is added to the score of a later key. If it is finite, a query whose other
@@ -102,6 +109,7 @@ class AttentionRule:
         empty: what a row without a key gives, by how the keys are masked: "bool" or an added "-inf"
             or "lowest", the least float.
         empty_plain: the same with a softcap, or with one key, where that differs.
+        empty_room: the same where the past holds a window alone, where that differs.
         unchecked: shapes that do not fit are not refused: it reads other memory.
         faults: see :class:`Fault`.
         run: whether it was run, or only read.
@@ -112,21 +120,28 @@ class AttentionRule:
     source: str
     layouts: Mapping[int, tuple[str, ...]]
     masks: Mapping[tuple[str, int], Mask]
+    result: str = ""
     grouping: str = "interleaved"
     stretches: str = ""
     causal: Causal | None = Causal.PAST
     causal_past: Causal | None = None
     always_causal: bool = False
     causal_alone: bool = False
+    causal_unmasked: bool = False
     short_keys: bool = False
     softcap: Softcap | None = None
     window: bool = False
+    windows_unread: bool = False
+    ahead: bool = False
+    ragged: bool = False
+    stores: bool = False
     past: bool = False
     sink: bool = False
     causal_fill: float = -inf
     causal_replaces: bool = False
     empty: Mapping[str, EmptyRow] = field(default_factory=lambda: MappingProxyType({}))
     empty_plain: Mapping[str, EmptyRow] | None = None
+    empty_room: Mapping[str, EmptyRow] | None = None
     unchecked: bool = False
     faults: tuple[Fault, ...] = ()
     run: bool = True

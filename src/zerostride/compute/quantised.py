@@ -6,6 +6,7 @@ functions here carry it out over NumPy's arrays. Types that NumPy lacks come fro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -123,7 +124,22 @@ def dequantization(
             shapes=plan.operands,
             hint="reshape q and the scale to have an axis of 1 in front",
         )
+    one = factors.size == 1 and factors.ndim > 1 and plan.placement is Placement.BLOCK
+    if row.divides and one and (shift is None or math.prod(array.shape) % _block(places)):
+        raise BroadcastError(
+            f"{row.name} refuses to dequantise a block that is longer than its axis, or without a "
+            "zero point",
+            reason=Reason.EXTENT_MISMATCH,
+            rule=plan.rule,
+            shapes=plan.operands,
+            hint="pass the scale as one number of shape ()",
+        )
     return Call(plan, row, array, factors, shift, array.dtype, opset, stored)
+
+
+def _block(places: Mapping[str, Any]) -> int:
+    """The block that is asked for; 1 without one."""
+    return int(places.get("block") or 1)
 
 
 def dequantised(call: Call) -> Array:
@@ -293,7 +309,21 @@ def _stored(call: Call, dtype: np.dtype[Any], rounding: Rounding) -> Array:
             point = None if shift is None else shift.reshape(-1)
             whole = whole.reshape(-1)
             whole[-left:] = _whole(exact, point, dtype, rest)
+        ends = _row_ends(call.plan.shape, rounding.row_lanes)
+        if ends is not None:
+            apart = _whole(quotient, later, dtype, replace(rounding, ties=Ties.AWAY))
+            whole = np.where(ends.reshape(whole.shape), apart, whole)
         return whole
+
+
+def _row_ends(shape: tuple[int, ...], lanes: int) -> Array | None:
+    """The elements that rows of lanes leave over; None where they leave none."""
+    rows = shape[0] if len(shape) > 1 else 1
+    size = math.prod(shape) // rows if rows else 0
+    left = size % lanes if lanes and (rows % lanes or len(shape) == 1) else 0
+    if not left:
+        return None
+    return np.broadcast_to(np.arange(size) >= size - left, (rows, size))
 
 
 def _as_float8(quotient: Array, dtype: np.dtype[Any]) -> Array:

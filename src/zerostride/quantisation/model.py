@@ -80,6 +80,8 @@ class Rounding:
         symmetric: the lowest number is minus the highest.
         lanes: elements that are rounded together; those left over at the end of a tensor are
             divided in float64, ties away from zero. 0: all are rounded alike.
+        row_lanes: elements of an index of axis 0 that are rounded together; those left over at its
+            end are rounded exactly, ties away from zero, unless axis 0 is a multiple of it.
 
     >>> str(Rounding().ties), str(Rounding().shifted)
     ('even', 'after')
@@ -92,6 +94,7 @@ class Rounding:
     nan: NotANumber = NotANumber.LOWEST
     symmetric: bool = False
     lanes: int = 0
+    row_lanes: int = 0
 
     def sentence(self) -> str:
         """The arithmetic in a line.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..core.plan import Plan, RuleUse
@@ -111,7 +112,7 @@ def _plan(
     padding = tuple(-n % b if b > 1 and n else 0 for n, b in zip(x, placed.blocks, strict=True))
     padding = tuple(p if b < n else 0 for p, b, n in zip(padding, placed.blocks, x, strict=True))
     _check_row(x, placed, row, _opset(opset, row), use, one=scale == (1,))
-    if row.divides and placed.placement is Placement.BLOCK and scale != (1,):
+    if row.divides and placed.placement is Placement.BLOCK and math.prod(scale) != 1:
         _check_blocks(x, placed.blocks, row, bool(zero))
     return _split(shapes, (placed, *others), padding, use)
 

@@ -191,7 +191,11 @@ _ROWS = (
         "1.0.20261020",
         "run: ncnn 1.0.20261020, layers Quantize and Dequantize, x86-64",
         rounding=Rounding(
-            divided=Divided.RECIPROCAL, ties=Ties.HALF, huge=Huge.LOWEST, symmetric=True
+            divided=Divided.RECIPROCAL,
+            ties=Ties.HALF,
+            huge=Huge.LOWEST,
+            symmetric=True,
+            row_lanes=4,
         ),
         stores=frozenset({"int8"}),
         reads=_WIDE,
@@ -202,6 +206,7 @@ _ROWS = (
         notes=(
             "its scale is the reciprocal of ONNX's; -127 is the lowest number, and what 3e9 gives",
             "of a tensor of one axis it reads the first scale alone, and says nothing",
+            "it adds 0.5 and cuts off in lanes of four, and rounds the rest of a row exactly",
         ),
     ),
 )

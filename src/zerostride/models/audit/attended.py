@@ -44,6 +44,8 @@ _LACK: Mapping[str, str] = MappingProxyType(
 
 def attended(site: Site, call: AttentionCall, engine: Engine, way: Converter) -> Judgement:
     """The judgement of an attention's site."""
+    if call.unfit:
+        return lacked(site.node, way) or _unfit(call)
     asked = replace(call.asked, shapes=tuple(map(sizes_of, site.operands)))
     try:
         source = plan_asked(call.rule, asked)
@@ -75,6 +77,12 @@ def attended(site: Site, call: AttentionCall, engine: Engine, way: Converter) ->
     return replace(judgement, notes=(*judgement.notes, call.where)) if call.where else judgement
 
 
+def _unfit(call: AttentionCall) -> Judgement:
+    whose = f"{call.rule.engine}'s CPU refuses {call.unfit}"
+    message = f"the model itself does not attend here: {whose}"
+    return Judgement(None, None, Verdict.REFUSED, Cause.INVALID, message)
+
+
 def lacked(node: Node, way: Converter) -> Judgement | None:
     """The judgement where a converter has no attention; None where it has, or of other ops."""
     if way.name == "onnx-frontend" and (node.domain, node.op) == (_LOCAL, "GroupQueryAttention"):
@@ -85,7 +93,10 @@ def lacked(node: Node, way: Converter) -> Judgement | None:
         return None
     whose = ", an op of ONNX Runtime" if node.domain == _LOCAL else ""
     message = f"{way.name} does not convert {node.op}{whose}"
-    if not_written(node) is None and not (whose and way.name == "onnx-parser"):
+    past = input_at(node, 3) if node.op == "GroupQueryAttention" else None
+    if way.name == "pnnx" and past is not None and past.dtype in ("int8", "uint8"):
+        message = f"{message}; ncnn has no op that reads the numbers of a quantised past"
+    elif not_written(node) is None and not (whose and way.name == "onnx-parser"):
         same = "written out as MatMul, Add and Softmax it means the same"
         message = f"{message}; {same}: {_LACK[way.name]}"
     return Judgement(None, None, Verdict.REFUSED, Reason.NO_OP, message)
@@ -123,7 +134,7 @@ def _without_room(site: Site, source: AttentionPlan) -> str | None:
 
     It writes the new keys into the tensor of the past. OpenVINO 2026.4.1, run.
     """
-    if site.node.op != "GroupQueryAttention":
+    if site.node.op != "GroupQueryAttention" or source.asked.room is not None:
         return None
     past = input_at(site.node, 3)
     if past is None:
@@ -146,7 +157,8 @@ def _rules(call: AttentionCall, engine: Engine, way: Converter) -> Iterator[Atte
     if call.rule.engine == engine.name:
         yield call.rule
     elif engine.name == "onnxruntime":
-        yield find_rule("onnxruntime", "Attention")
+        windowed = call.rule.op == "Attention-25"  # its CPU has no kernel of it
+        yield find_rule("onnxruntime", call.rule.op if windowed else "Attention")
     else:
         yield from rows
 
@@ -198,8 +210,8 @@ def _judgement(source: AttentionPlan, asked: Asked, rule: AttentionRule, name: s
 
 def _witness(source: AttentionPlan, target: AttentionPlan) -> Witness | None:
     """Numbers that show the difference, where the target takes the same operands."""
-    if source.asked.rotated:
-        return None  # numbers of a query that is not turned
+    if source.asked.rotated or source.asked.stored is not None:
+        return None  # numbers of a query that is not turned, or of keys that are not rounded
     difference = first_difference(source, target)
     if difference is None:
         return None

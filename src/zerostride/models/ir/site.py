@@ -62,11 +62,13 @@ class AttentionCall:
         rule: the row.
         asked: the call.
         where: the values of operands for which this is the call, in a sentence; empty if all.
+        unfit: why the op's own engine refuses the node, whatever its sizes; empty if not.
     """
 
     rule: AttentionRule
     asked: Asked
     where: str = ""
+    unfit: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,15 @@ from typing import Any
 
 from ...attention.plan import Asked
 from ...attention.rows import find_rule
+from ...attention.stored import Stored, stored_as
+from ...errors import Misfit
 from ..ir.graph import Node, Value
 from ..ir.site import BOTH_WAYS, AttentionCall, Kind, Operand, Site, input_at, operand_of
 from ..ir.site import not_modelled as unknown
 
-#: The last op set in which a mask's last axis is as long as the keys.
-_WHOLE_MASKS = 23
+#: The row of each version; a newer one is as the newest.
+_VERSIONS = {23: "Attention-23", 24: "Attention"}
+_NEWEST = "Attention-25"
 
 
 def _attention(node: Node) -> Site | None:
@@ -23,34 +26,40 @@ def _attention(node: Node) -> Site | None:
 
 
 def attention(node: Node) -> Site:
-    """The site of any Attention of ai.onnx.
-
-    Sequence lengths of samples (`nonpad_kv_seqlen`) and windows are not modelled.
-    """
-    if input_at(node, 6) is not None:
-        return unknown(node, "nonpad_kv_seqlen, a length for each sample")
-    if _windowed(node):
-        return unknown(node, "its windows")
+    """The site of any Attention of ai.onnx."""
     return _site(node, standard_call(node), mask=input_at(node, 3), past=input_at(node, 4))
 
 
 def standard_call(node: Node) -> AttentionCall:
     """The call that the attributes of an Attention of ai.onnx describe."""
-    op = "Attention-23" if node.version <= _WHOLE_MASKS else "Attention"
+    op = row_of(node.version)
     heads = _number(node, "q_num_heads"), _number(node, "kv_num_heads")
-    return _call(
+    left, right = windows_of(node)
+    call = _call(
         node,
         "",
         op,
         heads=(heads[0], heads[1]) if heads[0] else None,
         causal=bool(_number(node, "is_causal")),
+        window=None if left is None else left + 1,
     )
+    ragged = input_at(node, 6) is not None
+    return replace(call, asked=replace(call.asked, ahead=right, ragged=ragged))
+
+
+def row_of(version: int) -> str:
+    """The name of the row of a version of Attention.
+
+    >>> row_of(23), row_of(25)
+    ('Attention-23', 'Attention-25')
+    """
+    return _VERSIONS.get(max(23, version), _NEWEST)
 
 
 def _plain(node: Node) -> bool:
     """Whether nothing can repeat: no mask, and as many heads of keys as of the query."""
     heads = _number(node, "q_num_heads"), _number(node, "kv_num_heads")
-    if heads[0] != heads[1] or _number(node, "is_causal"):
+    if heads[0] != heads[1] or _number(node, "is_causal") or windows_of(node) != (None, None):
         return False
     query, key, value = (input_at(node, k) for k in range(3))
     if (
@@ -63,10 +72,6 @@ def _plain(node: Node) -> bool:
     packed = all(shape is not None and len(shape) == 3 for shape in shapes)
     outer = {(None,) if shape is None else shape[: 1 if packed else 2] for shape in shapes}
     return len(outer) == 1 and all(None not in sizes for sizes in outer)
-
-
-def _windowed(node: Node) -> bool:
-    return any(side is not None for side in windows_of(node))
 
 
 def windows_of(node: Node) -> tuple[int | None, int | None]:
@@ -117,8 +122,13 @@ def _group_query(node: Node) -> Site:
     )
     rotated = bool(_number(node, "do_rotary"))
     sink = _number(node, "smooth_softmax") == 1 or input_at(node, 11) is not None
-    call = replace(call, asked=replace(call.asked, rotated=rotated, sink=sink))
     mask, past = input_at(node, 10), input_at(node, 3)
+    stored, unfit = _stored(node)
+    room: Any = None
+    if _number(node, "sliding_window_cache") and past is not None and past.shape is not None:
+        room = past.shape[2] if len(past.shape) == 4 else None
+    asked = replace(call.asked, rotated=rotated, sink=sink, stored=stored, room=room)
+    call = replace(call, asked=asked, unfit=unfit)
     site = _site(node, call, mask=mask, past=past)
     if site.call is None:
         return site
@@ -133,14 +143,48 @@ def _group_query(node: Node) -> Site:
 
 def _beyond_group_query(node: Node) -> Iterator[str]:
     """The parts of a GroupQueryAttention that its row does not have."""
-    if _number(node, "sliding_window_cache"):
-        yield "sliding_window_cache"
-    if input_at(node, 12) is not None or input_at(node, 13) is not None:
-        yield "a quantised past"
-    if input_at(node, 14) is not None or input_at(node, 15) is not None:
-        yield "a normalised query and key"
     if input_at(node, 16) is not None:
         yield "query_seqlens, a length for each sample"
+
+
+def _stored(node: Node) -> tuple[Stored | None, str]:
+    """How keys and values are stored, and why ONNX Runtime's CPU refuses the node; run."""
+    try:
+        stored = stored_as(node.attributes)
+    except Misfit as misfit:
+        return None, misfit.detail
+    return stored, next(_refused(node, stored), "")
+
+
+def _refused(node: Node, stored: Stored | None) -> Iterator[str]:
+    """The reasons for which ONNX Runtime 1.32.0's CPU refuses a GroupQueryAttention."""
+    past = input_at(node, 3)
+    kinds = {value.dtype for value in (past, input_at(node, 4)) if value is not None}
+    if input_at(node, 14) is not None or input_at(node, 15) is not None:
+        yield "a normalised query and key"
+    if _number(node, "sliding_window_cache"):
+        if _number(node, "local_window_size") < 1:
+            yield "sliding_window_cache without local_window_size"
+        if past is None:
+            yield "sliding_window_cache without past keys"
+    if stored is None:
+        yield from (f"a past of {kind} without a quant_type" for kind in kinds & _STORED)
+        return
+    if past is None:
+        yield "quantised keys without past keys"
+    yield from (
+        f"a past of {kind} with {stored.bits} bits" for kind in kinds - {stored.dtype, None}
+    )
+    for position, name in ((12, "k_scale"), (13, "v_scale")):
+        scale = input_at(node, position)
+        if scale is None:
+            yield f"a quantised past without {name}"
+        elif not stored.by_feature and scale.shape is not None and set(scale.shape) - {1, None}:
+            yield f"a {name} of {scale.shape} for a tensor"
+
+
+#: The element types of pasts that are quantised.
+_STORED = frozenset({"int8", "uint8", "float8_e4m3fn"})
 
 
 def _past_of_total(site: Site, mask: Value | None) -> int | None:
@@ -165,8 +209,6 @@ def _projected(node: Node) -> Site:
     mask, bias = input_at(node, 3), input_at(node, 5)
     if mask is not None and bias is not None:
         return unknown(node, _TWO_MASKS)
-    if _number(node, "do_rotary"):
-        return unknown(node, "do_rotary, a rotation of query and key")
     if input_at(node, 6) is not None or _number(node, "past_present_share_buffer"):
         return unknown(node, "a past in the buffer of the present")
     data, weights = input_at(node, 0), input_at(node, 1)
@@ -196,7 +238,8 @@ def _projected(node: Node) -> Site:
     kind = "bool" if bias is None else "float"
     if mask is not None or bias is not None:
         operands = (*operands, operand_of(mask if bias is None else bias))  # type: ignore[arg-type]
-    call = replace(call, asked=replace(call.asked, past=before, mask_type=kind))
+    unfit = "do_rotary, a rotation of query and key" if _number(node, "do_rotary") else ""
+    call = replace(call, asked=replace(call.asked, past=before, mask_type=kind), unfit=unfit)
     return Site(node, Kind.NOT_MODELLED, operands, BOTH_WAYS, {}, call=call)
 
 

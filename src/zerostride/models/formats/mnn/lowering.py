@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from ...ir.graph import Node
 from ..lowering import lower_by, table
-from . import elementwise, movement, windows
+from . import attention, elementwise, movement, windows
 from .node_writer import OpWriter
 
 #: Op type to row.
-ROWS = table(elementwise.ROWS, movement.ROWS, windows.ROWS)
+ROWS = table(attention.ROWS, elementwise.ROWS, movement.ROWS, windows.ROWS)
 
 
 def lower(node: Node) -> tuple[Node, ...] | None:

@@ -121,6 +121,7 @@ FIELDS: Mapping[str, tuple[Field, ...]] = MappingProxyType(
         name: fields(words)
         for name, words in {
             "ArgMax": "outMaxVal:0 topK:1 axis:2",
+            "AttentionParam": "kv_cache:0:bool:1 output_c4:5:bool",
             "Axis": "axis:0",
             "BatchMatMulParam": "adjX:0:bool adjY:1:bool",
             "BinaryOp": "opType:0 activationType:2",

@@ -12,19 +12,25 @@ from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 
+from ....attention.plan import UNASKED
+from ....attention.rows import find_rule
 from ....core.alignment import Rule
 from ....core.rules import RULES
 from ....engines.planning import rule_row
 from ....errors import BroadcastError
 from ....ops import find_op
-from ...ir.graph import Node
+from ...ir.graph import Node, Value
 from ...ir.site import (
     AT_AXIS,
+    BOTH_WAYS,
     ONE_WAY,
+    AttentionCall,
     Kind,
     Site,
     batches,
+    input_at,
     not_modelled,
+    operand_of,
     present_operands,
     unjudged,
 )
@@ -160,15 +166,60 @@ def _product(node: Node) -> Site | None:
     return None if batch is None else Site(node, Kind.MATMUL, batch, rule, {}, "MatMul")
 
 
+def _attention(node: Node) -> Site:
+    """Attention: query, key and value as (batch, length, head, feature), a mask, and a sink.
+
+    Run: MNN 3.6.1, tests/conformance/test_attention_mnn.py. The runtime of large language models
+    keeps keys between runs; a file alone has none of them.
+    """
+    parts = [operand_of(value) for value in node.inputs[:3] if value is not None]
+    mask, sink = input_at(node, 3), input_at(node, 4)
+    if len(parts) < 3 or len(node.inputs) > _ATTENTION_INPUTS:
+        return not_modelled(node)
+    lacks = _beyond_attention(node, mask)
+    if lacks:
+        return not_modelled(node, lacks)
+    if mask is not None and mask.shape == ():
+        mask = None  # a number below 1e-6 stands for none
+    if mask is not None:
+        parts.append(operand_of(mask))
+    causal = mask is None and sink is None
+    asked = replace(UNASKED, causal=causal, sink=sink is not None)
+    where = "this is so of a run of its own, without keys of runs before"
+    where = where if node.attributes.get("kv_cache", True) else ""
+    call = AttentionCall(find_rule("mnn", "Attention"), asked, where)
+    return Site(node, Kind.NOT_MODELLED, tuple(parts), BOTH_WAYS, {}, call=call)
+
+
+#: Query, key, value, mask and sink.
+_ATTENTION_INPUTS = 5
+#: A mask of one number below it is none.
+_LEAST_MASK = 1e-6
+
+
+def _beyond_attention(node: Node, mask: Value | None) -> str | None:
+    """The part of an Attention that is not modelled, or None."""
+    if node.attributes.get("output_c4"):
+        return "a packed result"
+    if mask is None:
+        return None
+    if mask.dtype is not None and "float" not in mask.dtype:
+        return f"a mask of {mask.dtype}, whose bytes MNN reads as floats"
+    if mask.shape is None:
+        return "a mask of unknown axes"
+    if mask.shape == () and (not mask.reals or mask.reals[0] >= _LEAST_MASK):
+        return "a mask of one number; below 1e-6 it stands for none"
+    return None
+
+
 _UNMODELLED = (
     "InstanceNorm GroupNorm Normalize GatedRMSNorm EltwiseInt8 QuantizedAdd QuantizedBiasAdd "
     "Int8ToFloat FloatToInt8 DynamicQuant FusedLinear "
     "Broastcast Power Dequantize Raster MoE CosineSimilarity"
 )
-#: The parts of attentions that are not modelled. MNN 3.6.1, CPU: Attention was run.
+#: The attentions that are not modelled.
 _ATTENTIONS: Mapping[str, str] = MappingProxyType(
     {
-        "Attention": "its masks; without one a query sees no later key",
         "FmhaV2": "a fused attention, which was not run",
         "Fmhca": "a fused attention, which was not run",
         "LinearAttention": "an attention without a softmax, which was not run",
@@ -188,6 +239,7 @@ ROWS: Mapping[str, Callable[[Node], Site | None]] = MappingProxyType(
         "BatchNorm": _channel,
         "LayerNorm": _layer_norm,
         **dict.fromkeys(("MatMul", "BatchMatMul"), _product),
+        "Attention": _attention,
         **dict.fromkeys(_UNMODELLED.split(), not_modelled),
         **{op: partial(not_modelled, lacks=lacks) for op, lacks in _ATTENTIONS.items()},
     }

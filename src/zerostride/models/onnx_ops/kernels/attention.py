@@ -36,7 +36,6 @@ def run_attention(call: NodeCall) -> tuple[Array, ...]:
     asked = replace(
         asked,
         shapes=tuple(array.shape for array in arrays),
-        causal=asked.causal and lengths is None,  # beside lengths, each sample has its own
         past=0 if past_key is None else past_key.shape[2],
         mask_type="bool" if mask is not None and mask.dtype == bool else "float",
     )
@@ -47,7 +46,7 @@ def run_attention(call: NodeCall) -> tuple[Array, ...]:
     batch, heads, group, query, key, feature, value_feature = plan.space
     room((batch, heads, group, query, key))  # type: ignore[arg-type]
     effort(*map(int, (batch, heads, group, query, key, feature + value_feature)))
-    way = steps(plan, arrays, past_key, past_value, _kept(call, plan, lengths))
+    way = steps(plan, arrays, past_key, past_value, lengths=_checked(call, plan, lengths))
     shown = tuple(_shown(call, way))
     *_, result = way
     present = (
@@ -75,30 +74,14 @@ def _at_least_2d(mask: Array) -> Array:
     return mask.reshape((1,) * (2 - mask.ndim) + mask.shape)
 
 
-def _kept(call: NodeCall, plan: AttentionPlan, lengths: Array | None) -> Array | None:
-    """The keys within the windows and the lengths of samples; None if all are."""
-    left, right = windows_of(call.node)
-    if min(side for side in (left, right, 0) if side is not None) < 0:
+def _checked(call: NodeCall, plan: AttentionPlan, lengths: Array | None) -> Array | None:
+    """The number of keys of each sample; None if all samples have all."""
+    if min(side for side in (*windows_of(call.node), 0) if side is not None) < 0:
         raise Unfit("a window is -1, or 0 and more")
-    batch, _, _, query, key, *_ = map(int, plan.space)
-    keys = np.arange(key)
-    places = np.arange(query)[:, None] + int(plan.past)  # of queries among the keys
-    kept = np.ones((1, 1, 1, 1, key), bool)
-    if lengths is not None:
-        if lengths.shape != (batch,):
-            raise Unfit(f"nonpad_kv_seqlen has the shape {lengths.shape}, not {(batch,)}")
-        each = lengths.reshape(batch, 1, 1, 1, 1)
-        kept = keys < each
-        places = each - query + places
-        if call.flag("is_causal"):
-            kept = kept & (keys <= places)
-    elif left is None and right is None:
-        return None
-    if left is not None:
-        kept = kept & (keys >= places - left)
-    if right is not None:
-        kept = kept & (keys <= places + right)
-    return kept
+    batch = plan.space.batch
+    if lengths is not None and lengths.shape != (batch,):
+        raise Unfit(f"nonpad_kv_seqlen has the shape {lengths.shape}, not {(batch,)}")
+    return lengths
 
 
 def _present(heads: tuple[int, int | None] | None, now: Array, past: Array | None) -> Array:

@@ -27,8 +27,13 @@ def run_written(call: NodeCall) -> tuple[Array, ...]:
     except NotWritten as error:
         raise Unfit(str(error)) from error
     kind = call[0].dtype
-    arrays = (writer.arrays[name].astype(kind, copy=False) for name in results)
+    arrays = (_narrow(writer.arrays[name], kind) for name in results)
     return tuple(arrays)[: max(1, len(outputs))]
+
+
+def _narrow(array: Array, kind: np.dtype[Any]) -> Array:
+    """Floats in the element type of the first operand; whole numbers stay as they are."""
+    return array if array.dtype.kind in "iu" else array.astype(kind, copy=False)
 
 
 def _wide(array: Array) -> Array:
@@ -72,6 +77,10 @@ class _Arrays:
         """The same numbers as 32-bit floats."""
         return self.constant(self.arrays[name].astype(np.float32))
 
+    def as_kind(self, name: str, kind: str) -> str:
+        """Whole numbers of floats, in another element type."""
+        return self.constant(self.arrays[name].astype(kind))
+
 
 def _pair(function: Callable[[Array, Array], Array]) -> Callable[..., Array]:
     def computed(left: Array, right: Array) -> Array:
@@ -102,17 +111,23 @@ _OPS: Mapping[str, Callable[..., Array]] = MappingProxyType(
     {
         "Abs": np.abs,
         "Add": _pair(np.add),
+        "Ceil": np.ceil,
         "Clip": np.clip,
         "Concat": lambda *parts, axis: np.concatenate(parts, axis),
+        "Div": _pair(np.divide),
+        "Equal": _pair(np.equal),
+        "Floor": np.floor,
         "Gather": _gather,
         "MatMul": product,
         "Max": _pair(np.maximum),
         "Mul": _pair(np.multiply),
         "Reshape": lambda data, sizes: data.reshape([int(size) for size in sizes]),
+        "Round": np.round,
         "Slice": _slice,
         "Softmax": _softmax,
         "Sub": _pair(np.subtract),
         "Tanh": np.tanh,
         "Transpose": lambda data, perm: data.transpose(perm),
+        "Where": np.where,
     }
 )

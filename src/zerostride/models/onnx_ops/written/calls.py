@@ -41,6 +41,9 @@ class Writer(Protocol):
     def as_float(self, name: str) -> str:
         """The same numbers as 32-bit floats."""
 
+    def as_kind(self, name: str, kind: str) -> str:
+        """Whole numbers of floats, in another element type by NumPy's name."""
+
 
 @dataclass(frozen=True, slots=True)
 class Form:

@@ -8,49 +8,34 @@ Source: contrib_ops/cpu/bert/gqa_attention_base.h, group_query_attention_helper.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
 from ...ir.graph import Array
-from .calls import CompoundCall, Form
+from .caches import Caches, caches_of, first_of, kept, left
+from .calls import CompoundCall, Form, NotWritten
 from .heads import Space, attend, infinite_where_none, seen_of, side_by_side
 from .rotary import behind, gathered, turned
-
-
-class _Caches(NamedTuple):
-    """Where the keys of each sample lie.
-
-    Attributes:
-        buffer: the keys that the past has room for.
-        total: the most keys of any sample.
-        room: the keys that the present has room for.
-        before: the keys before the new ones, where all samples have as many; None: not known.
-        lengths: the keys of each sample, as floats of (batch, 1, 1, 1).
-        prompt: no sample has keys before the new ones.
-    """
-
-    buffer: int
-    total: int
-    room: int
-    before: int | None
-    lengths: str
-    prompt: bool
+from .stored import check_stored
 
 
 def check_group_query(form: Form) -> None:
     """Raises NotWritten for caches and softmaxes of other kinds."""
     form.refuse(
         (form.attributes.get("causal", 1) == 0, "causal=0"),
-        (form.number("sliding_window_cache"), "sliding_window_cache"),
         (form.number("smooth_softmax") == 1 or form.input(11), "a softmax with a sink"),
-        (form.input(12) or form.input(13), "a quantised past"),
         (form.input(14) or form.input(15), "a normalised query and key"),
         (form.input(16), "query_seqlens, a length for each sample"),
         (form.wants(3), "its scores as a result"),
         (not form.input(5) or not form.input(6), "it has no lengths of samples"),
         (bool(form.input(3)) != bool(form.input(4)), "past keys without past values"),
     )
+    if form.number("sliding_window_cache"):
+        form.refuse(
+            (form.number("local_window_size") < 1, "sliding_window_cache without a window"),
+            (not form.input(3), "sliding_window_cache without a past"),
+        )
+    check_stored(form)
 
 
 def group_query(call: CompoundCall) -> tuple[str, ...]:
@@ -64,58 +49,19 @@ def group_query(call: CompoundCall) -> tuple[str, ...]:
         (width % max(1, every) or not batch * length * width, "a query of another width"),
     )
     features = width // every
-    caches = _caches(call, batch, length, key_heads, features)
+    caches = caches_of(call, batch, length, key_heads, features)
     parts = _parts(call, (batch, length, features), (heads, key_heads, key_heads))
     if call.number("do_rotary"):
         parts[:2] = _rotated(call, parts[:2], (batch, length, features), caches)
     query, key, value = (call.transposed(name, 0, 2, 1, 3) for name in parts)
-    keys, values = (
-        _present(call, caches, (batch, length), new, past)
-        for new, past in ((key, call.input(3)), (value, call.input(4)))
-    )
+    keys, values = (kept(call, caches, new, which) for which, new in enumerate((key, value)))
     group = heads // key_heads
-    space = Space(batch, key_heads, group, length, caches.room, features, features)
+    space = Space(batch, key_heads, group, length, caches.keys, features, features)
     softcap = max(0.0, call.real("softcap"))
     bias, seen = _masks(call, caches, space)
     factor = call.real("scale") or 1 / math.sqrt(features)
-    result = attend(call, space, (query, keys, values), factor, softcap, bias, seen)
-    return side_by_side(call, result, space), keys, values
-
-
-def _caches(call: CompoundCall, batch: int, length: int, heads: int, features: int) -> _Caches:
-    buffer = call.sizes(3, 4)[2] if call.input(3) else 0
-    if call.input(3):
-        call.fits(3, batch, heads, buffer, features)
-        call.fits(4, batch, heads, buffer, features)
-    total = _total(call, length, buffer)
-    call.refuse(
-        (length != total and length > 1 and batch > 1, "samples of more than one new key"),
-        (total > buffer and total != buffer + length, "more keys than the past and the new ones"),
-        (total < length, "fewer keys than new ones"),
-    )
-    prompt, room = total == length, max(buffer, total)
-    known = call.writer.array(call.input(5))
-    lengths = call.reshaped(call.fits(5, batch), batch, 1, 1, 1)
-    lengths = call.with_number("Add", call.writer.as_float(lengths), 1)
-    before = 0 if prompt else None
-    if known is not None:
-        numbers = known.astype(int) + 1
-        lowest, most = (length if not prompt else 1), total
-        call.refuse((not (lowest <= numbers.min() <= numbers.max() <= most), "other lengths"))
-        if not prompt and (numbers == numbers[0]).all():
-            before = int(numbers[0]) - length
-    return _Caches(buffer, total, room, before, lengths, prompt)
-
-
-def _total(call: CompoundCall, length: int, buffer: int) -> int:
-    """The number that `total_sequence_length` has."""
-    array = call.writer.array(call.input(6))
-    if array is not None and array.size == 1:
-        return int(array.reshape(-1)[0])
-    if call.input(10):
-        return call.sizes(10, 4)[3]
-    call.refuse((buffer, "a past beside a total_sequence_length that is no number in the file"))
-    return length
+    result = attend(call, space, (query, keys[0], values[0]), factor, softcap, bias, seen)
+    return side_by_side(call, result, space), keys[1], values[1]
 
 
 def _parts(
@@ -136,7 +82,7 @@ def _parts(
 
 
 def _rotated(
-    call: CompoundCall, parts: list[str], sizes: tuple[int, int, int], caches: _Caches
+    call: CompoundCall, parts: list[str], sizes: tuple[int, int, int], caches: Caches
 ) -> list[str]:
     """Query and keys, turned by the angles of their places."""
     batch, length, features = sizes
@@ -155,7 +101,7 @@ def _rotated(
     ]
 
 
-def _angles(call: CompoundCall, position: int, batch: int, length: int, caches: _Caches) -> str:
+def _angles(call: CompoundCall, position: int, batch: int, length: int, caches: Caches) -> str:
     """The cosines or sines of each place: by sample, or the same for all."""
     cache, rows = call.input(position), call.sizes(position, 2)[0]
     if call.input(9):
@@ -164,93 +110,70 @@ def _angles(call: CompoundCall, position: int, batch: int, length: int, caches: 
             first = call.part(call.part(places, 0, 0, 1), 1, 0, 1)
             places = behind(call, call.reshaped(first, 1), call.kind(9), length)
         return gathered(call, cache, places)
-    if caches.before is not None:
-        end = caches.before + length
+    if caches.first is not None:
+        end = caches.first + length
         call.refuse((end > rows, f"positions beyond the {rows} of the caches"))
-        return call.part(cache, 0, caches.before, end)
+        return call.part(cache, 0, caches.first, end)
     last = call.reshaped(call.input(5), batch, 1)
     return gathered(call, cache, behind(call, last, call.kind(5), length, 1 - length))
 
 
-def _present(
-    call: CompoundCall, caches: _Caches, sizes: tuple[int, int], new: str, past: str
-) -> str:
-    """The past keys or values of each sample, the new ones behind them, and zeros."""
-    (batch, length), before = sizes, caches.before
-    shape = call.writer.shape(past) if past else None
-    heads, features = call.number("kv_num_heads"), 0 if shape is None else shape[3]
-    if before is not None:
-        parts = [new]
-        if before:
-            whole = before == caches.buffer
-            parts.insert(0, past if whole else call.part(past, 2, 0, before))
-        behind = caches.room - before - length
-        if behind:
-            zeros = np.zeros((batch, heads, behind, features), np.float32)
-            parts.append(call.writer.constant(zeros))
-        return call.joined(parts, 2)
-    first = call.with_number("Sub", caches.lengths, length)
-    places = np.arange(caches.room, dtype=np.float32)[:, None]
-    old = call.bounded(_minus(call, first, places[: caches.buffer]))
-    kept = call.writer.add("Mul", past, old)
-    if caches.room > caches.buffer:
-        zeros = np.zeros((batch, heads, caches.room - caches.buffer, features), np.float32)
-        kept = call.joined([kept, call.writer.constant(zeros)], 2)
-    # 1 where the new key is the one of the place: 1 - |place - new - first|.
-    apart = call.writer.add("Abs", _minus(call, first, places - np.arange(length)))
-    own = call.bounded(call.with_number("Add", call.with_number("Mul", apart, -1), 1))
-    return call.writer.add("Add", kept, call.writer.add("MatMul", own, new))
-
-
-def _minus(call: CompoundCall, name: str, numbers: object) -> str:
-    return call.with_number("Sub", name, numbers)
-
-
-def _masks(call: CompoundCall, caches: _Caches, space: Space) -> tuple[str | None, str | None]:
+def _masks(call: CompoundCall, caches: Caches, space: Space) -> tuple[str | None, str | None]:
     """The sum of all masks, and 1 for a query that sees a key, 0 for another; None: not needed."""
     bias, window = _causal(call, caches, space), call.number("local_window_size", -1)
     empty = window > 0 and caches.prompt
     if call.input(10):
-        outer = call.sizes(10, 4)[:2]
-        call.refuse(
-            (outer[0] not in (1, space.batch), "an attention bias of another batch"),
-            (outer[1] not in (1, space.kv_head * space.group), "an attention bias of other heads"),
-        )
-        added = call.fits(10, *outer, space.query, caches.total)
-        if caches.room > caches.total:
-            zeros = np.zeros((*outer, space.query, caches.room - caches.total), np.float32)
-            added = call.joined([added, call.writer.constant(zeros)], 3)
+        added = _added(call, caches, space)
         bias, empty = added if bias is None else call.writer.add("Add", added, bias), True
     if bias is None or not empty or _by_rows(call, caches):
         return bias, None
     return bias, seen_of(call, bias, lowest=False)
 
 
-def _by_rows(call: CompoundCall, caches: _Caches) -> bool:
+def _added(call: CompoundCall, caches: Caches, space: Space) -> str:
+    """The attention bias, with a column for each key of the scores."""
+    outer = call.sizes(10, 4)[:2]
+    call.refuse(
+        (outer[0] not in (1, space.batch), "an attention bias of another batch"),
+        (outer[1] not in (1, space.kv_head * space.group), "an attention bias of other heads"),
+    )
+    added = call.fits(10, *outer, space.query, caches.total)
+    if caches.window:
+        first, before = caches.first, caches.before
+        if first is None or before is None:
+            raise NotWritten("an attention bias beside a window's past of unknown lengths")
+        start, end = first - before, first + space.query
+        return added if (start, end) == (0, caches.total) else call.part(added, 3, start, end)
+    if space.key > caches.total:
+        zeros = np.zeros((*outer, space.query, space.key - caches.total), np.float32)
+        added = call.joined([added, call.writer.constant(zeros)], 3)
+    return added
+
+
+def _by_rows(call: CompoundCall, caches: Caches) -> bool:
     """Whether ONNX Runtime computes row by row, which gives NaN to a query without a key.
 
     It does with a softcap and for one key. A window of a query behind the last key of its sample
     ends with that key there, and elsewhere with the query's own place.
     """
-    return call.real("softcap") > 0 or caches.total == 1
+    return call.real("softcap") > 0 or caches.most == 1
 
 
-def _causal(call: CompoundCall, caches: _Caches, space: Space) -> str | None:
+def _causal(call: CompoundCall, caches: Caches, space: Space) -> str | None:
     """-inf for each key that a query does not see; None if each sees all."""
-    lengths = call.writer.array(call.input(5))
-    if lengths is None or caches.before is None:
+    if caches.ends is None or caches.before is None:
         return infinite_where_none(call, _seen(call, caches, space))
     keys = np.arange(space.key)
     apart = np.arange(space.query)[:, None] + caches.before - keys  # how far a key lies back
     near, late = _window(call, caches, apart)
-    ends = lengths.reshape(-1, 1, 1, 1) + 1
+    ends = caches.ends.reshape(-1, 1, 1, 1)
     seen = (apart >= 0) & (keys < ends) & (near | (keys >= ends - late))
     if seen.all():
         return None
     return call.writer.constant(np.where(seen, np.float32(0), np.float32(-np.inf)))
 
 
-def _window(call: CompoundCall, caches: _Caches, apart: Array) -> tuple[Array, int]:
+def _window(call: CompoundCall, caches: Caches, apart: Array) -> tuple[Array, int]:
     """Whether a key is within the window of a query, and how many last keys are in any case."""
     window = call.number("local_window_size", -1)
     if window <= 0:
@@ -258,23 +181,38 @@ def _window(call: CompoundCall, caches: _Caches, apart: Array) -> tuple[Array, i
     return apart < window, window if caches.prompt and _by_rows(call, caches) else 0
 
 
-def _seen(call: CompoundCall, caches: _Caches, space: Space) -> str:
+def _seen(call: CompoundCall, caches: Caches, space: Space) -> str:
     """1 for each key that a query sees, by the lengths of the samples, and else 0."""
     add, number = call.writer.add, call.with_number
     keys = np.arange(space.key)
     apart = np.arange(space.query)[:, None] - keys
     if caches.prompt:
-        inside = call.bounded(number("Sub", caches.lengths, keys))
+        inside = call.bounded(number("Sub", caches.counts, keys))
         near, late = _window(call, caches, apart)
         if not late:
             return number("Mul", inside, near & (apart >= 0))
-        last = call.bounded(number("Add", number("Mul", caches.lengths, -1), keys + late + 1))
+        last = call.bounded(number("Add", number("Mul", caches.counts, -1), keys + late + 1))
         seen = number("Mul", number("Max", last, near), apart >= 0)
         return add("Mul", inside, seen)
+    first = first_of(call, caches, space.query)
+    if caches.window:
+        return _seen_in_window(call, caches, space, left(call, caches, first))
     window = call.number("local_window_size", -1)
-    first = number("Sub", caches.lengths, space.query)
     seen = call.bounded(number("Add", first, apart + 1))
     if window <= 0:
         return seen
     near_ones = call.bounded(number("Add", number("Mul", first, -1), window - apart))
     return add("Mul", seen, near_ones)
+
+
+def _seen_in_window(call: CompoundCall, caches: Caches, space: Space, held: str) -> str:
+    """The same for the rows of a window's past, of which `held` are keys, and the new keys."""
+    number, window = call.with_number, caches.window
+    queries = np.arange(space.query)[:, None]
+    rows, new = np.arange(caches.buffer), np.arange(space.query)
+    old = call.bounded(number("Sub", held, rows))
+    near = call.bounded(number("Add", number("Mul", held, -1), window - queries + rows))
+    own = (new <= queries) & (queries - new < window)
+    every = (space.batch, 1, space.query, space.query)
+    added = call.writer.constant(np.broadcast_to(own, every).astype(np.float32))
+    return call.joined([call.writer.add("Mul", old, near), added], 3)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .....attention import AttentionPlan, plan_attention
+from .....attention import AttentionPlan
+from .....attention.plan import UNASKED
+from .....attention.planning import plan_asked
+from .....attention.rows import find_rule
 from .....errors import BroadcastError
+from ....onnx_ops.attention_sites import row_of
 from ....onnx_ops.written.calls import CompoundCall, NotWritten
 from ....onnx_ops.written.heads import (
     Space,
@@ -113,12 +117,10 @@ def _call(graph: Rewriting, node: onnx.NodeProto, compound: CompoundCall) -> _Ca
     """
     inputs = (*node.input, *[""] * 7)
     attributes = attributes_of(node)
-    windowed = any(attributes.get(f"{side}_window_size", -1) != -1 for side in ("left", "right"))
+    left, right = (attributes.get(f"{side}_window_size", -1) for side in ("left", "right"))
     kind = graph.types.get(inputs[3], _FLOAT32)
     compound.refuse(
-        (inputs[6], "nonpad_kv_seqlen, a length for each sample"),
         (compound.wants(3), "a step of the way as a result"),
-        (windowed, "its windows"),
         (kind not in (_FLOAT32, _BOOL), "a mask of other numbers than float32"),
     )
     if any(graph.types.get(name) != _FLOAT32 for name in inputs[:3]):
@@ -128,20 +130,21 @@ def _call(graph: Rewriting, node: onnx.NodeProto, compound: CompoundCall) -> _Ca
     mask = compound.sizes(3, 0, 1, 2, 3, 4) if inputs[3] else None
     heads = compound.number("q_num_heads"), compound.number("kv_num_heads")
     packed = len(query) == 3
+    asked = replace(
+        UNASKED,
+        shapes=(query, key, value) if mask is None else (query, key, value, mask),
+        causal=bool(attributes.get("is_causal", 0)),
+        heads=heads if packed else None,
+        past=past,
+        scale=attributes.get("scale") or None,
+        softcap=abs(attributes.get("softcap", 0.0)),
+        window=None if left == -1 else left + 1,
+        ahead=None if right == -1 else right,
+        ragged=bool(inputs[6]),
+        mask_type="bool" if kind == _BOOL else "float",
+    )
     try:
-        plan = plan_attention(
-            query,
-            key,
-            value,
-            mask,
-            causal=bool(attributes.get("is_causal", 0)),
-            heads=heads if packed else None,
-            past=past,
-            scale=attributes.get("scale") or None,
-            softcap=attributes.get("softcap", 0.0),
-            mask_type="bool" if kind == _BOOL else "float",
-            op="Attention-23" if graph.version == 23 else "Attention",
-        )
+        plan = plan_asked(find_rule("", row_of(graph.version)), asked)
     except BroadcastError as error:
         raise NotWritten(error.detail) from error
     return _Call(plan, inputs[:7], heads if packed else None)
@@ -149,22 +152,52 @@ def _call(graph: Rewriting, node: onnx.NodeProto, compound: CompoundCall) -> _Ca
 
 def _masks(graph: Rewriting, call: _Call, compound: CompoundCall) -> tuple[str | None, str | None]:
     """The sum of all masks, and 1 for a query that sees a key, 0 for another; None: not needed."""
-    causal = _causal(call)
+    if call.plan.asked.ragged:
+        kept: str | None = _of_samples(graph, call, compound)
+    else:
+        places = _places(call)
+        kept = None if places is None else graph.constant(places)
+    empty = "bool" in dict(call.plan.empty)
     if not call.inputs[3]:
-        return (None if causal is None else graph.constant(causal)), None
+        return kept, seen_of(compound, kept, lowest=True) if kept and empty else None
     mask = _added(graph, call, compound)
-    if causal is not None:
-        mask = graph.add("Add", mask, graph.constant(causal))
+    if kept is not None:
+        mask = graph.add("Add", mask, kept)
     return mask, seen_of(compound, mask, lowest=True)
 
 
-def _causal(call: _Call) -> Any:
-    """-inf for each key that is too late for a query; None for none."""
-    offset = call.plan.offset
-    if offset is None:
+def _places(call: _Call) -> Any:
+    """-inf for each key that is too late for a query, or too early; None for none."""
+    plan, keys = call.plan, np.arange(call.space.key)
+    if plan.offset is None and plan.window is None:
         return None
-    later = np.arange(call.space.key) > np.arange(call.space.query)[:, None] + int(offset)
-    return np.where(later, np.float32(-np.inf), np.float32(0))
+    queries, hidden = np.arange(call.space.query)[:, None], np.zeros((), bool)
+    if plan.offset is not None:
+        hidden = hidden | (keys > queries + int(plan.offset))
+    if plan.window is not None and plan.own is not None:
+        hidden = hidden | (keys <= queries + int(plan.own) - plan.window)
+    return np.where(hidden, np.float32(-np.inf), np.float32(0))
+
+
+def _of_samples(graph: Rewriting, call: _Call, compound: CompoundCall) -> str:
+    """The same where each sample has its own number of keys, and -inf for those behind them."""
+    plan, (batch, keys) = call.plan, (call.space.batch, call.space.key)
+    counts = compound.fits(6, batch)
+    counts = compound.reshaped(graph.as_float(counts), batch, 1, 1, 1)
+    places, queries = np.arange(keys), np.arange(call.space.query)[:, None]
+    ones = np.ones((call.space.query, 1))
+    seen = [compound.with_number("Sub", counts, places * ones)]
+    if plan.offset is not None:  # for a sample that has all keys
+        last = queries + int(plan.offset) - keys
+        seen.append(compound.with_number("Add", counts, last + 1 - places))
+    if plan.window is not None and plan.own is not None:
+        first = queries + int(plan.own) - keys - plan.window
+        early = compound.with_number("Mul", counts, -1)
+        seen.append(compound.with_number("Add", early, places - first))
+    kept, *rest = map(compound.bounded, seen)
+    for other in rest:
+        kept = graph.add("Mul", kept, other)
+    return infinite_where_none(compound, kept)
 
 
 def _added(graph: Rewriting, call: _Call, compound: CompoundCall) -> str:

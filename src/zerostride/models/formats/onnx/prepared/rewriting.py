@@ -177,8 +177,14 @@ class Rewriting:
 
     def as_float(self, name: str) -> str:
         """A Cast to 32-bit floats."""
+        return self.as_kind(name, "float32")
+
+    def as_kind(self, name: str, kind: str) -> str:
+        """A Cast to an element type, by NumPy's name."""
+        from onnx import helper
+
         result = take("zerostride_cast", self._names)
-        self.put("Cast", [name], [result], to=1)
+        self.put("Cast", [name], [result], to=helper.np_dtype_to_tensor_dtype(np.dtype(kind)))
         return result
 
     def repeat(self, node: onnx.NodeProto, inputs: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ....ir.graph import Body, Node
 from ....ir.site import Kind
+from ...lowered_attention import causal, weights
 from ...lowering import (
     ELEMENT_TYPES,
     VERSION,
@@ -91,9 +92,11 @@ def _product(w: IrWriter) -> None:
 
 
 def _attention(w: IrWriter) -> None:
-    """ScaledDotProductAttention: two products, and a softmax of the first, masked."""
-    if w.flag("causal") or w.optional(5) is not None:  # a sink
-        raise NoEquivalent
+    """ScaledDotProductAttention: two products, and a softmax of the first, masked.
+
+    A causal one begins at the top left, and does not read its mask. A sink is one more score of
+    each query, whose weight is dropped. (Run: tests/conformance/test_attention_ir.py.)
+    """
     query, key, value = map(w.input, range(3))
     mask, scale = w.optional(3), w.optional(4)
     if scale is None:
@@ -102,11 +105,13 @@ def _attention(w: IrWriter) -> None:
             raise NoEquivalent
         scale = w.number(width**-0.5, w.dtype())
     scores = w.op("MatMul", w.op("Mul", query, scale, shape=query.shape), w.transposed(key))
-    if mask is not None and mask.dtype == "bool":
+    if w.flag("causal"):
+        scores = causal(w, scores)
+    elif mask is not None and mask.dtype == "bool":
         scores = w.op("Where", mask, scores, w.number(-math.inf, w.dtype()), dtype=w.dtype())
     elif mask is not None:
         scores = w.op("Add", scores, mask)
-    return w.last("MatMul", w.op("Softmax", scores, axis=-1), value)
+    return w.last("MatMul", weights(w, scores, w.optional(5)), value)
 
 
 def _lstm(w: IrWriter) -> None:
