@@ -1,5 +1,7 @@
 #include "machine.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 
 #include "guarded.h"
@@ -38,7 +40,31 @@ PyObject* py_kernel_forms(PyObject*, PyObject* args) {
   return forms;
 }
 
+// Whether the processor divides rows in no more time than it takes to divide by one number without a division
+// (kernels/divisor.h), which is so on AMD's processors of 2024.
+PyObject* py_divides_quickly(PyObject*, PyObject*) {
+  const Kernel* divide = find_kernel(isa(), "divide", DType::F32);
+  if (divide == nullptr) Py_RETURN_FALSE;
+  constexpr int kElements = 1024, kPasses = 8, kSamples = 9;
+  alignas(64) float x[kElements], y[kElements], out[kElements];
+  for (int i = 0; i < kElements; ++i) x[i] = y[i] = 3 + static_cast<float>(i % 7);
+  const void* const in[] = {x, y, nullptr};
+  using Clock = std::chrono::steady_clock;
+  const auto time = [&](int form) {
+    Clock::duration least = Clock::duration::max();
+    for (int sample = 0; sample < kSamples; ++sample) {
+      const auto began = Clock::now();
+      for (int pass = 0; pass < kPasses; ++pass) divide->form[form](in, out, kElements);
+      least = std::min(least, Clock::now() - began);
+    }
+    return least;
+  };
+  return PyBool_FromLong(time(0) <= time(2));
+}
+
 PyMethodDef functions[] = {
+    {"divides_quickly", py_divides_quickly, METH_NOARGS,
+     "Whether dividing is no slower than multiplying by an inverse and correcting: measured."},
     {"kernel_forms", py_kernel_forms, METH_VARARGS,
      "kernel_forms(isa, op, dtype): the addresses of a kernel's forms, 0 where there is none."},
     {}};

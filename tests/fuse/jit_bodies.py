@@ -103,9 +103,12 @@ class Case:
             values.append(by_kernel(step, [values[arg] for arg in step.args]))
         return [np.array(np.broadcast_to(values[result], self.n)) for result in self.results]
 
-    def function(self, streamed: bool = False, row: int = 0) -> jit_ir.Function | None:
+    def function(
+        self, streamed: bool = False, row: int = 0, divides: bool = False
+    ) -> jit_ir.Function | None:
         target = jit_ir.TARGETS[_native.isa()]
-        return jit_ir.write(self.phase, self.results, self.splats, target, forms, streamed, row)
+        facts = self.phase, self.results, self.splats, target, forms, streamed, row, divides
+        return jit_ir.write(*facts)
 
     def compiled(self, in_place: bool = False, past: bool = False, at: int = 1) -> list[np.ndarray]:
         function = self.function(past)

@@ -23,6 +23,7 @@ from jit_bodies import (
     Case,
     assert_same_bits,
     beside_a_row,
+    call,
     drawn,
     dtype,
     forms,
@@ -174,6 +175,23 @@ def test_unary_and_binary_ops_match_the_kernels(of: str, isa: str) -> None:
         if is_best(isa):
             Case(loop, results, (splat, b), len(b)).check()
             check_splats(loop, (splat, splat), 37)
+
+
+@pytest.mark.parametrize("of", FLOATS)
+def test_quotients_by_one_number_have_the_same_bits_either_way(of: str) -> None:
+    x, _ = pairs(of)
+    loop = phase((of, of), (), [Step("divide", (0, 1), (of,) * 3)])
+    for one in specials(of):
+        case = Case(loop, (2,), (x, np.array([one])), len(x))
+        (wanted,) = case.expected()
+        for divides in (False, True):
+            function = case.function(divides=divides)
+            assert function is not None
+            if TARGETS[_native.isa()].functions == "fused":
+                assert ("llvm.fma" in function.text) == (not divides)
+            out = np.empty(len(x), dtype(of))
+            call(function, case.operands, (out,), len(x))
+            assert_same_bits(out, wanted, f"{one}, {divides}")
 
 
 @pytest.mark.parametrize("of", DTYPES)

@@ -80,6 +80,9 @@ def choose_isa(name: str, /) -> bool:
 def kernels() -> list[tuple[str, str]]:
     """Every kernel: its op and its dtype."""
 
+def divides_quickly() -> bool:
+    """Whether dividing is no slower than multiplying by an inverse and correcting: measured."""
+
 def kernel_forms(isa: str, op: str, dtype: str, /) -> tuple[int, ...]:
     """Addresses of a kernel's forms (native/kernels.h), 0 where there is none."""
 

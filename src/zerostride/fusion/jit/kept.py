@@ -50,7 +50,7 @@ def key_of(phase: Phase, *facts: object) -> str:
 
     Args:
         phase: the phase; its shape, walks and stores do not matter to the code.
-        facts: instruction set, splats, results, streamed, elements of every row.
+        facts: instruction set, splats, results, streamed, elements of every row, divides.
     """
     loads = tuple(load.dtype for load in phase.loads)
     steps = tuple((step.op, step.args, step.dtypes) for step in phase.steps)

@@ -109,6 +109,7 @@ def write(
     forms: Forms,
     streamed: bool = False,
     row: int = 0,
+    divides: bool = False,
 ) -> Function | None:
     """Writes the function that computes a phase's values `results`.
 
@@ -121,6 +122,7 @@ def write(
         forms: gives the kernels' addresses.
         streamed: the result is so large that it is stored past the caches, if possible.
         row: the elements of every row, if they are few; 0 for any number.
+        divides: as in Code.
 
     Returns:
         None where the interpreter keeps the phase: it would consist of kernels' calls only, or
@@ -129,7 +131,9 @@ def write(
     body = Body(phase, tuple(results), splats, emitters(target.functions))
     if len(body.uniform) > MOST_VALUES or not any(map(body.is_written, body.rows())):
         return None
-    function = _Writer(body, target, forms, streamed, row).function()
+    writer = _Writer(body, target, forms, streamed, row)
+    writer.code.divides = divides
+    function = writer.function()
     return function if len(function.text) <= MOST_TEXT else None
 
 

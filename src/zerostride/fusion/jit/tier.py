@@ -124,6 +124,12 @@ _working = threading.RLock()
 _numbers = itertools.count()
 
 
+@functools.cache
+def _divides(_isa: str) -> bool:
+    """As in `values.Code`, of the instruction set in use; measured in 50 microseconds."""
+    return bool(_engine().divides_quickly())
+
+
 def _writer() -> Any:
     """The module that writes bodies: imported when it is needed, because that takes longer than a
     first call with code from disk; and not while the process forks."""
@@ -235,7 +241,7 @@ class Tier:
 
     def _key(self, wanted: Wanted) -> str:
         isa, phase, *body, _ = wanted
-        return kept.key_of(self._phases[phase], isa, *body)
+        return kept.key_of(self._phases[phase], isa, *body, _divides(isa))
 
     def compile(self, native: Native) -> None:
         """Compiles the bodies that the program has created, and installs them."""
@@ -252,7 +258,8 @@ class Tier:
         if target is None or isa != _engine().isa():
             return
         forms = functools.partial(_engine().kernel_forms, isa)
-        function = writer.write(self._phases[phase], results, splats, target, forms, streamed, row)
+        steps, divides = self._phases[phase], _divides(isa)
+        function = writer.write(steps, results, splats, target, forms, streamed, row, divides)
         if function is None:
             self._left.add(wanted)
             return

@@ -77,6 +77,7 @@ class Code:
         rounds: whether the processor has an instruction that rounds floats to integers.
         halves: whether it has instructions that convert 16-bit floats.
         fused: whether it has fused multiplications.
+        divides: whether it divides in no more time than an exact product with an inverse takes.
         once: the instructions before the loop.
         body: the instructions of the loop.
         block: the label under which instructions are appended to the body now.
@@ -86,6 +87,7 @@ class Code:
     rounds: bool = True
     halves: bool = True
     fused: bool = False
+    divides: bool = False
     once: list[str] = field(default_factory=list)
     body: list[str] = field(default_factory=list)
     declared: set[str] = field(default_factory=set)
@@ -213,7 +215,8 @@ class Emitted:
     def __truediv__(self, other: Emitted | Number) -> Emitted:
         """The quotient of floats."""
         by, code = self._of(other), self.code
-        if code.fused and self.kind == "row" and by.kind != "row" and code.lanes > 1:
+        inverse = code.fused and not code.divides and code.lanes > 1
+        if inverse and self.kind == "row" and by.kind != "row":
             return _divided_by_one(self, by)
         return self._two("fdiv", "fdiv", by)
 
