@@ -67,10 +67,10 @@ struct Layout {
 };
 
 // Builds the nest of operands of one shape (outermost first), the outputs last. No extent is 0, and
-// no output has a stride of 0 on an axis longer than 1. `many`: one call computes many rows, so that short
-// ones cost little.
+// no output has a stride of 0 on an axis longer than 1. `many`: the rows that one call must compute for short
+// ones to cost little; 0: a call computes one.
 void build(Nest& nest, int rank, const std::int64_t* shape, int inputs, int operands,
-           const Layout* layouts, bool many = false);
+           const Layout* layouts, std::int64_t many = 0);
 
 // Says that a nest is a piece of a computation of so many elements: an output that no cache would
 // keep is stored past them.

@@ -87,7 +87,7 @@ bool evaluate(const Program& program, const Shape& shape, const Place* places) {
   Nest nest;
   const bool many = program.body == run_kernel &&
                     static_cast<const Kernel*>(program.context)->many[0] != nullptr;
-  build(nest, shape.rank, shape.extent, program.inputs, operands, layouts, many);
+  build(nest, shape.rank, shape.extent, program.inputs, operands, layouts, many ? 1 : 0);
   if (shape.elements <= kHoldsLock) {
     if (execute(nest, program, isa(), data, 1, nullptr, nullptr)) return true;
     PyErr_NoMemory();

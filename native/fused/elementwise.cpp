@@ -51,7 +51,7 @@ void prepare(Elementwise& made, const FusedProgram& program, const Phase& phase,
   std::int64_t elements = 1;
   for (int axis = 0; axis < phase.rank; ++axis) elements *= phase.shape[axis];
   const auto lay_out = [&](bool many) {
-    build(made.nest, phase.rank, shape, inputs, operands, layouts, many);
+    build(made.nest, phase.rank, shape, inputs, operands, layouts, many ? kManyRows : 0);
     if (result) stream_piece(made.nest, elements);
     unsigned splats = 0;
     for (int k = 0; k < inputs; ++k) {

@@ -326,7 +326,7 @@ void compute(Case& made) {
   static zs::Nest nest;
   std::memset(static_cast<void*>(&nest), 0x77, sizeof nest);
   zs::build(nest, static_cast<int>(made.shape.size()), made.shape.data(), made.program.inputs,
-            static_cast<int>(made.operands.size()), layouts, chance(50));
+            static_cast<int>(made.operands.size()), layouts, chance(50) ? 1 + below(20) : 0);
   ManyRows many;
   if (chance(50)) by_rows(made.program, nest, many);
   if (chance(50)) {
