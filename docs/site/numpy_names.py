@@ -2,8 +2,8 @@
 
 An audit of ncnn's text computes with no array, but the library's modules read NumPy's names when
 they are imported: in tables, and as types. Each name is a class here, so tables can hold it and
-`isinstance` is false. Whoever calls one gets `NeedsNumPy`. That is no error of the library's, so no
-part of an audit takes it for an answer.
+`isinstance` is false. A call of one raises `NeedsNumPy`. The library does not know that error, so
+no part of an audit takes it for an answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class NeedsNumPy(Exception):  # noqa: N818 - says what is needed
     """A computation with arrays, which the page cannot do."""
 
 
-#: What a caller of the library catches.
+#: The errors that the page shows as they are.
 ERRORS = (NeedsNumPy,)
 
 

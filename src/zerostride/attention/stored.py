@@ -32,7 +32,7 @@ class Stored(NamedTuple):
 
     @property
     def bias(self) -> int:
-        """What is added to a number before it is stored."""
+        """The number that is added before storing."""
         return 0 if self.bits == 8 else 8
 
     @property
@@ -56,7 +56,7 @@ class Stored(NamedTuple):
 def resident(total: int, room: int, window: int) -> int:
     """The keys that the past of a window holds after `total` keys.
 
-    It has room for C keys, of which a query sees the last W. With G = C - W + 1, `total` keys T
+    It has room for C keys; a query sees the last W. With G = C - W + 1, `total` keys T
     leave T - G * ceil((T - C) / G), or T where that is no more than C.
     Source: ONNX Runtime's schema of com.microsoft.GroupQueryAttention, "Windowed KV Cache"; run.
 

@@ -126,7 +126,7 @@ _numbers = itertools.count()
 
 @functools.cache
 def _divides(_isa: str) -> bool:
-    """As in `values.Code`, of the instruction set in use; measured in 50 microseconds."""
+    """As in `values.Code`, of the instruction set in use; measured in 10 to 90 microseconds."""
     return bool(_engine().divides_quickly())
 
 

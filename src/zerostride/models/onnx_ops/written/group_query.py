@@ -206,7 +206,7 @@ def _seen(call: CompoundCall, caches: Caches, space: Space) -> str:
 
 
 def _seen_in_window(call: CompoundCall, caches: Caches, space: Space, held: str) -> str:
-    """The same for the rows of a window's past, of which `held` are keys, and the new keys."""
+    """The same for a window's past, whose first `held` rows are keys, and the new keys."""
     number, window = call.with_number, caches.window
     queries = np.arange(space.query)[:, None]
     rows, new = np.arange(caches.buffer), np.arange(space.query)
