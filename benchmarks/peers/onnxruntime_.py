@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnxruntime
-from onnx import TensorProto, helper, numpy_helper
+from onnx import GraphProto, TensorProto, helper, numpy_helper
 
 from ..rows import Task
 from .peer import Call, LeftOut, Prepared, in_order, no_in_place, prepared_out
@@ -67,9 +67,14 @@ def _session(task: Task) -> onnxruntime.InferenceSession:
         [helper.make_tensor_value_info("out", kind, task.shape)],
         constants,
     )
+    return session_of(graph, task.threads)
+
+
+def session_of(graph: GraphProto, threads: int) -> onnxruntime.InferenceSession:
+    """A session of a graph in opset 21."""
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = task.threads
+    options.intra_op_num_threads = threads
     options.log_severity_level = 4
     options.add_session_config_entry("session.intra_op.spin_duration_us", str(SPIN_MICROSECONDS))
     return onnxruntime.InferenceSession(

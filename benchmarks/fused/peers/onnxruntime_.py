@@ -8,7 +8,7 @@ from typing import Any
 import onnxruntime
 from onnx import TensorProto, helper
 
-from ...peers.onnxruntime_ import SPIN_MICROSECONDS
+from ...peers.onnxruntime_ import session_of
 from ...peers.peer import Call, LeftOut, Prepared, prepared_out
 from ...rows import Array, Task
 
@@ -59,11 +59,4 @@ def _session(
         [value("q", kind, shape), value("scale", TensorProto.FLOAT, sizes)],
         [value("out", TensorProto.FLOAT, shape)],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = task.threads
-    options.log_severity_level = 4
-    options.add_session_config_entry("session.intra_op.spin_duration_us", str(SPIN_MICROSECONDS))
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
+    return session_of(graph, task.threads)
