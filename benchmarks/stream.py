@@ -13,17 +13,13 @@ from __future__ import annotations
 import ctypes
 import functools
 import itertools
-import os
-import shutil
-import subprocess
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from . import compiled
 from .rows import Task, aligned
 from .timing import SAMPLE_SECONDS, Sampler
 
@@ -37,26 +33,14 @@ _MOST_INPUTS = 8
 _SAMPLE_SECONDS = 4 * SAMPLE_SECONDS
 #: Bytes a second, to choose a number of passes without a trial.
 _GUESS = 1e10
-_SOURCE = Path(__file__).with_name("stream.c")
 
 
 @functools.cache
 def library() -> Any | None:
     """The compiled loop; None without a C compiler."""
-    compiler = next(
-        filter(None, map(shutil.which, (os.environ.get("CC", "cc"), "gcc", "clang"))), ""
-    )
-    if not compiler:
-        return None
-    folder = tempfile.TemporaryDirectory()
-    made = Path(folder.name, "stream.so")
-    flags = ("-O3", "-march=native", "-shared", "-fPIC", "-pthread")
-    command = [compiler, *flags, "-o", str(made), str(_SOURCE)]
-    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
-        return None
-    loaded = ctypes.CDLL(str(made))
-    folder.cleanup()
-    loaded.stream_seconds.restype = ctypes.c_double
+    loaded = compiled.library("stream.c")
+    if loaded is not None:
+        loaded.stream_seconds.restype = ctypes.c_double
     return loaded
 
 
@@ -76,10 +60,10 @@ def sampler(task: Task) -> Sampler | None:
         output = inputs[0]
     else:
         output = aligned((task.output_bytes // 64 * 64,), np.dtype(np.uint8))
-    compiled = library()
-    if compiled is None:
+    loop = library()
+    if loop is None:
         return _copies(inputs, output, task)
-    return _compiled(compiled, inputs, output, task.threads)
+    return _compiled(loop, inputs, output, task.threads)
 
 
 def _varied(size: int) -> np.ndarray:
@@ -89,12 +73,12 @@ def _varied(size: int) -> np.ndarray:
     return array
 
 
-def _compiled(compiled: Any, inputs: list[np.ndarray], output: np.ndarray, threads: int) -> Sampler:
+def _compiled(loop: Any, inputs: list[np.ndarray], output: np.ndarray, threads: int) -> Sampler:
     pointers = (ctypes.c_void_p * _MOST_INPUTS)(*(array.ctypes.data for array in inputs))
     sizes = (ctypes.c_int64 * _MOST_INPUTS)(*(array.nbytes for array in inputs))
 
     def run(passes: int, block: int, around: int) -> float:
-        seconds: float = compiled.stream_seconds(
+        seconds: float = loop.stream_seconds(
             pointers,
             sizes,
             len(inputs),
