@@ -16,6 +16,9 @@ namespace {
 
 // Elements under which a hand-over to another thread costs more than it saves.
 constexpr std::int64_t kAlone = 32768;
+// Elements that each thread has at least: a thread more costs some hundred nanoseconds of all others', for the
+// seats are taken one after another. (benchmarks/CORES.md; no matter with a few processors.)
+constexpr std::int64_t kEach = 4096;
 // Elements of a piece: some ten microseconds of a cheap op, so that no thread waits long for the last.
 constexpr std::int64_t kPiece = 65536;
 // A thread's first piece is this part of one. The slowest ops take 30 us an element (fmod of 1e308
@@ -74,6 +77,8 @@ class Pieces {
   bool next() {
     for (; done_ < job_.shares; ++done_, share_ = (share_ + 1) % job_.shares) {
       Share& share = job_.share[share_];
+      // Many threads may read a line at once, but take from it one after another.
+      if (share.next.load(std::memory_order_relaxed) >= share.end) continue;
       const std::int64_t first = share.next.fetch_add(blocks_, std::memory_order_relaxed);
       if (first >= share.end) continue;
       compute(first, std::min(share.end, first + blocks_));
@@ -251,6 +256,7 @@ bool share_out(const Work& work, int threads, bool (*poll)(void*), void* poll_co
     work.compute(work.context, 0, work.blocks, memory);
     return true;
   }
+  threads = static_cast<int>(std::min<std::int64_t>(threads, work.elements / kEach));
   const std::int64_t block = std::max<std::int64_t>(1, work.elements / work.blocks);
   const std::int64_t even = work.blocks / (kPiecesEach * std::max(threads, 1));
   const std::int64_t piece = std::max<std::int64_t>(1, std::min(even, kPiece / block));

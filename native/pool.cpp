@@ -31,6 +31,7 @@ constexpr int kMaxThreads = limits::kMostThreads;  // a seat count has 16 bits
 // job in 0.4 us, a sleeping one in 15 to 30 us (median). Spinning about as long as a wake takes is at
 // most twice as bad as knowing what comes.
 constexpr std::chrono::microseconds kSpin{50};
+constexpr int kWakes = 2;  // threads that each thread wakes
 constexpr int kPausesPerLook = 16;  // at the clock: 0.2 to 2 us between looks, by processor
 
 // The state of a job in one word, so that taking a seat, taking seats back and leaving are one atomic
@@ -204,11 +205,25 @@ void sleep_unless_offered(std::uint32_t seen) {
   pool.sleepers.fetch_sub(1);
 }
 
+// The sleeping workers that a job has seats for beside those that are awake.
+int wanted(std::uint64_t board) {
+  const int asleep = pool.sleepers.load(), awake = pool.workers.load() - asleep;
+  const int missing = static_cast<int>(seats(board) / kSeat + inside(board)) - awake;
+  return missing < asleep ? missing : asleep;
+}
+
+// Wakes a few of them, who will wake more: among many processors the last one then wakes after as many steps
+// as the number has bits, and the caller computes meanwhile.
+void wake_some(int count) {
+  if (count > 0) ring(pool.bell, count < kWakes ? count : kWakes);
+}
+
 void* work(void*) {
   std::uint32_t seen = 0;
   sign_on();
   for (;;) {
     if (spin([&] { return take_seat(seen); })) {
+      wake_some(wanted(pool.board.load(std::memory_order_relaxed)));
       pool.task(pool.context);
       leave();
     } else if (retire()) {
@@ -270,12 +285,11 @@ void publish(Task task, void* context, int count) {
   pool.task = task;
   pool.context = context;
   const std::uint64_t next = generation(pool.board.load(std::memory_order_relaxed)) + 1u;
-  pool.board.store(next << 32 | static_cast<std::uint64_t>(count) * kSeat);
-  const int asleep = pool.sleepers.load(), workers = pool.workers.load();
-  const bool rings = asleep > 0 && workers - asleep < count;
-  if (rings || workers <= kFewWorkers) keep_workers_off_this_processor();
-  if (!rings) return;
-  ring(pool.bell, count - (workers - asleep));
+  const std::uint64_t board = next << 32 | static_cast<std::uint64_t>(count) * kSeat;
+  pool.board.store(board);
+  const int sleeping = wanted(board);
+  if (sleeping > 0 || pool.workers.load() <= kFewWorkers) keep_workers_off_this_processor();
+  wake_some(sleeping);
 }
 
 // Takes the free seats back, and waits for the threads inside.
