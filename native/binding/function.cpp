@@ -49,19 +49,29 @@ PyObject* attempt(const Settings& settings, Setting& setting, PyObject* const* o
 }
 
 // Sorts a vectorcall's arguments. False if they are wrong; Python then raises the error.
-bool read_options(int inputs, PyObject* const* args, Py_ssize_t positional, PyObject* names,
-                  Options& options) {
-  if (positional != inputs) return false;
-  if (names == nullptr) return true;
+bool read_arguments(const Settings& settings, PyObject* const* args, Py_ssize_t positional,
+                    PyObject* names, PyObject** operands, Options& options) {
+  const int tensors = settings.inputs - settings.parameters;
+  if (positional < tensors || positional > settings.inputs) return false;
+  for (int k = 0; k < settings.inputs; ++k) operands[k] = k < positional ? args[k] : nullptr;
+  const Py_ssize_t named = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
   PyObject** const slots[] = {&options.rule, &options.axis,  &options.engine,
                               &options.out,  &options.dtype, &options.broadcast};
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
+  for (Py_ssize_t i = 0; i < named; ++i) {
     PyObject* name = PyTuple_GET_ITEM(names, i);
     int slot = 0;
     while (slot < kOptionCount && name != option_names[slot]) ++slot;
-    if (slot == kOptionCount) return false;
-    *slots[slot] = args[positional + i];
+    if (slot < kOptionCount) {
+      *slots[slot] = args[positional + i];
+      continue;
+    }
+    int k = 0;
+    while (k < settings.parameters && name != settings.parameter_name[k]) ++k;
+    if (k == settings.parameters || operands[tensors + k] != nullptr) return false;
+    operands[tensors + k] = args[positional + i];
   }
+  for (int k = 0; k < settings.parameters; ++k)
+    if (operands[tensors + k] == nullptr) operands[tensors + k] = settings.parameter_value[k];
   return true;
 }
 
@@ -69,10 +79,11 @@ PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObjec
   auto* function = reinterpret_cast<Function*>(self);
   Settings& settings = *function->settings;
   Options options{};
+  PyObject* operands[kMaxInputs];
   if (!leaves_to_python() &&
-      read_options(settings.inputs, args, PyVectorcall_NARGS(flags), names, options)) {
+      read_arguments(settings, args, PyVectorcall_NARGS(flags), names, operands, options)) {
     if (Setting* setting = find_setting(settings, options))
-      if (PyObject* result = attempt(settings, *setting, args, options)) return result;
+      if (PyObject* result = attempt(settings, *setting, operands, options)) return result;
     if (PyErr_Occurred()) return nullptr;
   }
   return PyObject_Vectorcall(function->python, args, flags, names);
@@ -136,6 +147,10 @@ void destroy(PyObject* self) {
     Py_XDECREF(function->settings->name);
     Py_XDECREF(function->settings->configure);
     Py_XDECREF(function->settings->index);
+    for (int k = 0; k < function->settings->parameters; ++k) {
+      Py_XDECREF(function->settings->parameter_name[k]);
+      Py_XDECREF(function->settings->parameter_value[k]);
+    }
     delete function->settings;
   }
   type->tp_free(self);
@@ -143,13 +158,14 @@ void destroy(PyObject* self) {
 }
 
 PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  PyObject *name, *python, *configure;
+  PyObject *name, *python, *configure, *parameters = nullptr;
   int inputs;
-  static const char* const names[] = {"name", "inputs", "python", "configure", nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UiOO", const_cast<char**>(names), &name, &inputs,
-                                   &python, &configure))
+  static const char* const names[] = {"name", "inputs", "python", "configure", "parameters",
+                                      nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "UiOO|O!", const_cast<char**>(names), &name,
+                                   &inputs, &python, &configure, &PyDict_Type, &parameters))
     return nullptr;
-  if (inputs < 1 || inputs > kMaxInputs) {
+  if (inputs < 1 || inputs > kMaxInputs || (parameters && PyDict_Size(parameters) >= inputs)) {
     PyErr_Format(PyExc_ValueError, "a function of %d operands; at most %d", inputs, kMaxInputs);
     return nullptr;
   }
@@ -161,6 +177,14 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   function->settings->name = Py_NewRef(name);
   function->settings->configure = Py_NewRef(configure);
   function->settings->inputs = inputs;
+  PyObject *parameter, *value;
+  Py_ssize_t place = 0;
+  while (parameters && PyDict_Next(parameters, &place, &parameter, &value)) {
+    const int k = function->settings->parameters++;
+    function->settings->parameter_name[k] = Py_NewRef(parameter);
+    PyUnicode_InternInPlace(&function->settings->parameter_name[k]);
+    function->settings->parameter_value[k] = Py_NewRef(value);
+  }
   if (!start(*function->settings)) Py_CLEAR(function);
   return reinterpret_cast<PyObject*>(function);
 }

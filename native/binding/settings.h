@@ -53,6 +53,9 @@ struct Settings {
   PyObject* configure = nullptr;  // (rule, axis, engine, broadcast) -> (planner, resolver)
   PyObject* index = nullptr;      // (rule, axis, engine, broadcast) -> place in `made`
   int inputs = 0;
+  int parameters = 0;                      // the last inputs, which may be left out
+  PyObject* parameter_name[kMaxInputs]{};  // interned
+  PyObject* parameter_value[kMaxInputs]{};  // where it is left out
   std::vector<std::unique_ptr<Setting>> made;  // the first is the default
 };
 

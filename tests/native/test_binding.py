@@ -78,3 +78,25 @@ def test_parameters_are_numbers_under_every_engine(engine):
     with pytest.raises(zs.BroadcastError, match=f"{engine} takes alpha as a number"):
         zs.leaky_relu(x, x, engine=engine)
     assert zs.leaky_relu(x, 0.5, engine=engine).tolist() == [-0.5, 2]
+
+
+@pytest.mark.parametrize("call", [((0.3,), {}), ((), {"alpha": 0.3}), ((), {}), ((), {"out": ...})])
+def test_parameters_by_name_or_left_out_stay_in_the_engine(call):
+    """The way through Python takes fifty times as long."""
+
+    def leaves(*_args, **_named):
+        raise AssertionError("computed by Python")
+
+    function = native.bind(OPS["leaky_relu"], leaves, rules=False)
+    values, named = call
+    x = np.linspace(-2, 2, 9, dtype=np.float32)
+    named = {name: np.empty_like(x) if value is ... else value for name, value in named.items()}
+    slope = np.float32([*values, *(v for v in named.values() if isinstance(v, float)), 0.01][0])
+    np.testing.assert_array_equal(function(x, *values, **named), np.where(x < 0, x * slope, x))
+
+
+def test_a_parameter_that_is_given_twice_or_unknown_is_an_error():
+    with pytest.raises(TypeError, match="alpha was given twice"):
+        zs.leaky_relu(np.ones(3), 0.1, alpha=0.2)
+    with pytest.raises(TypeError, match="beta is no parameter"):
+        zs.leaky_relu(np.ones(3), beta=0.2)

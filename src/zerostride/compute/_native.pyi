@@ -14,7 +14,12 @@ class Function:
     """An op's public function: a call that stays in C++ when its plan and dtypes are known."""
 
     def __init__(
-        self, name: str, inputs: int, python: Callable[..., Any], configure: Configure
+        self,
+        name: str,
+        inputs: int,
+        python: Callable[..., Any],
+        configure: Configure,
+        parameters: dict[str, Any] = ...,
     ) -> None: ...
     def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
     def evaluate(self, operands: tuple[Any, ...], out: Any, dtype: Any, /) -> Any:

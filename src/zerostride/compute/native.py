@@ -16,7 +16,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -255,18 +255,23 @@ _RESOLVERS = {"pow": _no_negative_power}
 # Functions
 
 
-def bind(op: Op, python: _F, *, rules: bool = True) -> _F:
+def bind(
+    op: Op, python: _F, *, rules: bool = True, parameters: Mapping[str, Any] | None = None
+) -> _F:
     """The public function of an op: the engine's, with `python` behind it; or `python` itself.
 
     Args:
         op: a row of the op table.
         python: takes the calls that the engine does not. The function has its name and docstring.
         rules: whether it takes a rule and its attributes.
+        parameters: its last operands that a call may name or leave out, with their values then;
+            None: those of the row.
     """
     if not _IN_USE:
         return python
     configure = functools.partial(_configure, op, rules)
-    function = _native.Function(op.name, op.operands, python, configure)
+    last = dict(op.parameters if parameters is None else parameters)
+    function = _native.Function(op.name, op.operands, python, configure, last)
     return functools.update_wrapper(function, python)  # type: ignore[return-value]
 
 

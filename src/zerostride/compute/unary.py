@@ -291,4 +291,5 @@ clip.__doc__ = describe(OPS["clip"], "x, low, high").replace(
 cast.__doc__ = _DOC_CAST.format(
     summary=OPS["cast"].summary, names=names_of(OPS["cast"]), result=OPS["cast"].example[1]
 )
-clip = bind(OPS["clip"], clip)
+# A limit that is left out is none, which Python computes.
+clip = bind(OPS["clip"], clip, parameters={"low": None, "high": None})
