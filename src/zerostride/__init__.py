@@ -69,6 +69,7 @@ _LATER = {
     "audit": "models.audit.run",
     "bisect": "runtimes.bisect.run",
     "convert": "runtimes.convert.run",
+    "equivalent": "runtimes.equivalent.run",
     "Finding": "models.findings",
     "Report": "models.findings",
     "Verdict": "models.findings",

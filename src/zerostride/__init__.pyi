@@ -104,6 +104,9 @@ from .runtimes.bisect.run import (
 from .runtimes.convert.run import (
     convert as convert,
 )
+from .runtimes.equivalent.run import (
+    equivalent as equivalent,
+)
 from .runtimes.verify.checks import (
     verify as verify,
 )
@@ -261,6 +264,7 @@ __all__ = [
     "divide",
     "elu",
     "equal",
+    "equivalent",
     "erf",
     "exp",
     "expm1",

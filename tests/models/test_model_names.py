@@ -19,6 +19,8 @@ CALLS = {
     "verify against": lambda model: zs.verify(CLEAN, engine="onnxruntime", against=model),
     "bisect": lambda model: zs.bisect(model, CLEAN),
     "bisect other": lambda model: zs.bisect(CLEAN, model),
+    "equivalent": lambda model: zs.equivalent(model, CLEAN),
+    "equivalent other": lambda model: zs.equivalent(CLEAN, model),
     "convert": lambda model: zs.convert(model, "ncnn", "absent"),
 }
 #: Where None stands for the model itself.

@@ -241,6 +241,7 @@ def test_numbers_without_a_folder_are_named() -> None:
         lambda: zs.port(model, "ncnn"),
         lambda: zs.verify(model, "numpy"),
         lambda: zs.bisect(model, EXAMPLES / "clean.onnx"),
+        lambda: zs.equivalent(model, EXAMPLES / "clean.onnx"),
     ):
         with pytest.raises(zs.ModelError, match=r"^ModelProto 'weighty': the numbers of 'w' lie"):
             call()

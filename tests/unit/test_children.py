@@ -35,6 +35,7 @@ CALLS: dict[str, list[list[str]]] = {
     "convert": [["model.onnx", "-o", "out", "--to", "openvino"]],
     "compute": [["add", "a.npy", "b.npy", "-o", "c.npy"]],
     "engines": [["numpy", "--measure"], []],
+    "equivalent": [["model.onnx", "copy.onnx"]],
     "explain": [["2,3", "3", "--svg", "plan.svg"]],
     "port": [["model.onnx", "--target", "ncnn", "--output", "ported.onnx"]],
     "run": [["model.onnx", "--random", "0"]],
@@ -95,7 +96,7 @@ def test_every_command_has_calls_in_this_test() -> None:
 @pytest.mark.parametrize("command", few(len(CALLS) - 1, sorted(CALLS, key=SLOWEST.__eq__)))
 def test_no_command_runs_code_in_the_current_folder(command: str, planted: Path) -> None:
     if (
-        command in ("audit", "bisect", "convert", "port", "run", "shapes", "verify")
+        command in ("audit", "bisect", "convert", "equivalent", "port", "run", "shapes", "verify")
         and find_spec("onnx") is None
     ):
         pytest.skip("the models are ONNX files")

@@ -25,6 +25,7 @@ CALLS = {
     "compute": ["add", "a.npy", "b.npy"],
     "convert": ["model.onnx", "--to", "openvino", "-o", "out"],
     "engines": ["numpy"],
+    "equivalent": ["model.onnx", "model.onnx"],
     "explain": ["2,3", "3"],
     "port": ["model.onnx", "--target", "ncnn", _DRY],
     "run": ["model.onnx", "--random", "0"],
@@ -34,12 +35,13 @@ CALLS = {
 ENGINES = find_spec("onnxruntime") and find_spec("openvino")
 #: The text of these needs ONNX Runtime or OpenVINO.
 ON_ENGINES = ("bisect", "convert")
-MODELS = ("audit", "bisect", "convert", "port", "run", "shapes", "verify")
+MODELS = ("audit", "bisect", "convert", "equivalent", "port", "run", "shapes", "verify")
 _ENDINGS = ("html", "json", "md")
+_REPORTING = ("equivalent", "port", "verify")
 WRITES = [
     *(("audit", "-o", f"full.{ending}") for ending in _ENDINGS),
     ("audit", "--write-baseline", "full.json"),
-    *((command, "--report", f"full.{e}") for command in ("port", "verify") for e in _ENDINGS),
+    *((command, "--report", f"full.{e}") for command in _REPORTING for e in _ENDINGS),
     *((name, "--report", f"full.{end}") for name in ON_ENGINES for end in _ENDINGS if ENGINES),
     ("compute", "-o", "full.npy"),
     ("explain", "--svg", "full.svg"),

@@ -393,6 +393,90 @@ def test_json_of_the_examples_follows_its_schema(target: str) -> None:
     validator().validate(json.loads(json_text(reports)))
 
 
+def equivalent_reports(*wanted: str, name: str = "w") -> dict[str, Report]:
+    """Comparisons with every verdict, and one of models that take other sizes; or some of them."""
+    onnx = pytest.importorskip("onnx", reason="two models are made with onnx")
+    import zerostride as zs
+
+    def model(nodes: str) -> Any:
+        text = (
+            f'<ir_version: 8, opset_import: ["" : 17]> g (float[N,4] x) => (float[a,b] w) {nodes}'
+        )
+        proto = onnx.parser.parse_model(text)
+        for part in (*proto.graph.output, proto.graph.node[-1]):
+            if isinstance(part, onnx.NodeProto):
+                part.name, part.output[:] = name, [name]
+            else:
+                part.name = name
+        return proto
+
+    relu, rows = "{ w = Relu(x) }", "<int64[2] s={3,4}>"
+    pairs = {
+        "equal": (relu, "{ t = Relu(x) w = Relu(t) }"),
+        "rounded": (
+            "<float k={0.1}, float q={0.2}> { t = Add(x, k) w = Add(t, q) }",
+            "<float q={0.3}> { w = Add(x, q) }",
+        ),
+        "different": (relu, "{ w = Softmax<axis=0>(x) }"),
+        "undecided": (
+            "{ w = Tanh(x) }",
+            "<float k={2}, float q={1}>"
+            " { t = Mul(x, k) s = Sigmoid(t) r = Mul(s, k) w = Sub(r, q) }",
+        ),
+        "sizes": (relu, f"{rows} {{ t = Reshape(x, s) w = Relu(t) }}"),
+    }
+    asked = wanted or tuple(pairs)
+    return {key: zs.equivalent(*map(model, pairs[key])) for key in asked}
+
+
+def test_json_of_two_models_follows_its_schema() -> None:
+    reports = equivalent_reports()
+    for verdict, report in reports.items():
+        data = json.loads(json_text(report))
+        validator().validate(data)
+        assert data["command"] == "equivalent"
+        if verdict != "sizes":
+            assert data["equivalence"]["verdict"] == verdict
+    narrower = json.loads(json_text(reports["sizes"]))["equivalence"]["narrower"]
+    assert narrower["error"] == "Infinity"
+    wrong = json.loads(json_text(reports["different"]))
+    assert wrong["equivalence"]["outputs"][0]["difference"]["sizes"]
+    del wrong["equivalence"]["outputs"][0]["region"]
+    assert not validator().is_valid(wrong)
+
+
+def test_page_and_comment_show_the_run_of_a_difference_and_where_it_begins() -> None:
+    reports = equivalent_reports("different", "undecided", "equal")
+    report = reports["different"]
+    (output,) = report.equivalence.outputs
+    read = Reader(report.to_html())
+    badges = [attrs for _, attrs in read.tags if "badge" in (attrs.get("class") or "")]
+    assert [badge["class"] for badge in badges] == ["badge different"]
+    for form in (read.text, report.to_markdown(), str(report)):
+        assert output.difference.detail in form
+        assert "equal in both: x" in form
+    assert report.to_markdown().startswith("### ❌ Equivalence")
+    assert "| different |" in report.to_markdown()
+    assert "| undecided |" in reports["undecided"].to_markdown()
+    assert "|" not in reports["equal"].to_markdown()
+
+
+@pytest.mark.parametrize("name", few(3, HOSTILE[:11]))  # names that ONNX stores
+def test_names_of_outputs_are_only_text(name: str) -> None:
+    report, tame = (
+        equivalent_reports("different", name=word)["different"] for word in (name, "tame")
+    )
+    read = Reader(report.to_html())
+    assert [tag for tag, _ in read.tags] == [tag for tag, _ in Reader(tame.to_html()).tags]
+    assert read.code == Reader(tame.to_html()).code
+    assert all(line.isprintable() for line in str(report).split("\n"))
+    outside = without_code(report.to_markdown())
+    for sign in ("<script", "<img", "@someone", "](", "http:", "https:", "onerror="):
+        assert sign not in outside
+    rows = [line for line in outside.splitlines() if line.startswith("| ")]
+    assert len({line.replace("\\|", "").count("|") for line in rows}) == 1
+
+
 def test_schema_can_refuse() -> None:
     check = validator()
     data = json.loads(json_text(audit_report()))

@@ -11,11 +11,13 @@ import pytest
 
 pytest.importorskip("onnx", reason="the models are ONNX files")
 
+from onnx import parser
 from sarif_pydantic import Sarif
 
 import zerostride as zs
 from zerostride.models.audit.baseline import Baseline, entry_of
 from zerostride.models.bisection import Bisection, Culprit
+from zerostride.models.equivalence import Sameness
 from zerostride.models.findings import Check, Outcome, Unread, Verdict
 from zerostride.models.ir.origin import Origin
 from zerostride.models.judging import Difference, Judged
@@ -116,6 +118,28 @@ def test_culprits_of_a_bisection_are_results(report: Any) -> None:
     assert "2 of 4 numbers differ; [0] is 1" in run["results"][0]["message"]["text"]
     (place,) = run["results"][0]["locations"]
     assert place["logicalLocations"] == [{"fullyQualifiedName": "n\\x1b"}]
+
+
+def test_outputs_of_two_models_that_are_not_equal_are_results() -> None:
+    def model(outputs: str) -> Any:
+        text = '<ir_version: 8, opset_import: ["" : 17]> g (float[N,4] x)'
+        return parser.parse_model(f"{text} => (float[N,4] y, float[N,4] w) {outputs}")
+
+    one = model("{ y = Relu(x) w = Tanh(x) }")
+    other = model("{ y = Relu(x) w = Softmax(x) }")
+    compared = zs.equivalent(one, other)
+    (result,) = run_of(compared)["results"]
+    assert (result["ruleId"], result["level"]) == ("equivalent/different", "error")
+    assert result["locations"][0]["logicalLocations"] == [{"fullyQualifiedName": "w"}]
+    assert compared.equivalence.outputs[1].difference.detail in result["message"]["text"]
+    assert not run_of(zs.equivalent(one, one))["results"]
+    moved = run_of(replace(compared, target=f"elsewhere/{compared.target}"))
+    assert moved["results"][0]["partialFingerprints"] == result["partialFingerprints"]
+    outputs = [replace(o, verdict=Sameness.UNDECIDED) for o in compared.equivalence.outputs]
+    undecided = replace(compared.equivalence, outputs=tuple(outputs))
+    results = run_of(replace(compared, equivalence=undecided))["results"]
+    assert [one["ruleId"] for one in results] == ["equivalent/undecided"] * 2
+    assert {one["level"] for one in results} == {"warning"}
 
 
 def test_a_report_file_may_be_sarif() -> None:

@@ -189,6 +189,7 @@ MODEL_CALLS = {
         (zs.verify, "absent.onnx", "onnxruntime"),
         (zs.convert, "absent.onnx", "ncnn", "absent"),
         (zs.bisect, "absent.onnx", "absent.param"),
+        (zs.equivalent, "absent.onnx", "other.onnx"),
     )
 }
 

@@ -27,6 +27,7 @@ from .audit import audit
 from .bisect import bisect
 from .convert import convert
 from .engines import engines
+from .equivalent import equivalent
 from .model_shapes import shapes
 from .plans import compare, compute, explain
 from .port import port
@@ -89,7 +90,7 @@ def completion(shell: str) -> None:
 
 
 _ON_SHAPES = (explain, compare, compute, engines)
-_ON_MODELS = (audit, port, convert, verify, bisect, run, shapes)
+_ON_MODELS = (audit, port, convert, verify, bisect, equivalent, run, shapes)
 for command in (*_ON_SHAPES, *_ON_MODELS):
     cli.add_command(command)
 

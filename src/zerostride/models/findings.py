@@ -18,6 +18,7 @@ from ..engines.model import Divergence
 from ..errors import BroadcastError
 from ..sizes.condition import Condition
 from .bisection import Bisection, Culprit
+from .equivalence import Equivalence
 from .ir.memory import uncollected
 from .ir.origin import Origin
 from .needs import Need
@@ -290,13 +291,14 @@ class Report:
         findings: one for each node that may broadcast, in the model's order.
         notes: notes on the whole model.
         needs: with open sizes: the model's own needs, node by node.
-        command: "audit", "port", "convert", "verify" or "bisect".
+        command: "audit", "port", "convert", "verify", "bisect" or "equivalent".
         before: of a port, the findings of the model as it was; `findings` are those of the result.
         changes: of a port, the rewrites.
         output: of a port or a conversion, the file that was written, or None.
         checks: of a verification or a conversion, the engine's results.
         baseline: the comparison with a baseline, where one was given.
         bisection: of a bisection, its stages and culprits.
+        equivalence: of two models compared for all sizes, the verdict of each output.
         arrival: how the model arrives on the engine, in words: "as pnnx writes it", or "".
         lacks: the ops for which the converter refuses the whole model, each with its nodes.
         conversion: of a conversion, how it was done.
@@ -318,6 +320,7 @@ class Report:
     checks: tuple[Check, ...] = ()
     baseline: Known | None = None
     bisection: Bisection | None = None
+    equivalence: Equivalence | None = None
     arrival: str = ""
     lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     conversion: Conversion | None = None
@@ -337,7 +340,10 @@ class Report:
         Of a conversion: whether every broadcast means the same at the file's sizes and for whole
         numbers that fit, something ran, and all that ran agrees.
         Of a bisection: whether tensors were compared and all agree.
+        Of two models: whether they mean the same for every size for which either works.
         """
+        if self.equivalence is not None:
+            return self.equivalence.ok
         if self.bisection is not None:
             return not self.bisection.culprits and self.bisection.compared > 0
         ran = {check.outcome for check in self.checks} - {Outcome.NOT_RUN}
@@ -418,6 +424,8 @@ class Report:
             data["baseline"] = self.baseline.as_dict()
         if self.bisection is not None:
             data["bisection"] = self.bisection.as_dict()
+        if self.equivalence is not None:
+            data["equivalence"] = self.equivalence.as_dict()
         return data
 
     def to_json(self, indent: int | None = 2) -> str:

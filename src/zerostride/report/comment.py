@@ -12,6 +12,7 @@ from ..models.bisection import Culprit
 from ..models.findings import Change, Check, Finding, Outcome, Report, Unread
 from ..sizes.budget import WRITING_STEPS, allowance
 from .bisection import DIFFERENCES
+from .equivalence import unequal
 from .plain import change_text, checked, finding_text, stale_lines, unread_text
 from .sheet import Sheet
 from .words import (
@@ -131,7 +132,7 @@ def _head(reports: Sequence[Report | Unread]) -> str:
 
 def _fine(report: Report) -> bool:
     """Whether no finding is new."""
-    if report.bisection is not None:
+    if report.bisection is not None or report.equivalence is not None:
         return report.ok
     outcomes = {check.outcome for check in report.checks}
     if report.command == "verify":
@@ -151,6 +152,9 @@ def _rows(reports: Sequence[Report | Unread]) -> Iterator[tuple[str, ...]]:
                 yield _check_row(model, check)
         for culprit in report.bisection.culprits if report.bisection is not None else ():
             yield _culprit_row(model, culprit)
+        for verdict, name, lines in unequal(report.equivalence) if report.equivalence else ():
+            why = lines[1] if name and len(lines) > 1 else lines[0]
+            yield (verdict, model, code(name), "", "", code(why), "")
         for change in report.changes:
             yield _change_row(model, change)
         for finding in _findings(report):
@@ -199,6 +203,8 @@ def _details(reports: Sequence[Report | Unread]) -> Iterator[tuple[str, str]]:
         for change in report.changes:
             title = f"changed: {entities(shown(change.op, _CELL))} "
             yield title + entities(shown(change.node, _CELL)), change_text(change)
+        for verdict, name, lines in unequal(report.equivalence) if report.equivalence else ():
+            yield f"{verdict}: {entities(shown(name or 'sizes', _CELL))}", "\n".join(lines)
         for finding in _findings(report):
             title = f"{mark_of(finding.verdict)}: {entities(shown(finding.op, _CELL))} "
             yield title + entities(shown(finding.node, _CELL)), finding_text(finding)

@@ -102,6 +102,17 @@ def after_bisect(report: Report, options: ModelOptions) -> str:
     return _conversion(report, options)
 
 
+def after_equivalent(report: Report, options: ModelOptions, witness: str | None) -> str:
+    """The command that writes the run of a difference, or finds its first node."""
+    result = report.equivalence
+    if result is None or report.ok:
+        return ""
+    words = [report.model, report.target, *command_words(options)]
+    if result.arrays and witness is None:
+        return command("equivalent", [*words, "--witness", "witness.npz"])
+    return command("bisect", words)
+
+
 def after_port(report: Report, options: ModelOptions, *, dry_run: bool) -> str:
     """The command that writes what a dry run shows, or that runs the result on its engine."""
     if not report.changes:

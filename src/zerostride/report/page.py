@@ -107,7 +107,10 @@ class _Page:
         if len(self.reports) == 1 and self.read:
             (report,) = self.read
             about = f"<code>{esc(shown(report.model))}</code> "
-            about += f"on <strong>{esc(report.place)}</strong>"
+            if report.equivalence is not None:
+                about += f"and <code>{esc(shown(report.target))}</code>"
+            else:
+                about += f"on <strong>{esc(report.place)}</strong>"
         else:
             count = len(self.reports)
             places = sorted({report.place for report in self.read})
@@ -195,6 +198,7 @@ class _Page:
         yield page_work.changes(report)
         yield page_work.checks(report)
         yield page_work.bisection(report)
+        yield page_work.equivalence(report)
         groups = sorted(
             self.groups[id(report)],
             key=lambda group: (group.accepted, WORST.index(group.first.verdict)),

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..models.bisection import Culprit
+from ..models.equivalence import Sameness
 from ..models.findings import Change, Report
 from .bisection import culprit_lines, stage_rows
 from .bisection_plot import error_plot
 from .drawing import figure
+from .equivalence import SAMENESS, narrower_lines, output_lines, sizes_lines
 from .markup import esc
 from .plain import CHECK_CELLS, check_row, checked, computed_words, stale_lines
 from .words import LONGEST_NAME, OUTCOMES, shown
 
 #: Needs of a model that are listed; a model in use has some ten.
 _MOST_NEEDS = 200
+#: The cells of an output of two models.
+EQUIVALENCE_CELLS = ("verdict", "output", "in the second", "result")
 
 
 def changes(report: Report) -> str:
@@ -62,6 +66,38 @@ def bisection(report: Report) -> str:
         + "".join(map(_culprit, report.bisection.culprits))
         + f'<div class="x"><table class="t"><thead><tr>{head}<tbody>{"".join(lines)}</table></div>'
     )
+
+
+def equivalence(report: Report) -> str:
+    """The verdict of each output, and the runs behind it."""
+    if report.equivalence is None:
+        return ""
+    result = report.equivalence
+    rows = [
+        (SAMENESS[output.verdict], output.name, output.other, [*output_lines(output)])
+        for output in result.outputs
+    ]
+    narrower = narrower_lines(result)
+    if narrower:
+        rows.append((SAMENESS[Sameness.DIFFERENT], "", "", narrower))
+    body = "".join(
+        f'<tr><td><span class="badge {kind}">{mark.lower()}</span>'
+        f"<td>{_code(name)}<td>{_code(other)}<td>{words if name else ''}{_facts(lines)}"
+        for (mark, words, kind), name, other, lines in rows
+    )
+    head = "".join(f'<th scope="col">{name}' for name in EQUIVALENCE_CELLS)
+    return (
+        '<div class="x"><table class="t"><caption>The outputs of both models</caption>'
+        f"<thead><tr>{head}</thead><tbody>{body}</table></div>{_facts(sizes_lines(result))}"
+    )
+
+
+def _code(name: str) -> str:
+    return f"<code>{esc(shown(name, LONGEST_NAME))}</code>" if name else ""
+
+
+def _facts(lines: Iterable[str]) -> str:
+    return "".join(f'<p class="fact">{esc(line)}</p>' for line in lines)
 
 
 def _culprit(culprit: Culprit) -> str:

@@ -8,6 +8,7 @@ from ..models.bisection import Bisection
 from ..models.findings import Change, Check, Finding, Outcome, Report, Unread
 from ..sizes.budget import WRITING_STEPS, allowance
 from .bisection import culprit_lines, stage_rows
+from .equivalence import equivalence_lines
 from .sheet import WHERE, Sheet
 from .words import (
     LONGEST_NAME,
@@ -49,6 +50,8 @@ def _one(report: Report | Unread, full: bool) -> str:
     parts += ["\n" + change_text(change) for change in report.changes]
     if report.bisection is not None:
         return "\n".join([*parts, *bisection_lines(report.bisection, full)])
+    if report.equivalence is not None:
+        return "\n".join([*parts, *equivalence_lines(report.equivalence)])
     if report.checks:
         parts += ["", *check_lines(report)]
     if report.command == "verify" and not full:

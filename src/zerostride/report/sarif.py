@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import PurePath
 from typing import Any
@@ -19,10 +20,12 @@ from urllib.parse import quote
 
 from ..models.audit.baseline import Entry, entry_of, entry_of_node, shapes_of
 from ..models.bisection import Culprit
+from ..models.equivalence import Sameness
 from ..models.findings import Check, Finding, Outcome, Report, Unread, Verdict
 from ..models.judging import Difference
 from ..models.reasons import REASONS
 from .bisection import culprit_lines
+from .equivalence import unequal
 from .plain import checked, finding_text
 from .words import OUTCOMES, Reports, listed, shown
 
@@ -38,7 +41,7 @@ _OF_GITHUB = "primaryLocationLineHash"
 
 
 def sarif(reports: Reports) -> str:
-    """The findings that are not the same, failed checks and culprits, as a log of one run."""
+    """A log of one run: findings that are not the same, failed checks, culprits, other outputs."""
     every = listed(reports)
     results = [result for report in every for result in _results(report)]
     ids = sorted({result["ruleId"] for result in results})
@@ -71,14 +74,14 @@ def sarif(reports: Reports) -> str:
         "invocations": [invocation],
         "results": results,
     }
-    targets = sorted({report.target for report in every if isinstance(report, Report)})
+    targets = sorted({_target(report) for report in every if isinstance(report, Report)})
     if targets:  # GitHub keeps the runs of a commit apart by this id
         run["automationDetails"] = {"id": f"zerostride/{'+'.join(targets)}/"}
     log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(log, indent=2, allow_nan=False) + "\n"
 
 
-#: Every rule by its id: the codes of findings, and the outcomes of checks.
+#: Every rule by its id: the codes of findings, the outcomes of checks, differences.
 _RULES: Mapping[str, str] = {
     **{row.code: row.meaning for row in REASONS},
     **{
@@ -89,6 +92,8 @@ _RULES: Mapping[str, str] = {
         f"bisect/{difference}": f"The result of a node differs: {difference}."
         for difference in Difference
     },
+    "equivalent/different": "Two models differ: a run shows it.",
+    "equivalent/undecided": "Two models are neither proven to be equal nor seen to differ.",
 }
 
 
@@ -100,6 +105,8 @@ def _results(report: Report | Unread) -> Iterator[dict[str, Any]]:
             yield _of_check(report, check)
     for culprit in report.bisection.culprits if report.bisection is not None else ():
         yield _of_culprit(report, culprit)
+    for verdict, name, lines in unequal(report.equivalence) if report.equivalence else ():
+        yield _of_output(report, verdict, name, lines)
     if report.command != "verify":
         accepted = report.baseline.accepted if report.baseline is not None else frozenset()
         for k, finding in enumerate(report.findings):
@@ -154,6 +161,24 @@ def _of_culprit(report: Report, culprit: Culprit) -> dict[str, Any]:
         "locations": [{"physicalLocation": _file(report.model), **_node(culprit.node)}],
         **_fingerprint(entry),
     }
+
+
+def _of_output(report: Report, verdict: Sameness, name: str, lines: list[str]) -> dict[str, Any]:
+    """An output of two models that are not equal; "" for sizes that only one of them takes."""
+    entry = entry_of_node(report, name, "", "", verdict, "equivalent")
+    text = f"{shown(report.model)} and {shown(report.target)}: " + "\n".join(lines)
+    return {
+        "ruleId": f"equivalent/{verdict}",
+        "level": "error" if verdict is Sameness.DIFFERENT else "warning",
+        "message": {"text": text},
+        "locations": [{"physicalLocation": _file(report.model), **_node(name)}],
+        **_fingerprint(replace(entry, target=_target(report))),
+    }
+
+
+def _target(report: Report) -> str:
+    """The engine, or the name of the second model without its folders."""
+    return report.target if report.equivalence is None else PurePath(report.target).name
 
 
 def _fingerprint(entry: Entry) -> dict[str, Any]:

@@ -50,6 +50,7 @@ TITLES = {
     "convert": "Conversion",
     "verify": "Verification",
     "bisect": "Bisection",
+    "equivalent": "Equivalence",
 }
 
 
@@ -92,6 +93,12 @@ def headline(report: Report) -> str:
         count = len(report.bisection.culprits)
         culprits = counted_noun(count, "culprit") if count else "no culprits"
         return f"{where}: {counted_noun(report.bisection.compared, 'tensor')} compared, {culprits}"
+    if report.equivalence is not None:
+        from .equivalence import verdict_words
+
+        return (
+            f"{shown(report.model)} and {shown(report.target)}: {verdict_words(report.equivalence)}"
+        )
     if report.command == "convert":
         return _converted(report)
     if report.command != "port":

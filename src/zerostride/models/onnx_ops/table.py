@@ -175,6 +175,8 @@ OPS: Mapping[str, OnnxOp] = MappingProxyType(
         ),
         "ScatterND": OnnxOp(indexing.scatter_nd, moving.run_scatter_nd),
         "Shape": OnnxOp(elementwise.shape_of, moving.run_shape, making=0, reading=0),
+        # ONNX Runtime's, which it writes without a domain.
+        "SimplifiedLayerNormalization": OnnxOp(elementwise.as_first),
         "Size": OnnxOp(elementwise.size_of, moving.run_size, making=0, reading=0),
         "Slice": OnnxOp(indexing.cut, moving.run_slice, making=2, reading=0),
         "Softmax": OnnxOp(elementwise.along, reduction.run_softmax),

@@ -364,10 +364,15 @@ def along(call: OpCall) -> Results:
 
 
 def fused_product(call: OpCall) -> Results:
-    """FusedMatMul: a MatMul, unless it transposes."""
-    if any(call.integer(name) for name in ("transA", "transB", "transBatchA", "transBatchB")):
+    """FusedMatMul: a MatMul, of matrices that may be transposed."""
+    if any(call.integer(name) for name in ("transBatchA", "transBatchB")):
         raise Unclear("which axes it transposes is not followed")
-    return matmul(call)
+    a, b = call.shape(0), call.shape(1)
+    if call.integer("transA") and len(a) > 1:
+        a = (*a[:-2], a[-1], a[-2])
+    if call.integer("transB") and len(b) > 1:
+        b = (*b[:-2], b[-1], b[-2])
+    return Fact(_matrix_product(call, a, b, site_of(call)))
 
 
 def pair(call: OpCall) -> Results:

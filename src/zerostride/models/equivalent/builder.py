@@ -1,0 +1,600 @@
+"""Builds terms in normal form: views at the leaves, sums and products of many, constants folded.
+
+Views are pushed through element-wise ops, sums over axes and concatenations to the tensors that
+they read. What holds in floating point, is always done. What holds up to rounding (a sum in another
+order, a scale in the weights of a product) is done unless the builder is `exact`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ...sizes.atoms import Symbol
+from ...sizes.condition import ALWAYS, Condition, all_of, ge
+from ...sizes.dim import Dim, Number, dim, plain, size_order
+from ..ir.graph import Array
+from .places import Places, Space, axes_in, index, lone_axis, own_places
+from .terms import (
+    CONCAT,
+    CONSTANT,
+    DOT,
+    MOST_ELEMENTS,
+    PRODUCT,
+    REDUCE,
+    SUM,
+    VIEW,
+    Shape,
+    Term,
+    Terms,
+    numbers_of,
+    plain_axes,
+)
+
+Compute = Callable[[Sequence[Array]], Array]
+#: Element-wise ops of which the order of operands does not matter, beside sums and products.
+COMMUTATIVE = frozenset(
+    ["Max", "Min", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr", "BitwiseXor"]
+)
+#: Of these an operand may be left out that is there twice.
+_IDEMPOTENT = frozenset(["Max", "Min", "And", "Or", "BitwiseAnd", "BitwiseOr"])
+#: Ops along an axis of their operand, whose result has its shape. Their first attribute is it.
+ALONG = frozenset(["Softmax", "LogSoftmax", "Hardmax", "CumSum", "CumProd", "LpNormalization"])
+#: Views are pushed through so many terms.
+_DEEPEST = 200
+#: Views of a comparison: models of 800 nodes have 20,000.
+_MOST_VIEWS = 300_000
+
+
+class TooLarge(Exception):  # noqa: N818 - an answer, not a fault
+    """Two models have more terms than are compared."""
+
+
+class Builder:
+    """Builds terms.
+
+    Attributes:
+        terms: all terms.
+        exact: nothing is done that rounding may show.
+        facts: conditions on sizes that both models need.
+    """
+
+    def __init__(self, facts: Condition = ALWAYS, *, exact: bool = False) -> None:
+        self.terms = Terms()
+        self.exact = exact
+        self.facts = facts
+        self._spaces: dict[Shape, Space] = {}
+        self._views: dict[tuple[int, Shape, Places], Term] = {}
+        self._pointwise: set[str] = {SUM, PRODUCT}
+        self._depth = 0
+
+    def learn(self, condition: Condition) -> None:
+        """Adds what is known of sizes."""
+        self.facts = all_of([self.facts, condition])
+        self._spaces.clear()
+
+    def space(self, shape: Sequence[Number]) -> Space:
+        """The indices of a shape."""
+        key = tuple(map(plain, shape))
+        if key not in self._spaces:
+            self._spaces[key] = Space(key, self.facts)
+        return self._spaces[key]
+
+    # Views.
+
+    def view(self, term: Term, shape: Sequence[Number], places: Sequence[Dim]) -> Term:
+        """A view of a term."""
+        space = self.space(shape)
+        ones: dict[Symbol, Number] = {
+            index(axis).symbols[0]: 0 for axis, size in enumerate(space.extents) if size == 1
+        }
+        if ones:
+            places = [dim(place.substitute(ones)) for place in places]
+        found = tuple(map(space.refined, places))
+        key = (term.number, space.extents, found)
+        known = self._views.get(key)
+        if known is None:
+            if len(self._views) > _MOST_VIEWS:
+                raise TooLarge
+            self._depth += 1
+            known = self._views[key] = self._view(term, space, found)
+            self._depth -= 1
+        return known
+
+    def _view(self, term: Term, space: Space, places: Places) -> Term:
+        shape = space.extents
+        if term.shape == shape and places == own_places(shape):
+            return term
+        if term.op == VIEW:
+            return self.view(term.base, shape, space.read(places, term.places))
+        if _spreads(term.shape, shape, places):
+            # Nothing is computed again because its result is repeated.
+            return self.terms.get(VIEW, (term,), shape, places=places, dtype=term.dtype)
+        if self._depth < _DEEPEST:
+            if term.op in self._pointwise:
+                return self._again(
+                    term, [self.view(arg, shape, places) for arg in term.args], shape
+                )
+            if term.op in (DOT, REDUCE):
+                return self._view_of_fold(term, shape, places)
+            if term.op in ALONG:
+                along = _kept_axis(term.shape, term.attributes[0], shape, places)
+                if along is not None:
+                    inner = self.view(term.args[0], shape, places)
+                    return self.along(term.op, inner, along, term.attributes[1:])
+            if term.op == CONCAT:
+                part = self._part(term, space, places)
+                if part is not None:
+                    return self.view(part[0], shape, part[1])
+                turned = self._view_of_parts(term, shape, places)
+                if turned is not None:
+                    return turned
+        if term.op == CONSTANT:
+            known = self._turned(term, shape, places)
+            if known is not None:
+                return known
+        return self.terms.get(VIEW, (term,), shape, places=places, dtype=term.dtype)
+
+    def _turned(self, term: Term, shape: Shape, places: Places) -> Term | None:
+        """A view of a constant that has its axes in another order, as one in which they lie so."""
+        axes = [lone_axis(place) for place in places]
+        known = [axis for axis in axes if axis is not None]
+        if len(known) < len(axes) or len(set(known)) < len(known) or known == sorted(known):
+            return None
+        if term.data is None or any(shape[a] != n for a, n in zip(known, term.shape, strict=True)):
+            return None
+        order = sorted(range(len(known)), key=lambda k: known[k])
+        turned = self.terms.constant(term.data.transpose(order))
+        return self.view(turned, shape, [index(axis) for axis in sorted(known)])
+
+    def _view_of_fold(self, term: Term, shape: Shape, places: Places) -> Term:
+        """The same fold of views: the axes that are folded are the last of its operands."""
+        rank = len(term.shape)
+        folded = term.args[0].shape[rank:]
+        inner = [*places, *(index(len(shape) + k) for k in range(len(folded)))]
+        args = [self.view(arg, (*shape, *folded), inner) for arg in term.args]
+        if term.op == DOT:
+            return self.dot(args[0], args[1], shape)
+        return self.reduce(term.attributes[0], args[0], shape, term.dtype)
+
+    def _part(self, term: Term, space: Space, places: Places) -> tuple[Term, Places] | None:
+        """The operand of a concatenation that a view reads alone, and where."""
+        (axis,) = term.attributes
+        place = places[axis]
+        low, high = space.end(place, upper=False), space.end(place, upper=True)
+        if low is None or high is None:
+            return None
+        before: Number = 0
+        for arg in term.args:
+            after = before + arg.shape[axis]
+            if space.holds(ge(low, before)) and space.holds(ge(dim(after) - 1, high)):
+                inner = (*places[:axis], place - before, *places[axis + 1 :])
+                return arg, inner
+            before = after
+        return None
+
+    def _view_of_parts(self, term: Term, shape: Shape, places: Places) -> Term | None:
+        """A view that keeps the axis of a concatenation whole, as one of views of its parts."""
+        (axis,) = term.attributes
+        along = _kept_axis(term.shape, axis, shape, places)
+        if along is None:
+            return None
+        parts = [
+            self.view(arg, (*shape[:along], arg.shape[axis], *shape[along + 1 :]), places)
+            for arg in term.args
+        ]
+        return self.concat(parts, along, shape)
+
+    def _again(self, term: Term, args: Sequence[Term], shape: Shape) -> Term:
+        if term.op == SUM:
+            return self.total(args, shape)
+        if term.op == PRODUCT:
+            return self.product(args, shape)
+        return self.pointwise(term.op, args, shape, term.attributes, term.dtype)
+
+    def _narrowed(
+        self,
+        args: Sequence[Term],
+        shape: Sequence[Number],
+        build: Callable[[list[Term], Shape], Term],
+    ) -> Term | None:
+        """What is built of views in the axes along which one of them moves, spread to the others.
+
+        None if they move along all axes of the shape. Axes after these, which are folded, stay.
+        """
+        rank = len(shape)
+        used = set().union(*map(_axes_of, args)) if args else set()
+        kept = [axis for axis in range(rank) if axis in used]
+        if len(kept) == rank:
+            return None
+        small = tuple(plain(shape[axis]) for axis in kept)
+        narrow = []
+        for arg in args:
+            folded = arg.shape[rank:]
+            moved: dict[Symbol, Number] = {
+                index(axis).symbols[0]: index(k) for k, axis in enumerate(kept)
+            }
+            for k in range(len(folded)):
+                moved[index(rank + k).symbols[0]] = index(len(kept) + k)
+            places = [dim(place.substitute(moved)) for place in _places_of(arg)]
+            narrow.append(self.view(arg.base, (*small, *folded), places))
+        return self.view(build(narrow, small), shape, [index(axis) for axis in kept])
+
+    def _parts_of(self, term: Term, op: str) -> Sequence[Term]:
+        """The operands of a sum, say, also of one that is spread; the term alone if it is none."""
+        if term.op == op:
+            return term.args
+        base = term.base
+        if base.op == op and _spreads(base.shape, term.shape, term.places):
+            return [self.view(arg, term.shape, term.places) for arg in base.args]
+        return (term,)
+
+    def number(self, value: float, like: Term, shape: Sequence[Number]) -> Term:
+        """A constant that is one number everywhere."""
+        array = np.array(value, like.dtype or "float32")
+        return self.view(self.terms.constant(array), shape, ())
+
+    # Element-wise.
+
+    def pointwise(
+        self,
+        op: str,
+        args: Sequence[Term],
+        shape: Sequence[Number],
+        attributes: tuple[object, ...] = (),
+        dtype: str | None = None,
+        compute: Compute | None = None,
+    ) -> Term:
+        """An element-wise op of operands that have its shape."""
+        if compute is not None and all(arg.constant for arg in args):
+            known = self.fold(compute, args, shape)
+            if known is not None:
+                return known
+        self._pointwise.add(op)
+        narrow = self._narrowed(
+            args, shape, lambda few, small: self.pointwise(op, few, small, attributes, dtype)
+        )
+        if narrow is not None:
+            return narrow
+        if op in COMMUTATIVE:
+            args = self._ordered(op, args, shape)
+            if len(args) == 1:
+                return args[0]
+        return self.terms.get(op, args, shape, attributes, dtype=dtype)
+
+    def _ordered(self, op: str, args: Sequence[Term], shape: Sequence[Number]) -> list[Term]:
+        """The operands in order; those of an op of the same kind instead of it."""
+        flat = [arg for one in args for arg in (one.args if one.op == op else (one,))]
+        flat.sort(key=lambda term: term.number)
+        if op not in _IDEMPOTENT:
+            return flat
+        flat = list(dict.fromkeys(flat))
+        constants = [arg for arg in flat if arg.constant]
+        if len(constants) > 1 and op in ("Max", "Min"):
+            function = np.maximum if op == "Max" else np.minimum
+            known = self.fold(lambda arrays: function(*arrays), constants[:2], shape)
+            if known is not None:
+                rest = [arg for arg in flat if arg not in constants[:2]]
+                return self._ordered(op, [*rest, known], shape)
+        return flat
+
+    def fold(self, compute: Compute, args: Sequence[Term], shape: Sequence[Number]) -> Term | None:
+        """The constant that an element-wise op makes of constants; None if it is not computed.
+
+        Constants are read at places; a place that two of them share is an axis of the result.
+        """
+        labels = sorted({label for arg in args for label in _labels(arg)}, key=_label_order)
+        sizes = tuple(size for _, size in labels)
+        if math.prod(sizes) <= MOST_ELEMENTS:
+            arrays = [_laid_out(arg, labels) for arg in args]
+            with np.errstate(all="ignore"):
+                result = np.asarray(compute(np.broadcast_arrays(*arrays)))
+            if result.shape == sizes:
+                whole = self.terms.constant(result)
+                inner = [labels[axis][0] for axis in plain_axes(whole) or ()]
+                return self.view(whole.base, shape, inner)
+        every = [numbers_of(arg) for arg in args]
+        if any(array is None for array in every):
+            return None
+        with np.errstate(all="ignore"):
+            return self.terms.constant(np.asarray(compute([a for a in every if a is not None])))
+
+    # Sums and products of many.
+
+    def total(self, args: Sequence[Term], shape: Sequence[Number]) -> Term:
+        """A sum."""
+        return self._many(SUM, args, shape)
+
+    def product(self, args: Sequence[Term], shape: Sequence[Number]) -> Term:
+        """A product."""
+        return self._many(PRODUCT, args, shape)
+
+    def _many(self, op: str, args: Sequence[Term], shape: Sequence[Number]) -> Term:
+        function = np.add if op == SUM else np.multiply
+        neutral = 0 if op == SUM else 1
+        dtype = next((arg.dtype for arg in args if arg.dtype is not None), None)
+        narrow = self._narrowed(args, shape, lambda few, small: self._many(op, few, small))
+        if narrow is not None:
+            return narrow
+        flat = list(args)
+        if not self.exact:
+            flat = [arg for one in args for arg in self._parts_of(one, op)]
+        constants = [arg for arg in flat if arg.constant]
+        rest = [arg for arg in flat if not arg.constant]
+        if constants and (not rest or (len(constants) > 1 and not self.exact)):
+            known: Term | None = constants[0]
+            for more in constants[1:]:
+                known = known and self.fold(lambda two: function(*two), [known, more], shape)
+            constants = constants if known is None else [known]
+        if rest:
+            constants = [arg for arg in constants if not _is(arg, neutral)]
+        if not self.exact and op == PRODUCT and len(constants) == 1 and len(rest) == 1:
+            scaled = self._scaled(constants[0], rest[0], shape)
+            if scaled is not None:
+                return scaled
+        if not self.exact:
+            rest = self._grouped(op, rest, shape)
+        every = sorted([*constants, *rest], key=lambda term: term.number)
+        if len(every) == 1:
+            return every[0]
+        return self.terms.get(op, every, shape, dtype=dtype)
+
+    def _grouped(self, op: str, args: Sequence[Term], shape: Sequence[Number]) -> list[Term]:
+        """Operands that move along the same few axes as one operand."""
+        groups: dict[frozenset[int], list[Term]] = {}
+        for arg in args:
+            groups.setdefault(frozenset(_axes_of(arg)), []).append(arg)
+        if len(groups) < 2:
+            return list(args)
+        whole = frozenset().union(*groups)
+        grouped = []
+        for axes, some in groups.items():
+            joins = len(some) > 1 and axes != whole
+            grouped += [self._many(op, some, shape)] if joins else some
+        return grouped
+
+    def _scaled(self, scale: Term, term: Term, shape: Sequence[Number]) -> Term | None:
+        """A constant times a term, where it goes into the term; None where it does not."""
+        if not _floats(term) or not _finite(scale):
+            return None
+        if term.op == SUM:
+            return self.total([self.product([scale, arg], shape) for arg in term.args], shape)
+        if term.op == DOT:
+            return self._scaled_dot(scale, term)
+        if term.op in ("Conv", "ConvTranspose"):
+            return self._scaled_conv(scale, term)
+        return None
+
+    def _scaled_dot(self, scale: Term, term: Term) -> Term | None:
+        places = scale.places if scale.op == VIEW else own_places(scale.shape)
+        for k, arg in enumerate(term.args):
+            axes = plain_axes(arg)
+            if not arg.constant or axes is None or not axes_in(places) <= set(axes):
+                continue
+            wide = self.view(scale.base, arg.shape, places)
+            known = self.fold(lambda two: np.multiply(*two), [arg, wide], arg.shape)
+            if known is not None:
+                args = [known if j == k else other for j, other in enumerate(term.args)]
+                return self.terms.get(DOT, args, term.shape, dtype=term.dtype)
+        return None
+
+    def _scaled_conv(self, scale: Term, term: Term) -> Term | None:
+        """The scale of each channel of the result in a convolution's weights."""
+        places = scale.places if scale.op == VIEW else own_places(scale.shape)
+        weights = numbers_of(term.args[1])
+        if weights is None or not axes_in(places) <= {1}:
+            return None
+        channels = term.shape[1]
+        if not isinstance(channels, int):
+            return None
+        values = {index(1).symbols[0]: index(0)}
+        each = self.view(scale.base, (channels,), [dim(p.substitute(values)) for p in places])
+        numbers = numbers_of(each)
+        axis = 0 if term.op == "Conv" else 1
+        if numbers is None or weights.shape[axis] != channels:
+            return None  # a transposed convolution in groups
+        along = [-1 if k == axis else 1 for k in range(weights.ndim)]
+        known = self.terms.constant(weights * numbers.reshape(along).astype(weights.dtype))
+        return self.terms.get(
+            term.op, (term.args[0], known), term.shape, term.attributes, dtype=term.dtype
+        )
+
+    # Folds along axes.
+
+    def dot(self, a: Term, b: Term, shape: Sequence[Number]) -> Term:
+        """The sum of products over the last axis of two views of the same shape."""
+        dtype = a.dtype or b.dtype
+        narrow = self._narrowed((a, b), shape, lambda two, small: self.dot(two[0], two[1], small))
+        if narrow is not None:
+            return narrow
+        if not self.exact:
+            scales: list[Term] = []
+            args = []
+            for arg in (a, b):
+                inner, outer = self._taken_out(arg, len(shape))
+                args.append(inner)
+                scales += outer
+            if scales:
+                plain_dot = self.dot(args[0], args[1], shape)
+                taken = [self.view(s.base, shape, _places_of(s)) for s in scales]
+                return self.product([*taken, plain_dot], shape)
+        two = sorted((a, b), key=lambda term: term.number)
+        return self.terms.get(DOT, two, shape, dtype=dtype)
+
+    def _taken_out(self, arg: Term, rank: int) -> tuple[Term, list[Term]]:
+        """A factor of a dot without its constants that do not depend on the axis of the sum."""
+        factors = self._parts_of(arg, PRODUCT)
+        if len(factors) < 2 or not _floats(arg):
+            return arg, []
+        outer = [
+            factor
+            for factor in factors
+            if factor.constant and all(axis < rank for axis in axes_in(_places_of(factor)))
+        ]
+        if not outer:
+            return arg, []
+        inner = [factor for factor in factors if factor not in outer]
+        return self.product(inner, arg.shape), outer
+
+    def reduce(
+        self, kind: str, arg: Term, shape: Sequence[Number], dtype: str | None = None
+    ) -> Term:
+        """A reduction over the last axes of a view, those beyond the result's rank."""
+        if len(arg.shape) == len(shape):
+            return arg
+        narrow = self._narrowed(
+            (arg,), shape, lambda one, small: self.reduce(kind, one[0], small, dtype)
+        )
+        if narrow is not None:
+            return narrow
+        return self.terms.get(REDUCE, (arg,), shape, (kind,), dtype=dtype or arg.dtype)
+
+    def along(self, op: str, arg: Term, axis: int, attributes: tuple[object, ...]) -> Term:
+        """An op along an axis of its operand, whose result has its shape."""
+        if op == "Softmax" and arg.shape[axis] == 1 and not self.exact:
+            return self.number(1, arg, arg.shape)
+        kept = sorted({*_axes_of(arg), axis})
+        if len(kept) < len(arg.shape):
+            small = tuple(arg.shape[k] for k in kept)
+            inner = self.along(op, self._few_axes(arg, kept), kept.index(axis), attributes)
+            assert inner.shape == small
+            return self.view(inner, arg.shape, [index(k) for k in kept])
+        return self.terms.get(op, (arg,), arg.shape, (axis, *attributes), dtype=arg.dtype)
+
+    def _few_axes(self, term: Term, kept: Sequence[int]) -> Term:
+        """A term without the axes along which it does not move."""
+        moved: dict[Symbol, Number] = {
+            index(axis).symbols[0]: index(k) for k, axis in enumerate(kept)
+        }
+        places = [dim(place.substitute(moved)) for place in _places_of(term)]
+        return self.view(term.base, [term.shape[axis] for axis in kept], places)
+
+    def concat(self, args: Sequence[Term], axis: int, shape: Sequence[Number]) -> Term:
+        """Tensors one behind the other."""
+        flat = [
+            arg
+            for one in args
+            for arg in (one.args if one.op == CONCAT and one.attributes == (axis,) else (one,))
+            if arg.shape[axis] != 0
+        ]
+        if not flat:
+            flat = list(args[:1])
+        if len(flat) == 1:
+            return flat[0]
+        if all(arg.constant for arg in flat):
+            arrays = [numbers_of(arg) for arg in flat]
+            known = [array for array in arrays if array is not None]
+            if len(known) == len(arrays):
+                return self.terms.constant(np.concatenate(known, axis))
+        whole = self._joined(flat, axis, shape)
+        if whole is not None:
+            return whole
+        kept = sorted({axis}.union(*map(_axes_of, flat)))
+        if len(kept) < len(shape):
+            few = [self._few_axes(arg, kept) for arg in flat]
+            inner = self.concat(few, kept.index(axis), [shape[k] for k in kept])
+            return self.view(inner, shape, [index(k) for k in kept])
+        return self.terms.get(CONCAT, flat, shape, (axis,), dtype=flat[0].dtype)
+
+    def _joined(self, args: Sequence[Term], axis: int, shape: Sequence[Number]) -> Term | None:
+        """The tensor whose parts these are, one behind the other."""
+        base = args[0].base
+        if any(arg.base is not base for arg in args):
+            return None
+        starts: list[Number] = [0]
+        for arg in args[:-1]:
+            starts.append(starts[-1] + arg.shape[axis])
+        along = index(axis).symbols[0]
+        long = next((k for k, arg in enumerate(args) if arg.shape[axis] != 1), None)
+        if long is None:
+            return None
+        whole = self.space(shape)
+        back = {along: index(axis) - starts[long]}
+        wanted = [dim(place.substitute(back)) for place in _places_of(args[long])]
+        for arg, start in zip(args, starts, strict=True):
+            space = self.space(arg.shape)
+            there = {along: dim(start) + (0 if arg.shape[axis] == 1 else index(axis))}
+            expected = tuple(space.refined(dim(place.substitute(there))) for place in wanted)
+            if expected != _places_of(arg):
+                return None
+        return self.view(base, shape, tuple(map(whole.refined, wanted)))
+
+
+def _axes_of(term: Term) -> set[int]:
+    """The axes of a term along which it moves."""
+    if term.op == VIEW:
+        return axes_in(term.places)
+    return {axis for axis, size in enumerate(term.shape) if size != 1}
+
+
+def _spreads(inner: Shape, shape: Shape, places: Places) -> bool:
+    """Whether a view only repeats a tensor along further axes."""
+    axes = [lone_axis(place) for place in places]
+    known = [axis for axis in axes if axis is not None]
+    return (
+        len(known) == len(axes)
+        and all(a < b for a, b in itertools.pairwise(known))
+        and all(shape[axis] == size for axis, size in zip(known, inner, strict=True))
+    )
+
+
+def _kept_axis(inner: Shape, axis: int, shape: Shape, places: Places) -> int | None:
+    """The axis of a view that is one of its tensor's, whole; None if that is cut or mixed."""
+    along = lone_axis(places[axis])
+    if along is None or shape[along] != inner[axis]:
+        return None
+    others = axes_in([*places[:axis], *places[axis + 1 :]])
+    return None if along in others else along
+
+
+def _places_of(term: Term) -> Places:
+    return term.places if term.op == VIEW else own_places(term.shape)
+
+
+def _labels(term: Term) -> list[tuple[Dim, int]]:
+    """The places of a constant, each with the size of the axis that it reads."""
+    assert term.base.data is not None
+    return list(zip(_places_of(term), term.base.data.shape, strict=True))
+
+
+def _label_order(label: tuple[Dim, int]) -> tuple[object, ...]:
+    place, size = label
+    return sorted(axes_in([place])), size_order(place), size
+
+
+def _laid_out(term: Term, labels: Sequence[tuple[Dim, int]]) -> Array:
+    """The numbers of a constant with an axis for each label."""
+    assert term.base.data is not None
+    own = _labels(term)
+    if len(set(own)) < len(own):  # a diagonal
+        own_axes = [own.index(label) for label in own]
+        array: Array = np.einsum(term.base.data, own_axes, sorted(set(own_axes)))
+        own = list(dict.fromkeys(own))
+    else:
+        array = term.base.data
+    order = sorted(range(len(own)), key=lambda k: labels.index(own[k]))
+    array = array.transpose(order)
+    there = set(own)
+    sizes = iter(array.shape)
+    return array.reshape([next(sizes) if label in there else 1 for label in labels])
+
+
+def _is(term: Term, number: int) -> bool:
+    value = term.number_of
+    return value is not None and bool(value == number)
+
+
+def _finite(term: Term) -> bool:
+    data = term.base.data
+    return data is not None and data.dtype.kind == "f" and bool(np.isfinite(data).all())
+
+
+def _floats(term: Term) -> bool:
+    """Whether a term's numbers are floats, as far as is known."""
+    return term.dtype is None or term.dtype.startswith(("float", "bfloat"))
+
+
+__all__ = ["ALONG", "COMMUTATIVE", "CONSTANT", "Builder"]

@@ -1,0 +1,92 @@
+"""Whether two terms are the same: at once, or up to the rounding of their constants."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .builder import COMMUTATIVE
+from .terms import DOT, PRODUCT, SUM, Term, numbers_of
+
+#: The most relative difference of constants that are computed in another order.
+_NEAR = 1e-4
+_UNORDERED = COMMUTATIVE | {SUM, PRODUCT, DOT}
+
+
+@dataclass
+class Matching:
+    """Compares terms pairwise.
+
+    Attributes:
+        rounded: constants were alike up to rounding only.
+        apart: pairs that are not the same though all that they are computed of is, innermost first.
+    """
+
+    rounded: bool = False
+    apart: list[tuple[Term, Term]] = field(default_factory=list)
+    _known: dict[tuple[int, int], bool] = field(default_factory=dict)
+
+    def same(self, a: Term, b: Term) -> bool:
+        """Whether two terms are the same."""
+        if a is b:
+            return True
+        key = a.number, b.number
+        if key not in self._known:
+            self._known[key] = False  # nothing is computed of itself
+            self._known[key] = self._compared(a, b)
+        return self._known[key]
+
+    def _compared(self, a: Term, b: Term) -> bool:
+        if a.constant and b.constant:
+            return self._near(a, b)
+        alike = (a.op, a.shape, a.attributes, a.places, len(a.args)) == (
+            b.op,
+            b.shape,
+            b.attributes,
+            b.places,
+            len(b.args),
+        )
+        if alike and a.args:
+            if a.op in _UNORDERED:
+                alike = self._unordered(a.args, b.args)
+            else:
+                alike = all(self.same(*pair) for pair in zip(a.args, b.args, strict=True))
+            if alike:
+                return True
+        if not alike and not self._apart_below(a, b):
+            self.apart.append((a, b))
+        return False
+
+    def _apart_below(self, a: Term, b: Term) -> bool:
+        """Whether a pair of their arguments is known to be apart, so that this one need not be."""
+        pairs = {(x.number, y.number) for x in a.args for y in b.args}
+        return any((x.number, y.number) in pairs for x, y in self.apart)
+
+    def _unordered(self, ones: Sequence[Term], others: Sequence[Term]) -> bool:
+        left = [term for term in ones if term not in others]
+        right = [term for term in others if term not in ones]
+        for term in left:
+            found = next((other for other in right if self.same(term, other)), None)
+            if found is None:
+                return False
+            right.remove(found)
+        return True
+
+    def _near(self, a: Term, b: Term) -> bool:
+        if a.shape != b.shape:
+            return False
+        if a.places != b.places or a.base.shape != b.base.shape:
+            one, other = numbers_of(a), numbers_of(b)
+        else:
+            one, other = a.base.data, b.base.data
+        if one is None or other is None or one.shape != other.shape:
+            return False
+        if one.dtype.kind not in "fc" or other.dtype.kind not in "fc":
+            return bool(np.array_equal(one, other))
+        wide, far = one.astype(np.float64), other.astype(np.float64)
+        scale = np.abs(wide).max(initial=0.0)
+        near = bool(np.allclose(wide, far, rtol=_NEAR, atol=_NEAR * scale, equal_nan=True))
+        self.rounded |= near
+        return near

@@ -1,0 +1,313 @@
+"""A graph as terms: every tensor of a model in normal form."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...errors import ZerostrideError
+from ...sizes.condition import Condition
+from ...sizes.dim import Dim, Number, Symbol, of_atom, plain
+from ..execute.program import readable
+from ..ir.graph import Array, Body, Graph, Node, Value
+from ..onnx_ops.kernels.call import NodeCall
+from ..onnx_ops.kernels.pointwise import UNARY
+from ..onnx_ops.sizes.facts import SURPRISES
+from ..onnx_ops.table import op_row, run_op
+from .builder import Builder
+from .call import Call, Opaque, schema
+from .computing import COMPUTED, broadcast, frozen, unary
+from .moving import MOVES
+from .terms import INPUT, SIZES, Shape, Term, numbers_of
+
+#: Element-wise ops that have a row of their own, or none of the op table's.
+_UNARY = frozenset(
+    ["Cast", "Not", "IsNaN", "IsInf", "Gelu", "BitwiseNot", "Dropout", *UNARY, "Sign", "Swish"]
+)
+#: Ops that draw numbers: two are not alike because they are asked for the same.
+_RANDOM = frozenset(
+    {
+        *("RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"),
+        *("Bernoulli", "Multinomial", "Dropout"),
+    }
+)
+#: Elements of a tensor that an op makes of constants.
+_MOST_FOLDED = 1 << 24
+
+
+@dataclass
+class Reader:
+    """Reads a graph with the sizes that flow through it.
+
+    Attributes:
+        builder: builds the terms; two graphs that are compared share it.
+        graph: with its sizes, in ONNX's ops.
+        inputs: the terms of its inputs, by name.
+        own: the sizes of the inputs.
+        needs: what the model needs of sizes; those of sizes inside are learnt when these are named.
+        sizes: the names of sizes that depend on data, by those in the file.
+        terms: of each tensor, by identity.
+        bodies: how deep the walk is inside bodies.
+    """
+
+    builder: Builder
+    graph: Graph
+    inputs: Mapping[str, Term]
+    own: frozenset[Symbol]
+    needs: Condition
+    terms: dict[int, Term] = field(default_factory=dict)
+    sizes: dict[Symbol, Number] = field(default_factory=dict)
+    bodies: int = 0
+
+    def read(self) -> dict[str, Term]:
+        """The terms of the outputs, by name."""
+        for value in self.graph.inputs:
+            self.terms[id(value)] = self.inputs[value.name]
+        for node in self.graph.nodes:
+            if not node.scope:
+                self.node(node)
+        return {value.name: self.term(value) for value in self.graph.outputs}
+
+    def term(self, value: Value) -> Term:
+        """The term of a tensor."""
+        term = self.terms.get(id(value))
+        if term is None:
+            term = self.terms[id(value)] = self._constant(value)
+        return term
+
+    def _constant(self, value: Value) -> Term:
+        if readable(value) or value.constant:
+            return self.builder.terms.constant(np.asarray(value.data()))
+        # A tensor that the file names and nothing makes.
+        return self.builder.terms.get(INPUT, (), shape_of(value) or (), (value.name,))
+
+    def node(self, node: Node) -> None:
+        """Gives the results of a node their terms."""
+        args = tuple(None if value is None else self.term(value) for value in node.inputs)
+        present = [arg for arg in args if arg is not None]
+        attributes = tuple(sorted((k, frozen(v)) for k, v in node.attributes.items()))
+        shapes = self._named_shapes(
+            node, present, attributes, [shape_of(value) for value in node.outputs]
+        )
+        known = self._of_content(node, shapes) or self._of_constants(node, args)
+        results: Sequence[Term] = known or self._by_row(
+            Call(self.builder, node, args, shapes, self.sizes)
+        )
+        for value, term in zip(node.outputs, results, strict=False):
+            self.terms[id(value)] = term
+
+    def _of_content(self, node: Node, shapes: Sequence[Shape | None]) -> list[Term] | None:
+        """The term of a tensor of sizes that are known."""
+        value = node.outputs[0] if len(node.outputs) == 1 else None
+        if value is None or value.content is None or shapes[0] is None:
+            return None
+        numbers = self.renamed(tuple(value.content)) or ()
+        sizes = [int(size) for size in shapes[0] if isinstance(size, int)]
+        if len(sizes) < len(shapes[0]):
+            return None
+        if all(isinstance(number, int) for number in numbers):
+            array = np.array(numbers, value.dtype or "int64").reshape(sizes)
+            return [self.builder.terms.constant(array)]
+        return [self.builder.terms.get(SIZES, (), sizes, numbers, dtype=value.dtype)]
+
+    def _of_constants(self, node: Node, args: Sequence[Term | None]) -> list[Term] | None:
+        """The results of an op of constants alone; None if it is not computed here."""
+        if node.bodies or (not args and node.op != "Constant"):
+            return None
+        if node.op == "Constant":
+            return [self._constant(value) for value in node.outputs]
+        if any(arg is not None and not arg.constant for arg in args):
+            return None
+        if op_row(node.op, node.domain).kernel is None or node.op in _UNARY:
+            return None
+        arrays: list[Array | None] = []
+        for arg in args:
+            array = None if arg is None else numbers_of(arg, _MOST_FOLDED)
+            if arg is not None and array is None:
+                return None
+            arrays.append(array)
+        try:
+            results = run_op(NodeCall(node, tuple(arrays)))
+        except SURPRISES:
+            return None
+        return [self.builder.terms.constant(np.asarray(result)) for result in results]
+
+    def _by_row(self, call: Call) -> Sequence[Term]:
+        node = call.node
+        ranked = all(arg is None or arg.ranked for arg in call.args)
+        try:
+            if node.op == "Identity" and node.domain == "" and call.has(0):
+                return [call.arg(0)]
+            if not ranked:
+                raise Opaque
+            if node.domain == "" and node.op in MOVES:
+                return MOVES[node.op](call)
+            if (node.domain, node.op) in COMPUTED:
+                return COMPUTED[node.domain, node.op](call)
+            if node.domain == "" and node.op == "ConstantOfShape":
+                return self._filled(call)
+            if node.domain == "" and node.op == "Dropout":
+                return self._kept(call)
+            if node.domain == "" and node.op in _UNARY and len(call.args) == 1:
+                return unary(call)
+            if node.domain == "" and op_row(node.op).values is not None:
+                return broadcast(call)
+            if node.domain == "" and node.op == "If":
+                return self._branch(call)
+            if node.domain == "" and node.op in ("Loop", "Scan"):
+                return self._loop(call)
+        except Opaque:
+            pass
+        except (ArithmeticError, ZerostrideError):
+            pass
+        return self._opaque(call)
+
+    def _filled(self, call: Call) -> list[Term]:
+        value = call.attribute("value")
+        number = np.float32(0) if value is None else np.asarray(value).reshape(-1)[0]
+        return [call.view(self.builder.terms.constant(np.asarray(number)), ())]
+
+    def _kept(self, call: Call) -> list[Term]:
+        """Dropout outside of training."""
+        if call.node.version < 7:
+            raise Opaque
+        if len(call.node.outputs) > 1 and call.node.outputs[1].name:
+            raise Opaque
+        if call.has(2) and not _false(call.arg(2)):
+            raise Opaque
+        return [call.arg(0)]
+
+    # Bodies.
+
+    def _branch(self, call: Call) -> list[Term]:
+        """If: each result is one of the branches' results."""
+        bodies = {body.name: self._body(body, ()) for body in call.node.bodies}
+        one, other = bodies["then_branch"], bodies["else_branch"]
+        results = []
+        for k, (a, b) in enumerate(zip(one, other, strict=True)):
+            shape = call.shapes[k]
+            args = [call.arg(0), a, b]
+            results.append(a if a is b else self.builder.terms.get("If", args, shape or a.shape))
+        return results
+
+    def _loop(self, call: Call) -> list[Term]:
+        """Loop and Scan: their body as terms of what it is handed."""
+        (body,) = call.node.bodies
+        self.bodies += 1
+        handed = [
+            self.builder.terms.get(
+                "handed", (), self.renamed(shape_of(value)) or (), (self.bodies, k)
+            )
+            for k, value in enumerate(body.inputs)
+        ]
+        results = self._body(body, handed)
+        self.bodies -= 1
+        missing = tuple(k for k, arg in enumerate(call.args) if arg is None)
+        args = [*(arg for arg in call.args if arg is not None), *results]
+        attributes = tuple(
+            sorted((k, frozen(v)) for k, v in call.node.attributes.items() if k != "body")
+        )
+        return [
+            self.builder.terms.get(
+                call.node.op,
+                args,
+                shape or (),
+                (missing, attributes, len(results), k),
+                dtype=value.dtype,
+            )
+            for k, (value, shape) in enumerate(zip(call.node.outputs, call.shapes, strict=True))
+        ]
+
+    def _body(self, body: Body, handed: Sequence[Term]) -> list[Term]:
+        for value, term in zip(body.inputs, handed, strict=True):
+            self.terms[id(value)] = term
+        for node in body.nodes:
+            self.node(node)
+        if any(value is None for value in body.outputs):
+            raise Opaque
+        return [self.term(value) for value in body.outputs if value is not None]
+
+    # Ops that are not taken apart.
+
+    def _opaque(self, call: Call) -> list[Term]:
+        node = call.node
+        defaults, since = schema(node.op, node.domain, node.version)
+        given = {**defaults, **node.attributes}
+        attributes: tuple[object, ...] = tuple(
+            sorted((name, frozen(value)) for name, value in given.items())
+        )
+        missing = tuple(k for k, arg in enumerate(call.args) if arg is None)
+        args = [arg for arg in call.args if arg is not None]
+        if node.op in _RANDOM:
+            attributes = (*attributes, node.outputs[0].name)
+        return [
+            self.builder.terms.get(
+                f"{node.domain}:{node.op}" if node.domain else node.op,
+                args,
+                shape if shape is not None else (),
+                (since, attributes, missing, k, *(() if shape is not None else ("unranked",))),
+                dtype=value.dtype,
+            )
+            for k, (value, shape) in enumerate(zip(node.outputs, call.shapes, strict=True))
+        ]
+
+    def _named_shapes(
+        self,
+        node: Node,
+        args: Sequence[Term],
+        attributes: tuple[object, ...],
+        shapes: Sequence[Shape | None],
+    ) -> tuple[Shape | None, ...]:
+        """The shapes of results, their new sizes named after what they are computed of.
+
+        A size that depends on data has the name of its tensor, which an optimiser may change.
+        """
+        numbers = ", ".join(str(arg.number) for arg in args)
+        for k, shape in enumerate(shapes):
+            for axis, size in enumerate(shape or ()):
+                for symbol in size.symbols if isinstance(size, Dim) else ():
+                    if symbol not in self.sizes and symbol not in self.own:
+                        name = f"{node.op}({numbers}){hash_of(attributes)}.{k}[{axis}]"
+                        new = Symbol(name, symbol.low, symbol.high, named=False)
+                        self.sizes[symbol] = of_atom(new)
+                        self._learn(symbol)
+        return tuple(self.renamed(shape) for shape in shapes)
+
+    def _learn(self, new: Symbol) -> None:
+        """Learns what the model needs of a size that has its name now."""
+        for clause in self.needs.clauses:
+            rest = set(clause.symbols) - self.own
+            if new in rest and rest <= set(self.sizes):
+                self.builder.learn(clause.substitute(self.sizes))
+
+    def renamed(self, shape: Shape | None) -> Shape | None:
+        """A shape with these names."""
+        if shape is None or not self.sizes:
+            return shape
+        return tuple(
+            plain(size.substitute(self.sizes)) if isinstance(size, Dim) else size for size in shape
+        )
+
+
+def hash_of(attributes: tuple[object, ...]) -> str:
+    """Attributes as a short name."""
+    return hashlib.sha256(repr(attributes).encode()).hexdigest()[:12]
+
+
+def shape_of(value: Value) -> Shape | None:
+    """The sizes of a tensor; None where its rank, or a size, has no name."""
+    if value.shape is None:
+        return None
+    sizes: list[Number] = []
+    for size in value.shape:
+        if size is None or isinstance(size, str):
+            return None
+        sizes.append(size)
+    return tuple(sizes)
+
+
+def _false(term: Term) -> bool:
+    return term.number_of is not None and not term.number_of

@@ -1,0 +1,5 @@
+"""Two models compared for every size: the proof, runs that confirm it, and a witness.
+
+`run` is the command, `tries` runs both models at small and unequal sizes.
+In: two models. Out: a report with an `equivalence`.
+"""

@@ -1,0 +1,232 @@
+"""Runs of two models on the same inputs: at sizes that hide no broadcast, on the same engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+
+import numpy as np
+
+from ...errors import ZerostrideError
+from ...models.equivalence import Difference
+from ...models.equivalent.pair import Pair
+from ...models.execute import execute, not_executed
+from ...models.execute.chosen_sizes import chosen_sizes
+from ...models.execute.random_inputs import RANGES, random_inputs
+from ...models.flow.input_sizes import sized
+from ...models.ir.graph import Array, Graph
+from ...models.judging import relative
+from ...sizes.condition import all_of, ge
+from ...sizes.dim import Symbol, of_atom
+from ...sizes.solve import values_for
+from ..files import tensors
+from ..process import MODEL_SECONDS, Process, running
+from ..task import ReplyKind
+
+#: The most work of one run here: some seconds. More is left to the engine.
+_MOST_WORK = 20_000
+#: Ways in which a condition can hold for which sizes are tried.
+_MOST_ALTERNATIVES = 6
+#: An error that rounding does not make: of an output that is not proven, and of one that is proven
+#: but for rounding.
+FAR, FARTHER = 1e-3, 5e-2
+_HERE = "zerostride"
+_ENGINE = "onnxruntime"
+
+
+@dataclass
+class Run:
+    """Both models on the same inputs.
+
+    Attributes:
+        sizes: the open sizes, by name.
+        inputs: by the first model's names.
+        ours, theirs: the outputs in order; None where a model fails.
+        refusals: why it fails.
+        engine: what ran both.
+    """
+
+    sizes: dict[str, int]
+    inputs: dict[str, Array]
+    ours: list[Array] | None
+    theirs: list[Array] | None
+    refusals: tuple[str, str]
+    engine: str
+
+
+@dataclass
+class Tries:
+    """Runs two models.
+
+    Attributes:
+        pair: the models.
+        paths: their files.
+        seed: of the random inputs.
+        seconds: for one answer of an engine.
+    """
+
+    pair: Pair
+    paths: tuple[str, str]
+    seed: int = 0
+    seconds: float = MODEL_SECONDS
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _processes: list[Process] = field(default_factory=list)
+
+    def __enter__(self) -> Tries:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def runs(self) -> Iterator[Run]:
+        """Yield a run for each size that is tried."""
+        for k, sizes in enumerate(self.sizes()):
+            try:
+                yield self.run(sizes, self.seed + k)
+            except ZerostrideError:
+                continue  # no input of these sizes, or none that fits
+
+    def sizes(self) -> Iterator[dict[str, int]]:
+        """Yield sizes that both models allow: unequal ones, 1, 2, 3 and 0, and typical ones."""
+        symbols = self.pair.symbols
+        if not symbols:
+            yield {}
+            yield {}
+            return
+        count = len(symbols)
+        tries = [
+            *([k + 2 for k in range(count)], [1] * count, [count + 2 - k for k in range(count)]),
+            *([2] * count, [3] * count, [0] * count),
+        ]
+        every = [dict(zip(symbols, numbers, strict=True)) for numbers in tries]
+        allowed = [values for values in every if self._allowed(values)]
+        yielded: list[dict[str, int]] = []
+        for values in [*allowed, *self._alternatives()]:
+            sizes = {symbol.name: number for symbol, number in values.items()}
+            if sizes not in yielded:
+                yielded.append(sizes)
+                yield sizes
+        if len(yielded) < 2:
+            typical = chosen_sizes(self.pair.files[0], facts=self.pair.condition)
+            if typical and typical not in yielded:
+                yield typical
+
+    def _alternatives(self) -> Iterator[dict[Symbol, int]]:
+        """Yield sizes for each way in which the condition can hold, above 1 where they can be."""
+        condition, symbols = self.pair.condition, self.pair.symbols
+        parts = [part for clause in condition.clauses for part in clause.parts]
+        large = all_of(ge(of_atom(symbol), 2) for symbol in symbols)
+        for part in parts[:_MOST_ALTERNATIVES]:
+            others = [~other for other in parts if other != part]
+            for more in ([part, *others, large], [part, *others], [part]):
+                values = values_for(all_of([condition, *more]), symbols)
+                if values is not None:
+                    yield {symbol: values.get(symbol, 1) for symbol in symbols}
+                    break
+
+    def _allowed(self, values: Mapping[Symbol, int]) -> bool:
+        for symbol, number in values.items():
+            if number < symbol.low or (symbol.high is not None and number > symbol.high):
+                return False
+        clauses = self.pair.condition.clauses
+        return not any(clause.substitute(values).never for clause in clauses)
+
+    def run(
+        self, sizes: dict[str, int], seed: int, engine: str | None = None, *, whole: bool = False
+    ) -> Run:
+        """Both models at some sizes.
+
+        Args:
+            sizes: the open sizes.
+            seed: of the inputs.
+            engine: what runs them; None: what is able to.
+            whole: the sizes are all of the first model's, and may be none of the second's.
+        """
+        ours, theirs = self.pair.files
+        if whole:
+            ours = self.pair.original
+        if sizes:
+            ours = sized(ours, sizes)
+        inputs = random_inputs(ours, seed, ranges=RANGES[0])
+        if not whole and (sizes or theirs.sized):
+            shapes = {
+                self.pair.names[n]: a.shape for n, a in inputs.items() if n in self.pair.names
+            }
+            theirs = sized(theirs, None, shapes)
+        if engine != _ENGINE:
+            run = self._here(ours, theirs, inputs, sizes)
+            if run is not None or find_spec(_ENGINE) is None:
+                return run or Run(sizes, inputs, None, None, ("", ""), "")
+        return self._on_engine(inputs, sizes)
+
+    def _renamed(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        names = self.pair.names
+        return {names[name]: array for name, array in inputs.items() if name in names}
+
+    def _here(
+        self, ours: Graph, theirs: Graph, inputs: dict[str, Array], sizes: dict[str, int]
+    ) -> Run | None:
+        """The run of the executor; None if it cannot run both."""
+        if not_executed(ours) or not_executed(theirs):
+            return None
+        results: list[list[Array] | None] = []
+        refusals = []
+        for k, (graph, arrays) in enumerate(((ours, inputs), (theirs, self._renamed(inputs)))):
+            wanted = [names[k] for names in self.pair.outputs]
+            try:
+                done = execute(graph, arrays, wanted, limit=_MOST_WORK)
+                results.append([done[name] for name in wanted])
+                refusals.append("")
+            except ZerostrideError as error:
+                if "more work than the limit" in str(error):
+                    return None
+                results.append(None)
+                refusals.append(str(error))
+        return Run(sizes, inputs, results[0], results[1], (refusals[0], refusals[1]), _HERE)
+
+    def _on_engine(self, inputs: dict[str, Array], sizes: dict[str, int]) -> Run:
+        if not self._processes:
+            self._processes.append(self._stack.enter_context(running(_ENGINE, self.seconds)))
+        process = self._processes[0]
+        results: list[list[Array] | None] = []
+        refusals = []
+        for k, arrays in enumerate((inputs, self._renamed(inputs))):
+            wanted = [names[k] for names in self.pair.outputs]
+            reply = tensors(process, self.paths[k], arrays, wanted)
+            done = reply.kind is ReplyKind.RESULT
+            results.append(list(reply.arrays) if done else None)
+            refusals.append("" if done else reply.message)
+        place = f"{_ENGINE} {process.version}"
+        return Run(sizes, inputs, results[0], results[1], (refusals[0], refusals[1]), place)
+
+
+def difference(run: Run, position: int, most: float) -> Difference | None:
+    """The difference of an output in a run, if it is larger than rounding."""
+    if run.ours is None or run.theirs is None:
+        return None
+    ours, theirs = run.ours[position], run.theirs[position]
+    shapes = {name: array.shape for name, array in run.inputs.items()}
+    if ours.shape != theirs.shape:
+        words = f"the shapes {ours.shape} and {theirs.shape}"
+        return Difference(
+            run.sizes, shapes, (), ours.shape, theirs.shape, np.inf, run.engine, words
+        )
+    error = error_of(ours, theirs)
+    if not error.size or not (worst := float(error.max())) > most:
+        return None
+    index = tuple(map(int, np.unravel_index(int(error.argmax()), error.shape)))
+    one, other = ours[index].item(), theirs[index].item()
+    words = f"{one:.6g} and {other:.6g} at {list(index)}" if index else f"{one:.6g} and {other:.6g}"
+    return Difference(run.sizes, shapes, index, one, other, worst, run.engine, words)
+
+
+def error_of(ours: Array, theirs: Array) -> Array:
+    """The differences of two arrays of one shape, relative to the larger of the two tensors."""
+    if ours.dtype.kind not in "fc" and theirs.dtype.kind not in "fc":
+        apart: Array = (ours != theirs).astype(np.float64)
+        return apart
+    errors = np.asarray(relative(ours, theirs))
+    both = np.isnan(ours) & np.isnan(theirs)
+    return np.asarray(np.where(both, 0.0, np.nan_to_num(errors, nan=np.inf, posinf=np.inf)))

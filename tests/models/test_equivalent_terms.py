@@ -1,0 +1,156 @@
+"""Terms in normal form: replayed on numbers, they are what the model computes."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from campaigns.equivalent.draw import draw
+from campaigns.equivalent.mutate import mutate
+
+import zerostride as zs
+from zerostride.models.equivalent.builder import Builder
+from zerostride.models.equivalent.pair import paired
+from zerostride.models.equivalent.places import evaluated, index
+from zerostride.models.equivalent.proof import prove
+from zerostride.models.equivalent.reading import Reader, shape_of
+from zerostride.models.equivalent.terms import INPUT, Term
+from zerostride.models.execute import execute
+from zerostride.models.flow.input_sizes import sized
+from zerostride.models.formats.model_file import model_file
+from zerostride.models.options import ModelOptions
+from zerostride.sizes.dim import dim
+
+Array = NDArray[Any]
+SIZES = ({"N": 2, "M": 3}, {"N": 1, "M": 1}, {"N": 3, "M": 2})
+_UNARY = {
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)), "Tanh": np.tanh, "Exp": np.exp, "Abs": np.abs,
+    "Sqrt": np.sqrt, "Reciprocal": lambda x: 1 / x,
+    "Erf": np.vectorize(__import__("math").erf, otypes=[float]),
+}  # fmt: skip
+
+
+def value(term: Term, sizes: Mapping[Any, int], x: Array, known: dict[int, Array]) -> Array:
+    """A term computed with NumPy, by the definition of each op."""
+    if term.number not in known:
+        args = [value(arg, sizes, x, known) for arg in term.args]
+        shape = tuple(int(dim(size).evaluate(sizes)) for size in term.shape)
+        known[term.number] = np.asarray(_computed(term, args, shape, sizes, x))
+        assert known[term.number].shape == shape, term
+    return known[term.number]
+
+
+def _computed(term: Term, args: list[Array], shape: Any, sizes: Any, x: Array) -> Any:
+    if term.op == INPUT:
+        return x
+    if term.op == "constant":
+        return term.data
+    if term.op == "view":
+        values = dict(sizes)
+        for axis, size in enumerate(shape):
+            along = [-1 if k == axis else 1 for k in range(len(shape))]
+            values[index(axis).symbols[0]] = np.arange(size).reshape(along)
+        where = [evaluated(place, values) for place in term.places]
+        if not where:
+            return np.broadcast_to(args[0], shape)
+        return np.broadcast_to(args[0][tuple(np.broadcast_arrays(*where))], shape)
+    if term.op in ("sum", "product"):
+        return functools.reduce(np.add if term.op == "sum" else np.multiply, args)
+    if term.op == "dot":
+        return (args[0] * args[1]).sum(-1)
+    if term.op == "reduce":
+        axes = tuple(range(len(shape), args[0].ndim))
+        return {"Mean": np.mean, "Max": np.max, "Sum": np.sum}[term.attributes[0]](args[0], axes)
+    if term.op == "concat":
+        return np.concatenate(args, term.attributes[0])
+    if term.op == "Softmax":
+        (axis,) = term.attributes
+        e = np.exp(args[0] - args[0].max(axis, keepdims=True))
+        return e / e.sum(axis, keepdims=True)
+    if term.op in ("Max", "Min"):
+        return functools.reduce(np.maximum if term.op == "Max" else np.minimum, args)
+    if term.op == "Where":
+        return np.where(*args)
+    if term.op == "Div":
+        return args[0] / args[1]
+    if term.op == "Pow":
+        return args[0] ** args[1]
+    if term.op == "Conv":  # of windows of one pixel
+        return np.einsum("nchw,oc->nohw", args[0], args[1][:, :, 0, 0])
+    return _UNARY[term.op](*args)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("seed", range(60))
+def test_terms_compute_what_the_model_computes(seed: int, exact: bool) -> None:
+    with model_file(draw(seed)) as file:
+        graph = ModelOptions().read(file.path)
+        pair = paired(graph, graph)
+        builder = Builder(pair.condition, exact=exact)
+        (entry,) = pair.ours.inputs
+        term = builder.terms.get(INPUT, (), shape_of(entry) or (), ("x",), dtype="float32")
+        own = frozenset(pair.symbols)
+        (result,) = Reader(builder, pair.ours, {"x": term}, own, pair.needs[0]).read().values()
+        symbols = {symbol.name: symbol for symbol in pair.symbols}
+        for sizes in SIZES:
+            chosen = {name: sizes[name] for name in symbols}
+            small = sized(graph, chosen)
+            shape = [size for size in small.inputs[0].shape or () if isinstance(size, int)]
+            x = np.random.default_rng(seed).uniform(-1.5, 1.5, shape).astype(np.float32)
+            numbers = {symbols[name]: number for name, number in chosen.items()}
+            with np.errstate(all="ignore"):
+                computed = value(result, numbers, x, {})
+                (expected,) = execute(small, {"x": x}).values()
+            scale = np.abs(expected[np.isfinite(expected)]).max(initial=1e-3)
+            np.testing.assert_allclose(computed, expected, rtol=2e-3, atol=2e-3 * scale)
+
+
+@pytest.mark.parametrize("seed", range(0, 120, 3))
+def test_a_mutant_is_never_proven_equal(seed: int) -> None:
+    """What the proof calls equal is equal in a run, too."""
+    model = draw(seed)
+    for k in range(3):
+        made = mutate(model, seed * 101 + k)
+        if made is None:
+            continue
+        with model_file(model) as one, model_file(made[0]) as other:
+            graphs = [ModelOptions().read(file.path) for file in (one, other)]
+            try:
+                pair = paired(*graphs)
+            except zs.ZerostrideError:
+                continue  # the mutant has an output of another rank
+            if any(output.verdict == "undecided" for output in prove(pair)):
+                continue
+            assert _same(graphs, pair.symbols), made[1]
+
+
+def _same(graphs: list[Any], symbols: Any) -> bool:
+    for sizes in SIZES:
+        chosen = {symbol.name: sizes[symbol.name] for symbol in symbols}
+        results = []
+        for graph in graphs:
+            small = sized(graph, chosen)
+            shape = [size for size in small.inputs[0].shape or () if isinstance(size, int)]
+            x = np.random.default_rng(1).uniform(-1.5, 1.5, shape).astype(np.float32)
+            try:
+                results.append(next(iter(execute(small, {"x": x}).values())))
+            except zs.ZerostrideError:
+                results.append(None)
+        one, other = results
+        if one is None or other is None:
+            continue
+        scale = np.abs(one[np.isfinite(one)]).max(initial=1e-3)
+        if one.shape != other.shape or not np.allclose(
+            one, other, rtol=2e-3, atol=2e-3 * scale, equal_nan=True
+        ):
+            return False
+    return True
