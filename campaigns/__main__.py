@@ -14,6 +14,7 @@ from zerostride.runtimes.probe.command import run_command
 from .all import every
 from .architectures.command import architectures
 from .commands import COMMANDS
+from .equivalent.command import equivalent
 from .forks import forks
 from .hostile.command import hostile
 from .leaks import leaks
@@ -29,6 +30,7 @@ def campaigns() -> None:
 for command in (
     *COMMANDS,
     architectures,
+    equivalent,
     real_models,
     chains,
     mutants,
