@@ -223,7 +223,7 @@ class Builder:
             narrow.append(self.view(arg.base, (*small, *folded), places))
         return self.view(build(narrow, small), shape, [index(axis) for axis in kept])
 
-    def _parts_of(self, term: Term, op: str) -> Sequence[Term]:
+    def parts_of(self, term: Term, op: str) -> Sequence[Term]:
         """The operands of a sum, say, also of one that is spread; the term alone if it is none."""
         if term.op == op:
             return term.args
@@ -321,13 +321,16 @@ class Builder:
             return narrow
         flat = list(args)
         if not self.exact:
-            flat = [arg for one in args for arg in self._parts_of(one, op)]
+            flat = [arg for one in args for arg in self.parts_of(one, op)]
+        if not self.exact and op == PRODUCT and sum(not arg.constant for arg in flat) > 1:
+            flat, more = self._led_by_one(flat, shape)
+            flat += more
         constants = [arg for arg in flat if arg.constant]
         rest = [arg for arg in flat if not arg.constant]
         if constants and (not rest or (len(constants) > 1 and not self.exact)):
             known: Term | None = constants[0]
-            for more in constants[1:]:
-                known = known and self.fold(lambda two: function(*two), [known, more], shape)
+            for other in constants[1:]:
+                known = known and self.fold(lambda two: function(*two), [known, other], shape)
             constants = constants if known is None else [known]
         if rest:
             constants = [arg for arg in constants if not _is(arg, neutral)]
@@ -364,7 +367,7 @@ class Builder:
             return self.total([self.product([scale, arg], shape) for arg in term.args], shape)
         if term.op == DOT:
             return self._scaled_dot(scale, term)
-        if term.op in ("Conv", "ConvTranspose"):
+        if term.base.op in ("Conv", "ConvTranspose"):
             return self._scaled_conv(scale, term)
         return None
 
@@ -381,26 +384,59 @@ class Builder:
                 return self.terms.get(DOT, args, term.shape, dtype=term.dtype)
         return None
 
-    def _scaled_conv(self, scale: Term, term: Term) -> Term | None:
-        """The scale of each channel of the result in a convolution's weights."""
-        places = scale.places if scale.op == VIEW else own_places(scale.shape)
+    def _scaled_conv(self, scale: Term, view: Term) -> Term | None:
+        """The scale of each channel in the weights of the convolution that a view reads."""
+        term = view.base
+        places = _places_of(view)
+        # A view of one channel has no axis for it.
+        along = lone_axis(places[1]) if places[1] != 0 else None
+        own = _places_of(scale)
         weights = numbers_of(term.args[1])
-        if weights is None or not axes_in(places) <= {1}:
-            return None
         channels = term.shape[1]
-        if not isinstance(channels, int):
+        if weights is None or not isinstance(channels, int):
             return None
-        values = {index(1).symbols[0]: index(0)}
-        each = self.view(scale.base, (channels,), [dim(p.substitute(values)) for p in places])
+        if not axes_in(own) <= {along} or (along is None and channels != 1):
+            return None
+        if along is not None and view.shape[along] != channels:
+            return None
+        values: dict[Symbol, Number] = {} if along is None else {index(along).symbols[0]: index(0)}
+        each = self.view(scale.base, (channels,), [dim(p.substitute(values)) for p in own])
         numbers = numbers_of(each)
         axis = 0 if term.op == "Conv" else 1
         if numbers is None or weights.shape[axis] != channels:
             return None  # a transposed convolution in groups
-        along = [-1 if k == axis else 1 for k in range(weights.ndim)]
-        known = self.terms.constant(weights * numbers.reshape(along).astype(weights.dtype))
-        return self.terms.get(
+        spread = [-1 if k == axis else 1 for k in range(weights.ndim)]
+        known = self.terms.constant(weights * numbers.reshape(spread).astype(weights.dtype))
+        scaled = self.terms.get(
             term.op, (term.args[0], known), term.shape, term.attributes, dtype=term.dtype
         )
+        return self.view(scaled, view.shape, places)
+
+    def _led_by_one(
+        self, factors: Sequence[Term], shape: Sequence[Number]
+    ) -> tuple[list[Term], list[Term]]:
+        """Factors that are sums with a number, divided by it; and these numbers.
+
+        ``x * (0.5 + 0.5*y)`` is so ``x * (1 + y) * 0.5``.
+        """
+        led, numbers = [], []
+        for factor in factors:
+            number = next((n for n in map(_number_in, self.parts_of(factor, SUM)) if n), None)
+            if number is None or number == 1 or factor.base.op != SUM:
+                led.append(factor)
+                continue
+            led.append(self.product([self.number(1 / number, factor, shape), factor], shape))
+            numbers.append(self.number(number, factor, shape))
+        return led, numbers
+
+    def without_number(self, term: Term) -> tuple[Term, float]:
+        """A product without the number that is in it, and that number; else the term, and 1."""
+        factors = self.parts_of(term, PRODUCT)
+        number = next((n for n in map(_number_in, factors) if n), None)
+        if self.exact or number is None or len(factors) < 2:
+            return term, 1.0
+        rest = [factor for factor in factors if _number_in(factor) is None]
+        return self.product(rest, term.shape), number
 
     # Folds along axes.
 
@@ -426,7 +462,7 @@ class Builder:
 
     def _taken_out(self, arg: Term, rank: int) -> tuple[Term, list[Term]]:
         """A factor of a dot without its constants that do not depend on the axis of the sum."""
-        factors = self._parts_of(arg, PRODUCT)
+        factors = self.parts_of(arg, PRODUCT)
         if len(factors) < 2 or not _floats(arg):
             return arg, []
         outer = [
@@ -580,6 +616,13 @@ def _laid_out(term: Term, labels: Sequence[tuple[Dim, int]]) -> Array:
     there = set(own)
     sizes = iter(array.shape)
     return array.reshape([next(sizes) if label in there else 1 for label in labels])
+
+
+def _number_in(term: Term) -> float | None:
+    """The number of a constant of floats that is one number everywhere."""
+    value = term.number_of
+    floats = value is not None and isinstance(value, np.floating) and np.isfinite(value)
+    return float(value) if floats else None
 
 
 def _is(term: Term, number: int) -> bool:

@@ -425,6 +425,11 @@ def _conv(call: Call) -> list[Term]:
         ),
     )
     op = "ConvTranspose" if call.node.op == "ConvTranspose" else "Conv"
+    x, number = call.builder.without_number(x)
+    if number != 1 and w.constant:
+        w = call.builder.product([w, call.builder.number(number, w, w.shape)], w.shape)
+    elif number != 1:
+        x = call.arg(0)
     term = call.builder.terms.get(op, (x, w), call.shape, attributes, dtype=x.dtype)
     parts = [term]
     if call.has(2):
