@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,9 +100,7 @@ def _confirmed(pair: Pair, proven: Sequence[Proven], tries: Tries) -> Equivalenc
             if found is None and run.ours[k].shape == run.theirs[k].shape:
                 worst = max(worst, float(error_of(run.ours[k], run.theirs[k]).max(initial=0.0)))
             if found is not None and k not in shown:
-                confirmed = _again(tries, run, k, most)
-                if confirmed is not None:
-                    shown[k] = confirmed
+                shown[k] = _again(tries, run, k, most)
 
     with np.errstate(all="ignore"):
         for run in tries.runs():
@@ -162,8 +161,11 @@ def _lost(tries: Tries, run: Run, *, whole: bool = False) -> tuple[str, Differen
     return f"sizes such as {sizes}" if sizes else "the file's sizes", found, run
 
 
-def _again(tries: Tries, run: Run, position: int, most: float) -> tuple[Difference, Run] | None:
-    """The difference on the real engine, where it is installed and runs both; else as it is."""
+def _again(tries: Tries, run: Run, position: int, most: float) -> tuple[Difference, Run]:
+    """The difference on the real engine, where it is installed and runs both; else as it is.
+
+    The engine may hide it: its own optimiser changes models, too.
+    """
     found = difference(run, position, most)
     assert found is not None
     if run.engine != "zerostride":
@@ -175,7 +177,10 @@ def _again(tries: Tries, run: Run, position: int, most: float) -> tuple[Differen
     if real.ours is None or real.theirs is None:
         return found, run
     confirmed = difference(real, position, most)
-    return None if confirmed is None else (confirmed, real)
+    if confirmed is not None:
+        return confirmed, real
+    hidden = f"{found.detail}; {real.engine} gives the same for both"
+    return replace(found, detail=hidden), run
 
 
 def _arrays(pair: Pair, run: Run) -> dict[str, Any]:
