@@ -67,7 +67,8 @@ def test_onnxruntime_turns_a_difference_round() -> None:
         "onnxruntime extended",
         model(
             "(float[N,4] x) => (float[a,b] y) <float two={2}, float e={0.001},"
-            " float[4] g={1,2,3,4}, float[4] c={1,1,1,1}> { m = ReduceMean<axes=[-1]>(x) d = Sub(m, x) p = Pow(d, two)"
+            " float[4] g={1,2,3,4}, float[4] c={1,1,1,1}> { m = ReduceMean<axes=[-1]>(x)"
+            " d = Sub(m, x) p = Pow(d, two)"
             " v = ReduceMean<axes=[-1]>(p) w = Add(v, e) r = Sqrt(w) q = Div(d, r) s = Mul(q, g)"
             " y = Add(s, c) }"
         ),

@@ -19,6 +19,7 @@ from campaigns.equivalent.mutate import mutate
 
 import zerostride as zs
 from zerostride.models.equivalent.builder import Builder
+from zerostride.models.equivalent.matching import Matching
 from zerostride.models.equivalent.pair import paired
 from zerostride.models.equivalent.places import evaluated, index
 from zerostride.models.equivalent.proof import prove
@@ -99,7 +100,9 @@ def test_terms_compute_what_the_model_computes(seed: int, exact: bool) -> None:
         (entry,) = pair.ours.inputs
         term = builder.terms.get(INPUT, (), shape_of(entry) or (), ("x",), dtype="float32")
         own = frozenset(pair.symbols)
-        (result,) = Reader(builder, pair.ours, {"x": term}, own, pair.needs[0]).read().values()
+        matching = Matching(exact)
+        reader = Reader(builder, pair.ours, {"x": term}, own, pair.needs[0], matching)
+        (result,) = reader.read().values()
         symbols = {symbol.name: symbol for symbol in pair.symbols}
         for sizes in SIZES:
             chosen = {name: sizes[name] for name in symbols}

@@ -20,13 +20,24 @@ class Matching:
     """Compares terms pairwise.
 
     Attributes:
-        rounded: constants were alike up to rounding only.
+        exact: constants that differ by rounding are not the same.
         apart: pairs that are not the same though all that they are computed of is, innermost first.
     """
 
-    rounded: bool = False
+    exact: bool = False
     apart: list[tuple[Term, Term]] = field(default_factory=list)
+    _firsts: dict[tuple[str, int], list[Term]] = field(default_factory=dict)
     _known: dict[tuple[int, int], bool] = field(default_factory=dict)
+
+    def first(self, term: Term) -> int:
+        """The number of the first term that was asked for and is the same."""
+        asked = self._firsts.setdefault((term.op, len(term.args)), [])
+        for one in asked:
+            if self.same(one, term):
+                return one.number
+        self.apart.clear()
+        asked.append(term)
+        return term.number
 
     def same(self, a: Term, b: Term) -> bool:
         """Whether two terms are the same."""
@@ -85,8 +96,8 @@ class Matching:
             return False
         if one.dtype.kind not in "fc" or other.dtype.kind not in "fc":
             return bool(np.array_equal(one, other))
+        if self.exact:
+            return bool(np.array_equal(one, other, equal_nan=True))
         wide, far = one.astype(np.float64), other.astype(np.float64)
         scale = np.abs(wide).max(initial=0.0)
-        near = bool(np.allclose(wide, far, rtol=_NEAR, atol=_NEAR * scale, equal_nan=True))
-        self.rounded |= near
-        return near
+        return bool(np.allclose(wide, far, rtol=_NEAR, atol=_NEAR * scale, equal_nan=True))

@@ -107,19 +107,17 @@ class _Comparison:
         }
         theirs = {other: inputs[name] for name, other in pair.names.items()}
         own = frozenset(pair.symbols)
-        self.ours = Reader(builder, pair.ours, inputs, own, pair.needs[0])
-        self.theirs = Reader(builder, pair.theirs, theirs, own, pair.needs[1])
+        self.matching = matching = Matching(exact)
+        self.ours = Reader(builder, pair.ours, inputs, own, pair.needs[0], matching)
+        self.theirs = Reader(builder, pair.theirs, theirs, own, pair.needs[1], matching)
         self.results = self.ours.read(), self.theirs.read()
-        self.matching = Matching()
-        self.exact = exact
 
     def outputs(self) -> dict[tuple[str, str], bool]:
         """Whether each output is the same."""
         ours, theirs = self.results
         same = {}
         for name, other in self.pair.outputs:
-            alike = self.matching.same(ours[name], theirs[other])
-            same[name, other] = alike and not (self.exact and self.matching.rounded)
+            same[name, other] = self.matching.same(ours[name], theirs[other])
         return same
 
     # Regions.

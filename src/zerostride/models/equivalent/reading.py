@@ -20,6 +20,7 @@ from ..onnx_ops.table import op_row, run_op
 from .builder import Builder
 from .call import Call, Opaque, schema
 from .computing import COMPUTED, broadcast, frozen, unary
+from .matching import Matching
 from .moving import MOVES
 from .terms import INPUT, SIZES, Shape, Term, numbers_of
 
@@ -48,6 +49,7 @@ class Reader:
         inputs: the terms of its inputs, by name.
         own: the sizes of the inputs.
         needs: what the model needs of sizes; those of sizes inside are learnt when these are named.
+        matching: finds terms that are the same.
         sizes: the names of sizes that depend on data, by those in the file.
         terms: of each tensor, by identity.
         bodies: how deep the walk is inside bodies.
@@ -58,6 +60,7 @@ class Reader:
     inputs: Mapping[str, Term]
     own: frozenset[Symbol]
     needs: Condition
+    matching: Matching
     terms: dict[int, Term] = field(default_factory=dict)
     sizes: dict[Symbol, Number] = field(default_factory=dict)
     bodies: int = 0
@@ -139,7 +142,7 @@ class Reader:
         node = call.node
         ranked = all(arg is None or arg.ranked for arg in call.args)
         try:
-            if node.op == "Identity" and node.domain == "" and call.has(0):
+            if node.domain == "" and _is_same(node, call.args):
                 return [call.arg(0)]
             if not ranked:
                 raise Opaque
@@ -265,11 +268,12 @@ class Reader:
 
         A size that depends on data has the name of its tensor, which an optimiser may change.
         """
-        numbers = ", ".join(str(arg.number) for arg in args)
+        numbers = ""
         for k, shape in enumerate(shapes):
             for axis, size in enumerate(shape or ()):
                 for symbol in size.symbols if isinstance(size, Dim) else ():
                     if symbol not in self.sizes and symbol not in self.own:
+                        numbers = numbers or ", ".join(map(str, map(self.matching.first, args)))
                         name = f"{node.op}({numbers}){hash_of(attributes)}.{k}[{axis}]"
                         new = Symbol(name, symbol.low, symbol.high, named=False)
                         self.sizes[symbol] = of_atom(new)
@@ -307,6 +311,16 @@ def shape_of(value: Value) -> Shape | None:
             return None
         sizes.append(size)
     return tuple(sizes)
+
+
+def _is_same(node: Node, args: Sequence[Term | None]) -> bool:
+    """Whether an op gives back its operand, of whatever rank."""
+    first = args[0] if args else None
+    if first is None or node.op not in ("Identity", "Cast"):
+        return False
+    return node.op == "Identity" or (
+        first.dtype is not None and first.dtype == node.outputs[0].dtype
+    )
 
 
 def _false(term: Term) -> bool:
