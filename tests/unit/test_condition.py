@@ -184,3 +184,9 @@ def test_unnamed_sizes_are_named_in_conditions() -> None:
     size = Dim(Symbol("x[0]", 0, None, named=False))
     assert str(size) == "?"
     assert str(eq(size, 3)) == "x[0] == 3"
+
+
+def test_a_condition_of_a_thousand_symbols_is_decided_or_left_open():
+    """Values for so many symbols are not tried one by one."""
+    pairs = all_of(ge(Dim(f"N{k}") * Dim(f"M{k}"), 4) for k in range(600))
+    assert pairs.decide().answer.name in ("YES", "NO", "UNKNOWN")

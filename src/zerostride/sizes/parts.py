@@ -93,6 +93,10 @@ def _merged(group: _Group, earlier: _Group, group_of: dict[Symbol, _Group]) -> _
 # Points.
 
 
+#: Symbols of a condition for which values are tried.
+_MOST_SYMBOLS = 200
+
+
 def points(condition: Condition) -> Iterator[dict[Symbol, int]]:
     """Values for the symbols of a condition, small ones first."""
     symbols = condition.symbols
@@ -108,7 +112,7 @@ def points(condition: Condition) -> Iterator[dict[Symbol, int]]:
     values = [
         _candidates(symbol, steps.get(symbol, 1), alone.get(symbol, ())) for symbol in symbols
     ]
-    if not all(values):
+    if not all(values) or len(values) > _MOST_SYMBOLS:
         return
     most = sum(len(some) - 1 for some in values)
     tried = 0
