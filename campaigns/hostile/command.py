@@ -47,8 +47,12 @@ def _run(file: Path, target: str) -> None:
     execute(graph, random_inputs(graph, 0, {}))
 
 
+def _equivalent(file: Path, target: str) -> None:
+    str(zs.equivalent(file, file))
+
+
 USES: dict[str, Callable[[Path, str], None]] = {
-    "audit": _audit, "port": _port, "shapes": _shapes, "run": _run,
+    "audit": _audit, "port": _port, "shapes": _shapes, "run": _run, "equivalent": _equivalent,
 }  # fmt: skip
 
 
@@ -94,7 +98,7 @@ def hostile(size: int, uses: Sequence[str], targets: Sequence[str], only: str) -
                     wrong = row["seconds"] > SECONDS or row["bytes"] > BYTES or row["slipped"]
                     bad, count = bad + bool(wrong), count + 1
                     click.echo(
-                        f"{'BAD ' if wrong else ''}{name:34} {file.stat().st_size:>9,} B  {use:6} "
+                        f"{'BAD ' if wrong else ''}{name:34} {file.stat().st_size:>9,} B  {use:10} "
                         f"{target if use in ('audit', 'port') else '':12} {row['seconds']:5.1f} s "
                         f"{row['bytes'] / 2**20:5.0f} MiB  {row['slipped'] or row['refused'][:90]}"
                     )

@@ -296,3 +296,13 @@ def test_sizes_are_tried_for_each_way_in_which_the_condition_holds() -> None:
     result = compared(one, other)
     assert {"N": 4} in result.tried
     assert result.outputs[0].verdict is DIFFERENT
+
+
+@pytest.mark.parametrize("op", ["Concat<axis=0>", "Add", "Mul", "Max"])
+def test_operands_that_double_forty_times_end(op: str) -> None:
+    """As one sum of all of them it would have 2**40 operands."""
+    lines = [f"t{k + 1} = {op}(t{k}, t{k})" for k in range(40)]
+    body = f"t0 = Relu(x) {' '.join(lines)} y = ReduceMax<axes=[0]>(t40)"
+    text = f"(float[N] x) => (float[a] y) {{ {body} }}"
+    result = compared(text, text)
+    assert result.outputs[0].verdict in (EQUAL, ROUNDED)

@@ -45,6 +45,8 @@ _IDEMPOTENT = frozenset(["Max", "Min", "And", "Or", "BitwiseAnd", "BitwiseOr"])
 ALONG = frozenset(["Softmax", "LogSoftmax", "Hardmax", "CumSum", "CumProd", "LpNormalization"])
 #: Views are pushed through so many terms.
 _DEEPEST = 200
+#: Operands of one sum, product or concatenation: each may be a sum of sums.
+_MOST_PARTS = 500
 #: Views of a comparison: models of 800 nodes have 20,000.
 _MOST_VIEWS = 300_000
 
@@ -225,9 +227,11 @@ class Builder:
 
     def parts_of(self, term: Term, op: str) -> Sequence[Term]:
         """The operands of a sum, say, also of one that is spread; the term alone if it is none."""
+        base = term.base
+        if len(base.args) > _MOST_PARTS:
+            return (term,)
         if term.op == op:
             return term.args
-        base = term.base
         if base.op == op and _spreads(base.shape, term.shape, term.places):
             return [self.view(arg, term.shape, term.places) for arg in base.args]
         return (term,)
@@ -267,7 +271,7 @@ class Builder:
 
     def _ordered(self, op: str, args: Sequence[Term], shape: Sequence[Number]) -> list[Term]:
         """The operands in order; those of an op of the same kind instead of it."""
-        flat = [arg for one in args for arg in (one.args if one.op == op else (one,))]
+        flat = [arg for one in args for arg in self.parts_of(one, op)]
         flat.sort(key=lambda term: term.number)
         if op not in _IDEMPOTENT:
             return flat
@@ -513,7 +517,7 @@ class Builder:
         flat = [
             arg
             for one in args
-            for arg in (one.args if one.op == CONCAT and one.attributes == (axis,) else (one,))
+            for arg in (one.args if _continues(one, axis) else (one,))
             if arg.shape[axis] != 0
         ]
         if not flat:
@@ -557,6 +561,11 @@ class Builder:
             if expected != _places_of(arg):
                 return None
         return self.view(base, shape, tuple(map(whole.refined, wanted)))
+
+
+def _continues(term: Term, axis: int) -> bool:
+    """Whether a term is a concatenation along an axis, of not too many operands."""
+    return term.op == CONCAT and term.attributes == (axis,) and len(term.args) <= _MOST_PARTS
 
 
 def _axes_of(term: Term) -> set[int]:

@@ -26,6 +26,7 @@ class Matching:
 
     exact: bool = False
     apart: list[tuple[Term, Term]] = field(default_factory=list)
+    _pairs: set[tuple[int, int]] = field(default_factory=set)
     _firsts: dict[tuple[str, int], list[Term]] = field(default_factory=dict)
     _known: dict[tuple[int, int], bool] = field(default_factory=dict)
 
@@ -36,6 +37,7 @@ class Matching:
             if self.same(one, term):
                 return one.number
         self.apart.clear()
+        self._pairs.clear()
         asked.append(term)
         return term.number
 
@@ -68,12 +70,12 @@ class Matching:
                 return True
         if not alike and not self._apart_below(a, b):
             self.apart.append((a, b))
+            self._pairs.add((a.number, b.number))
         return False
 
     def _apart_below(self, a: Term, b: Term) -> bool:
         """Whether a pair of their arguments is known to be apart, so that this one need not be."""
-        pairs = {(x.number, y.number) for x in a.args for y in b.args}
-        return any((x.number, y.number) in pairs for x, y in self.apart)
+        return any((x.number, y.number) in self._pairs for x in a.args for y in b.args)
 
     def _unordered(self, ones: Sequence[Term], others: Sequence[Term]) -> bool:
         left = [term for term in ones if term not in others]

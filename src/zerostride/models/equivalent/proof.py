@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...sizes import Answer
+from ...sizes.budget import FLOW_STEPS, allowance
 from ...sizes.solve import decide
 from ..equivalence import Region, Sameness
 from ..ir.graph import Graph, Node
@@ -29,7 +30,7 @@ from .terms import (
 )
 
 #: Functions that call each other, at most: views are pushed through as many terms.
-_DEEPEST = 20_000
+_DEEPEST = 5_000
 #: Nodes that a region names.
 _MOST_NAMED = 12
 
@@ -57,8 +58,9 @@ def prove(pair: Pair) -> list[Proven]:
         region = Region((), (), 0, 0, (), why)
         return [Proven(*names, Sameness.UNDECIDED, region) for names in pair.outputs]
     try:
-        return _proven(pair)
-    except TooLarge:
+        with allowance(FLOW_STEPS):
+            return _proven(pair)
+    except (TooLarge, RecursionError, MemoryError):
         region = Region((), (), 0, 0, (), "the models are too large to compare")
         return [Proven(*names, Sameness.UNDECIDED, region) for names in pair.outputs]
 

@@ -18,6 +18,7 @@ from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.formats.model_file import model_file
 from ...models.formats.torch_export import Example
 from ...models.options import ModelOptions
+from ...sizes.budget import FLOW_STEPS, allowance
 from ..process import MODEL_SECONDS
 from .tries import FAR, FARTHER, Run, Tries, difference, error_of
 
@@ -64,7 +65,8 @@ def equivalent(
         ModelError: a file cannot be read, or the models have other inputs or outputs.
     """
     example = Example(args, kwargs, dynamic_shapes)
-    with model_file(model, example) as source, model_file(other) as second:
+    files = model_file(model, example), model_file(other)
+    with allowance(FLOW_STEPS), files[0] as source, files[1] as second:
         options = ModelOptions(None, None, facts, sizes, input_shapes, form=source.form)
         pair = paired(options.read(source.path), ModelOptions().read(second.path))
         proven = prove(pair)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
@@ -19,7 +20,7 @@ from ...models.flow.input_sizes import sized
 from ...models.ir.graph import Array, Graph
 from ...models.judging import relative
 from ...sizes.condition import all_of, ge
-from ...sizes.dim import Symbol, of_atom
+from ...sizes.dim import Symbol, dim, of_atom
 from ...sizes.solve import values_for
 from ..files import tensors
 from ..process import MODEL_SECONDS, Process, running
@@ -27,6 +28,10 @@ from ..task import ReplyKind
 
 #: The most work of one run here: some seconds. More is left to the engine.
 _MOST_WORK = 20_000
+#: Elements of all tensors of a run.
+_MOST_ELEMENTS = 1 << 24
+#: The product of all open sizes: one op may combine them all.
+_MOST_TOGETHER = 1 << 30
 #: Ways in which a condition can hold for which sizes are tried.
 _MOST_ALTERNATIVES = 6
 #: An error that rounding does not make: of an output that is not proven, and of one that is proven
@@ -103,14 +108,15 @@ class Tries:
         every = [dict(zip(symbols, numbers, strict=True)) for numbers in tries]
         allowed = [values for values in every if self._allowed(values)]
         yielded: list[dict[str, int]] = []
-        for values in [*allowed, *self._alternatives()]:
+        for values in filter(self._fits, [*allowed, *self._alternatives()]):
             sizes = {symbol.name: number for symbol, number in values.items()}
             if sizes not in yielded:
                 yielded.append(sizes)
                 yield sizes
         if len(yielded) < 2:
             typical = chosen_sizes(self.pair.files[0], facts=self.pair.condition)
-            if typical and typical not in yielded:
+            numbers = {symbol: typical.get(symbol.name, 1) for symbol in symbols}
+            if typical and typical not in yielded and self._fits(numbers):
                 yield typical
 
     def _alternatives(self) -> Iterator[dict[Symbol, int]]:
@@ -132,6 +138,20 @@ class Tries:
                 return False
         clauses = self.pair.condition.clauses
         return not any(clause.substitute(values).never for clause in clauses)
+
+    def _fits(self, values: Mapping[Symbol, int]) -> bool:
+        """Whether a run with these sizes takes little memory."""
+        whole = math.prod(max(1, number) for number in values.values())
+        return whole <= _MOST_TOGETHER and self._elements(values) <= _MOST_ELEMENTS
+
+    def _elements(self, values: Mapping[Symbol, int]) -> int:
+        """The elements of all tensors of the first model, as far as their sizes are known."""
+        total = 0
+        for value in self.pair.ours.values():
+            with suppress(ArithmeticError, KeyError, TypeError):
+                sizes = [int(dim(size).evaluate(values)) for size in value.shape or ()]  # type: ignore[arg-type]
+                total += math.prod(sizes)
+        return total
 
     def run(
         self, sizes: dict[str, int], seed: int, engine: str | None = None, *, whole: bool = False
