@@ -7,7 +7,6 @@ order, a scale in the weights of a product) is done unless the builder is `exact
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -15,9 +14,19 @@ import numpy as np
 
 from ...sizes.atoms import Symbol
 from ...sizes.condition import ALWAYS, Condition, all_of, ge
-from ...sizes.dim import Dim, Number, dim, plain, size_order
+from ...sizes.dim import Dim, Number, dim, plain
 from ..ir.graph import Array
+from .axes import MOST_PARTS, axes_of, continues, kept_axis, places_of, spreads
+from .constants import (
+    has_floats,
+    is_number,
+    label_order,
+    labels_of,
+    laid_out,
+    number_in,
+)
 from .places import Places, Space, axes_in, index, lone_axis, own_places
+from .scales import led_by_one, scaled
 from .terms import (
     CONCAT,
     CONSTANT,
@@ -45,8 +54,6 @@ _IDEMPOTENT = frozenset(["Max", "Min", "And", "Or", "BitwiseAnd", "BitwiseOr"])
 ALONG = frozenset(["Softmax", "LogSoftmax", "Hardmax", "CumSum", "CumProd", "LpNormalization"])
 #: Views are pushed through so many terms.
 _DEEPEST = 200
-#: Operands of one sum, product or concatenation: each may be a sum of sums.
-_MOST_PARTS = 500
 #: Views of a comparison: models of 800 nodes have 20,000.
 _MOST_VIEWS = 300_000
 
@@ -112,7 +119,7 @@ class Builder:
             return term
         if term.op == VIEW:
             return self.view(term.base, shape, space.read(places, term.places))
-        if _spreads(term.shape, shape, places):
+        if spreads(term.shape, shape, places):
             # Nothing is computed again because its result is repeated.
             return self.terms.get(VIEW, (term,), shape, places=places, dtype=term.dtype)
         if self._depth < _DEEPEST:
@@ -123,7 +130,7 @@ class Builder:
             if term.op in (DOT, REDUCE):
                 return self._view_of_fold(term, shape, places)
             if term.op in ALONG:
-                along = _kept_axis(term.shape, term.attributes[0], shape, places)
+                along = kept_axis(term.shape, term.attributes[0], shape, places)
                 if along is not None:
                     inner = self.view(term.args[0], shape, places)
                     return self.along(term.op, inner, along, term.attributes[1:])
@@ -181,7 +188,7 @@ class Builder:
     def _view_of_parts(self, term: Term, shape: Shape, places: Places) -> Term | None:
         """A view that keeps the axis of a concatenation whole, as one of views of its parts."""
         (axis,) = term.attributes
-        along = _kept_axis(term.shape, axis, shape, places)
+        along = kept_axis(term.shape, axis, shape, places)
         if along is None:
             return None
         parts = [
@@ -208,7 +215,7 @@ class Builder:
         None if they move along all axes of the shape. Axes after these, which are folded, stay.
         """
         rank = len(shape)
-        used = set().union(*map(_axes_of, args)) if args else set()
+        used = set().union(*map(axes_of, args)) if args else set()
         kept = [axis for axis in range(rank) if axis in used]
         if len(kept) == rank:
             return None
@@ -221,18 +228,18 @@ class Builder:
             }
             for k in range(len(folded)):
                 moved[index(rank + k).symbols[0]] = index(len(kept) + k)
-            places = [dim(place.substitute(moved)) for place in _places_of(arg)]
+            places = [dim(place.substitute(moved)) for place in places_of(arg)]
             narrow.append(self.view(arg.base, (*small, *folded), places))
         return self.view(build(narrow, small), shape, [index(axis) for axis in kept])
 
     def parts_of(self, term: Term, op: str) -> Sequence[Term]:
         """The operands of a sum, say, also of one that is spread; the term alone if it is none."""
         base = term.base
-        if len(base.args) > _MOST_PARTS:
+        if len(base.args) > MOST_PARTS:
             return (term,)
         if term.op == op:
             return term.args
-        if base.op == op and _spreads(base.shape, term.shape, term.places):
+        if base.op == op and spreads(base.shape, term.shape, term.places):
             return [self.view(arg, term.shape, term.places) for arg in base.args]
         return (term,)
 
@@ -290,10 +297,10 @@ class Builder:
 
         Constants are read at places; a place that two of them share is an axis of the result.
         """
-        labels = sorted({label for arg in args for label in _labels(arg)}, key=_label_order)
+        labels = sorted({label for arg in args for label in labels_of(arg)}, key=label_order)
         sizes = tuple(size for _, size in labels)
         if math.prod(sizes) <= MOST_ELEMENTS:
-            arrays = [_laid_out(arg, labels) for arg in args]
+            arrays = [laid_out(arg, labels) for arg in args]
             with np.errstate(all="ignore"):
                 result = np.asarray(compute(np.broadcast_arrays(*arrays)))
             if result.shape == sizes:
@@ -327,7 +334,7 @@ class Builder:
         if not self.exact:
             flat = [arg for one in args for arg in self.parts_of(one, op)]
         if not self.exact and op == PRODUCT and sum(not arg.constant for arg in flat) > 1:
-            flat, more = self._led_by_one(flat, shape)
+            flat, more = led_by_one(self, flat, shape)
             flat += more
         constants = [arg for arg in flat if arg.constant]
         rest = [arg for arg in flat if not arg.constant]
@@ -337,11 +344,11 @@ class Builder:
                 known = known and self.fold(lambda two: function(*two), [known, other], shape)
             constants = constants if known is None else [known]
         if rest:
-            constants = [arg for arg in constants if not _is(arg, neutral)]
+            constants = [arg for arg in constants if not is_number(arg, neutral)]
         if not self.exact and op == PRODUCT and len(constants) == 1 and len(rest) == 1:
-            scaled = self._scaled(constants[0], rest[0], shape)
-            if scaled is not None:
-                return scaled
+            known = scaled(self, constants[0], rest[0], shape)
+            if known is not None:
+                return known
         if not self.exact:
             rest = self._grouped(op, rest, shape)
         every = sorted([*constants, *rest], key=lambda term: term.number)
@@ -353,7 +360,7 @@ class Builder:
         """Operands that move along the same few axes as one operand."""
         groups: dict[frozenset[int], list[Term]] = {}
         for arg in args:
-            groups.setdefault(frozenset(_axes_of(arg)), []).append(arg)
+            groups.setdefault(frozenset(axes_of(arg)), []).append(arg)
         if len(groups) < 2:
             return list(args)
         whole = frozenset().union(*groups)
@@ -363,83 +370,13 @@ class Builder:
             grouped += [self._many(op, some, shape)] if joins else some
         return grouped
 
-    def _scaled(self, scale: Term, term: Term, shape: Sequence[Number]) -> Term | None:
-        """A constant times a term, where it goes into the term; None where it does not."""
-        if not _floats(term) or not _finite(scale):
-            return None
-        if term.op == SUM:
-            return self.total([self.product([scale, arg], shape) for arg in term.args], shape)
-        if term.op == DOT:
-            return self._scaled_dot(scale, term)
-        if term.base.op in ("Conv", "ConvTranspose"):
-            return self._scaled_conv(scale, term)
-        return None
-
-    def _scaled_dot(self, scale: Term, term: Term) -> Term | None:
-        places = scale.places if scale.op == VIEW else own_places(scale.shape)
-        for k, arg in enumerate(term.args):
-            axes = plain_axes(arg)
-            if not arg.constant or axes is None or not axes_in(places) <= set(axes):
-                continue
-            wide = self.view(scale.base, arg.shape, places)
-            known = self.fold(lambda two: np.multiply(*two), [arg, wide], arg.shape)
-            if known is not None:
-                args = [known if j == k else other for j, other in enumerate(term.args)]
-                return self.terms.get(DOT, args, term.shape, dtype=term.dtype)
-        return None
-
-    def _scaled_conv(self, scale: Term, view: Term) -> Term | None:
-        """The scale of each channel in the weights of the convolution that a view reads."""
-        term = view.base
-        places = _places_of(view)
-        # A view of one channel has no axis for it.
-        along = lone_axis(places[1]) if places[1] != 0 else None
-        own = _places_of(scale)
-        weights = numbers_of(term.args[1])
-        channels = term.shape[1]
-        if weights is None or not isinstance(channels, int):
-            return None
-        if not axes_in(own) <= {along} or (along is None and channels != 1):
-            return None
-        if along is not None and view.shape[along] != channels:
-            return None
-        values: dict[Symbol, Number] = {} if along is None else {index(along).symbols[0]: index(0)}
-        each = self.view(scale.base, (channels,), [dim(p.substitute(values)) for p in own])
-        numbers = numbers_of(each)
-        axis = 0 if term.op == "Conv" else 1
-        if numbers is None or weights.shape[axis] != channels:
-            return None  # a transposed convolution in groups
-        spread = [-1 if k == axis else 1 for k in range(weights.ndim)]
-        known = self.terms.constant(weights * numbers.reshape(spread).astype(weights.dtype))
-        scaled = self.terms.get(
-            term.op, (term.args[0], known), term.shape, term.attributes, dtype=term.dtype
-        )
-        return self.view(scaled, view.shape, places)
-
-    def _led_by_one(
-        self, factors: Sequence[Term], shape: Sequence[Number]
-    ) -> tuple[list[Term], list[Term]]:
-        """Factors that are sums with a number, divided by it; and these numbers.
-
-        ``x * (0.5 + 0.5*y)`` is so ``x * (1 + y) * 0.5``.
-        """
-        led, numbers = [], []
-        for factor in factors:
-            number = next((n for n in map(_number_in, self.parts_of(factor, SUM)) if n), None)
-            if number is None or number == 1 or factor.base.op != SUM:
-                led.append(factor)
-                continue
-            led.append(self.product([self.number(1 / number, factor, shape), factor], shape))
-            numbers.append(self.number(number, factor, shape))
-        return led, numbers
-
     def without_number(self, term: Term) -> tuple[Term, float]:
         """A product without the number that is in it, and that number; else the term, and 1."""
         factors = self.parts_of(term, PRODUCT)
-        number = next((n for n in map(_number_in, factors) if n), None)
+        number = next((n for n in map(number_in, factors) if n), None)
         if self.exact or number is None or len(factors) < 2:
             return term, 1.0
-        rest = [factor for factor in factors if _number_in(factor) is None]
+        rest = [factor for factor in factors if number_in(factor) is None]
         return self.product(rest, term.shape), number
 
     # Folds along axes.
@@ -459,7 +396,7 @@ class Builder:
                 scales += outer
             if scales:
                 plain_dot = self.dot(args[0], args[1], shape)
-                taken = [self.view(s.base, shape, _places_of(s)) for s in scales]
+                taken = [self.view(s.base, shape, places_of(s)) for s in scales]
                 return self.product([*taken, plain_dot], shape)
         two = sorted((a, b), key=lambda term: term.number)
         return self.terms.get(DOT, two, shape, dtype=dtype)
@@ -467,12 +404,12 @@ class Builder:
     def _taken_out(self, arg: Term, rank: int) -> tuple[Term, list[Term]]:
         """A factor of a dot without its constants that do not depend on the axis of the sum."""
         factors = self.parts_of(arg, PRODUCT)
-        if len(factors) < 2 or not _floats(arg):
+        if len(factors) < 2 or not has_floats(arg):
             return arg, []
         outer = [
             factor
             for factor in factors
-            if factor.constant and all(axis < rank for axis in axes_in(_places_of(factor)))
+            if factor.constant and all(axis < rank for axis in axes_in(places_of(factor)))
         ]
         if not outer:
             return arg, []
@@ -496,7 +433,7 @@ class Builder:
         """An op along an axis of its operand, whose result has its shape."""
         if op == "Softmax" and arg.shape[axis] == 1 and not self.exact:
             return self.number(1, arg, arg.shape)
-        kept = sorted({*_axes_of(arg), axis})
+        kept = sorted({*axes_of(arg), axis})
         if len(kept) < len(arg.shape):
             small = tuple(arg.shape[k] for k in kept)
             inner = self.along(op, self._few_axes(arg, kept), kept.index(axis), attributes)
@@ -509,7 +446,7 @@ class Builder:
         moved: dict[Symbol, Number] = {
             index(axis).symbols[0]: index(k) for k, axis in enumerate(kept)
         }
-        places = [dim(place.substitute(moved)) for place in _places_of(term)]
+        places = [dim(place.substitute(moved)) for place in places_of(term)]
         return self.view(term.base, [term.shape[axis] for axis in kept], places)
 
     def concat(self, args: Sequence[Term], axis: int, shape: Sequence[Number]) -> Term:
@@ -517,7 +454,7 @@ class Builder:
         flat = [
             arg
             for one in args
-            for arg in (one.args if _continues(one, axis) else (one,))
+            for arg in (one.args if continues(one, axis) else (one,))
             if arg.shape[axis] != 0
         ]
         if not flat:
@@ -532,7 +469,7 @@ class Builder:
         whole = self._joined(flat, axis, shape)
         if whole is not None:
             return whole
-        kept = sorted({axis}.union(*map(_axes_of, flat)))
+        kept = sorted({axis}.union(*map(axes_of, flat)))
         if len(kept) < len(shape):
             few = [self._few_axes(arg, kept) for arg in flat]
             inner = self.concat(few, kept.index(axis), [shape[k] for k in kept])
@@ -553,100 +490,14 @@ class Builder:
             return None
         whole = self.space(shape)
         back = {along: index(axis) - starts[long]}
-        wanted = [dim(place.substitute(back)) for place in _places_of(args[long])]
+        wanted = [dim(place.substitute(back)) for place in places_of(args[long])]
         for arg, start in zip(args, starts, strict=True):
             space = self.space(arg.shape)
             there = {along: dim(start) + (0 if arg.shape[axis] == 1 else index(axis))}
             expected = tuple(space.refined(dim(place.substitute(there))) for place in wanted)
-            if expected != _places_of(arg):
+            if expected != places_of(arg):
                 return None
         return self.view(base, shape, tuple(map(whole.refined, wanted)))
-
-
-def _continues(term: Term, axis: int) -> bool:
-    """Whether a term is a concatenation along an axis, of not too many operands."""
-    return term.op == CONCAT and term.attributes == (axis,) and len(term.args) <= _MOST_PARTS
-
-
-def _axes_of(term: Term) -> set[int]:
-    """The axes of a term along which it moves."""
-    if term.op == VIEW:
-        return axes_in(term.places)
-    return {axis for axis, size in enumerate(term.shape) if size != 1}
-
-
-def _spreads(inner: Shape, shape: Shape, places: Places) -> bool:
-    """Whether a view only repeats a tensor along further axes."""
-    axes = [lone_axis(place) for place in places]
-    known = [axis for axis in axes if axis is not None]
-    return (
-        len(known) == len(axes)
-        and all(a < b for a, b in itertools.pairwise(known))
-        and all(shape[axis] == size for axis, size in zip(known, inner, strict=True))
-    )
-
-
-def _kept_axis(inner: Shape, axis: int, shape: Shape, places: Places) -> int | None:
-    """The axis of a view that is one of its tensor's, whole; None if that is cut or mixed."""
-    along = lone_axis(places[axis])
-    if along is None or shape[along] != inner[axis]:
-        return None
-    others = axes_in([*places[:axis], *places[axis + 1 :]])
-    return None if along in others else along
-
-
-def _places_of(term: Term) -> Places:
-    return term.places if term.op == VIEW else own_places(term.shape)
-
-
-def _labels(term: Term) -> list[tuple[Dim, int]]:
-    """The places of a constant, each with the size of the axis that it reads."""
-    assert term.base.data is not None
-    return list(zip(_places_of(term), term.base.data.shape, strict=True))
-
-
-def _label_order(label: tuple[Dim, int]) -> tuple[object, ...]:
-    place, size = label
-    return sorted(axes_in([place])), size_order(place), size
-
-
-def _laid_out(term: Term, labels: Sequence[tuple[Dim, int]]) -> Array:
-    """The numbers of a constant with an axis for each label."""
-    assert term.base.data is not None
-    own = _labels(term)
-    if len(set(own)) < len(own):  # a diagonal
-        own_axes = [own.index(label) for label in own]
-        array: Array = np.einsum(term.base.data, own_axes, sorted(set(own_axes)))
-        own = list(dict.fromkeys(own))
-    else:
-        array = term.base.data
-    order = sorted(range(len(own)), key=lambda k: labels.index(own[k]))
-    array = array.transpose(order)
-    there = set(own)
-    sizes = iter(array.shape)
-    return array.reshape([next(sizes) if label in there else 1 for label in labels])
-
-
-def _number_in(term: Term) -> float | None:
-    """The number of a constant of floats that is one number everywhere."""
-    value = term.number_of
-    floats = value is not None and isinstance(value, np.floating) and np.isfinite(value)
-    return float(value) if floats else None
-
-
-def _is(term: Term, number: int) -> bool:
-    value = term.number_of
-    return value is not None and bool(value == number)
-
-
-def _finite(term: Term) -> bool:
-    data = term.base.data
-    return data is not None and data.dtype.kind == "f" and bool(np.isfinite(data).all())
-
-
-def _floats(term: Term) -> bool:
-    """Whether a term's numbers are floats, as far as is known."""
-    return term.dtype is None or term.dtype.startswith(("float", "bfloat"))
 
 
 __all__ = ["ALONG", "COMMUTATIVE", "CONSTANT", "Builder"]

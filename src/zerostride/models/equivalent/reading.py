@@ -19,7 +19,8 @@ from ..onnx_ops.sizes.facts import SURPRISES
 from ..onnx_ops.table import op_row, run_op
 from .builder import Builder
 from .call import Call, Opaque, schema
-from .computing import COMPUTED, broadcast, frozen, unary
+from .computing import COMPUTED
+from .forms import broadcast, frozen, unary
 from .matching import Matching
 from .moving import MOVES
 from .terms import INPUT, SIZES, Shape, Term, numbers_of

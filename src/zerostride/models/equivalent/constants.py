@@ -1,0 +1,66 @@
+"""Constants among terms: their numbers, laid out by the places at which they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...sizes.dim import Dim, size_order
+from ..ir.graph import Array
+from .axes import places_of
+from .places import axes_in
+from .terms import Term
+
+
+def labels_of(term: Term) -> list[tuple[Dim, int]]:
+    """The places of a constant, each with the size of the axis that it reads."""
+    assert term.base.data is not None
+    return list(zip(places_of(term), term.base.data.shape, strict=True))
+
+
+def label_order(label: tuple[Dim, int]) -> tuple[object, ...]:
+    """The sort key of labels: by the axes along which they move."""
+    place, size = label
+    return sorted(axes_in([place])), size_order(place), size
+
+
+def laid_out(term: Term, labels: Sequence[tuple[Dim, int]]) -> Array:
+    """The numbers of a constant with an axis for each label."""
+    assert term.base.data is not None
+    own = labels_of(term)
+    if len(set(own)) < len(own):  # a diagonal
+        own_axes = [own.index(label) for label in own]
+        array: Array = np.einsum(term.base.data, own_axes, sorted(set(own_axes)))
+        own = list(dict.fromkeys(own))
+    else:
+        array = term.base.data
+    order = sorted(range(len(own)), key=lambda k: labels.index(own[k]))
+    array = array.transpose(order)
+    there = set(own)
+    sizes = iter(array.shape)
+    return array.reshape([next(sizes) if label in there else 1 for label in labels])
+
+
+def number_in(term: Term) -> float | None:
+    """The number of a constant of floats that is one number everywhere."""
+    value = term.number_of
+    floats = value is not None and isinstance(value, np.floating) and np.isfinite(value)
+    return float(value) if floats else None
+
+
+def is_number(term: Term, number: int) -> bool:
+    """Whether a term is this number everywhere."""
+    value = term.number_of
+    return value is not None and bool(value == number)
+
+
+def is_finite(term: Term) -> bool:
+    """Whether a term is a constant of finite floats."""
+    data = term.base.data
+    return data is not None and data.dtype.kind == "f" and bool(np.isfinite(data).all())
+
+
+def has_floats(term: Term) -> bool:
+    """Whether a term's numbers are floats, as far as is known."""
+    return term.dtype is None or term.dtype.startswith(("float", "bfloat"))

@@ -1,0 +1,289 @@
+"""Rows of element-wise ops, and the forms into which they are brought."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ...compute.kernels import KERNELS
+from ...errors import BroadcastError
+from ...sizes.dim import dim
+from ..ir.graph import Array, Node
+from ..ir.site import Kind
+from ..onnx_ops.kernels.call import NodeCall
+from ..onnx_ops.kernels.pointwise import UNARY, rounded
+from ..onnx_ops.sites import find_site
+from ..onnx_ops.table import op_row
+from .builder import Builder, Compute
+from .call import Call, Opaque, schema
+from .places import stretched
+from .terms import Shape, Term
+
+Row = Callable[[Call], "Sequence[Term]"]
+
+
+def frozen(value: Any) -> Any:
+    """An attribute as something that can be compared."""
+    if isinstance(value, np.ndarray):
+        return str(value.dtype), value.shape, value.tobytes()
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return tuple(map(frozen, value))
+    return value
+
+
+# Element-wise ops.
+
+
+def broadcast(call: Call) -> list[Term]:
+    """An op that broadcasts, by its site's plan."""
+    node = call.node
+    site = find_site(node)
+    if (
+        site is None
+        or site.kind not in (Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU)
+        or not site.whole
+    ):
+        raise Opaque
+    args = [call.arg(k) for k in range(len(call.args))]
+    try:
+        plan = site.plan(tuple(arg.shape for arg in args), call.builder.facts)
+    except BroadcastError:
+        raise Opaque from None
+    if len(plan.operands) != len(args):
+        raise Opaque
+    space = call.builder.space(call.shape)
+    views = []
+    for arg, axes in zip(args, plan.axes_mapping, strict=True):
+        views.append(call.view(arg, stretched(arg.shape, axes, call.shape, space)))
+    values = op_row(node.op, node.domain).values
+    compute = None if values is None else _by_values(node, values)
+    return [_pointwise(call, node.op, views, compute)]
+
+
+def _by_values(node: Node, values: Callable[..., Array]) -> Compute:
+    return lambda arrays: values(NodeCall(node, tuple(arrays)), arrays)
+
+
+def _pointwise(call: Call, op: str, args: Sequence[Term], compute: Compute | None) -> Term:
+    row = _FORMS.get(op)
+    if row is not None:
+        term = row(call, args)
+        if term is not None:
+            return term
+    attributes = attributes_of(call)
+    return call.builder.pointwise(op, args, call.shape, attributes, _dtype(call), compute)
+
+
+def _dtype(call: Call) -> str | None:
+    return call.node.outputs[0].dtype if call.node.outputs else None
+
+
+def attributes_of(call: Call) -> tuple[Any, ...]:
+    """A node's attributes with their defaults, in order."""
+    node = call.node
+    given = {**schema(node.op, node.domain, node.version)[0], **node.attributes}
+    return tuple(sorted((name, frozen(value)) for name, value in given.items()))
+
+
+def unary(call: Call) -> list[Term]:
+    """An op of one tensor."""
+    kernel = UNARY.get(call.node.op) or op_row(call.node.op, call.node.domain).kernel
+    compute: Compute | None = None
+    if kernel is not None:
+        chosen = kernel
+
+        def compute(arrays: Sequence[Array]) -> Array:
+            result = chosen(NodeCall(call.node, tuple(arrays)))
+            return result[0] if isinstance(result, tuple) else result
+
+    return [_pointwise(call, call.node.op, [call.arg(0)], compute)]
+
+
+def minus(call: Call, term: Term) -> Term:
+    """A term times -1."""
+    minus = call.builder.number(-1, term, term.shape)
+    return call.builder.product([minus, term], term.shape)
+
+
+def _signed(term: Term) -> bool:
+    return term.dtype is None or not term.dtype.startswith(("u", "bool"))
+
+
+def _difference(call: Call, args: Sequence[Term]) -> Term | None:
+    if not _signed(args[0]):
+        return None
+    return call.builder.total([args[0], minus(call, args[1])], call.shape)
+
+
+def _floats(term: Term) -> bool:
+    return term.dtype is not None and term.dtype.startswith(("float", "bfloat"))
+
+
+def _quotient(call: Call, args: Sequence[Term]) -> Term | None:
+    builder, (a, b) = call.builder, args
+    if b.number_of is not None and b.number_of == 1:
+        return a
+    if not _floats(b) or builder.exact:
+        return None
+    return builder.product([a, inverse(builder, b)], call.shape)
+
+
+def inverse(builder: Builder, term: Term) -> Term:
+    """1 / a term."""
+    if term.op == "Reciprocal":
+        return term.args[0]
+
+    def compute(arrays: Sequence[Array]) -> Array:
+        return np.asarray(1 / arrays[0]).astype(arrays[0].dtype)
+
+    return builder.pointwise("Reciprocal", [term], term.shape, (), term.dtype, compute)
+
+
+def _power(call: Call, args: Sequence[Term]) -> Term | None:
+    builder, (a, b) = call.builder, args
+    exponent = b.number_of
+    if exponent is None:
+        return None
+    if exponent == 1:
+        return a
+    if builder.exact or not _floats(a):
+        return None
+    if exponent == 2:
+        return builder.product([a, a], call.shape)
+    if exponent == 0.5:
+        return builder.pointwise("Sqrt", [a], call.shape, (), a.dtype)
+    if exponent == -0.5:
+        return inverse(builder, builder.pointwise("Sqrt", [a], call.shape, (), a.dtype))
+    return None
+
+
+def _where(call: Call, args: Sequence[Term]) -> Term | None:
+    chosen = args[0].number_of
+    return None if chosen is None else args[1 if chosen else 2]
+
+
+def _largest(call: Call, args: Sequence[Term]) -> Term | None:
+    """Relu: the larger of the number and 0."""
+    zero = call.builder.number(0, args[0], call.shape)
+    return call.builder.pointwise("Max", [args[0], zero], call.shape, (), args[0].dtype)
+
+
+def _cast(call: Call, args: Sequence[Term]) -> Term | None:
+    return args[0] if _dtype(call) is not None and _dtype(call) == args[0].dtype else None
+
+
+def _swish(call: Call, args: Sequence[Term]) -> Term | None:
+    (x,) = args
+    builder = call.builder
+    factor = call.attribute("alpha", 1.702 if call.node.op == "QuickGelu" else 1.0)
+    inner = builder.product([x, builder.number(factor, x, call.shape)], call.shape)
+    return builder.product([x, curve_of(builder, "Sigmoid", inner)], call.shape)
+
+
+def curve_of(builder: Builder, name: str, x: Term) -> Term:
+    """A function of the op table without parameters."""
+    function = rounded(KERNELS[name.lower()])
+    return builder.pointwise(name, [x], x.shape, (), x.dtype, lambda arrays: function(arrays[0]))
+
+
+def gelu_of(builder: Builder, x: Term, shape: Shape, by_tanh: bool) -> Term:
+    """Gelu, written out."""
+
+    def number(value: float) -> Term:
+        return builder.number(value, x, shape)
+
+    if by_tanh:
+        cube = builder.product([x, x, x, number(0.044715)], shape)
+        inner = builder.product(
+            [builder.total([x, cube], shape), number(np.sqrt(2 / np.pi))], shape
+        )
+        curve = curve_of(builder, "Tanh", inner)
+    else:
+        inner = builder.product([x, number(np.sqrt(0.5))], shape)
+        curve = curve_of(builder, "Erf", inner)
+    return builder.product([x, number(0.5), builder.total([curve, number(1)], shape)], shape)
+
+
+def _hard_sigmoid(call: Call, args: Sequence[Term]) -> Term | None:
+    alpha, beta = call.attribute("alpha", 0.2), call.attribute("beta", 0.5)
+    exact = call.builder.exact or not _floats(args[0])
+    return None if exact else between(call.builder, args[0], alpha, beta)
+
+
+def _hard_swish(call: Call, args: Sequence[Term]) -> Term | None:
+    if call.builder.exact or not _floats(args[0]):
+        return None
+    curve = between(call.builder, args[0], 1 / 6, 0.5)
+    return call.builder.product([args[0], curve], call.shape)
+
+
+def between(builder: Builder, x: Term, slope: float, offset: float) -> Term:
+    """A line, cut off below 0 and above 1."""
+    shape = x.shape
+
+    def number(value: float) -> Term:
+        return builder.number(value, x, shape)
+
+    line = builder.total([builder.product([x, number(slope)], shape), number(offset)], shape)
+    low = builder.pointwise("Max", [line, number(0)], shape, (), x.dtype)
+    return builder.pointwise("Min", [low, number(1)], shape, (), x.dtype)
+
+
+def _gelu(call: Call, args: Sequence[Term]) -> Term | None:
+    by_tanh = call.node.op == "FastGelu" or call.attribute("approximate", "none") == "tanh"
+    return gelu_of(call.builder, args[0], call.shape, by_tanh)
+
+
+_FORMS: Mapping[str, Callable[[Call, Sequence[Term]], Term | None]] = MappingProxyType(
+    {
+        "Add": lambda call, args: call.builder.total(args, call.shape),
+        "Sum": lambda call, args: call.builder.total(args, call.shape),
+        "Mul": lambda call, args: call.builder.product(args, call.shape),
+        "Sub": _difference,
+        "Neg": lambda call, args: minus(call, args[0]) if _signed(args[0]) else None,
+        "Div": _quotient,
+        "Reciprocal": lambda call, args: inverse(call.builder, args[0]),
+        "Pow": _power,
+        "Where": _where,
+        "Relu": _largest,
+        "Cast": _cast,
+        "CastLike": _cast,
+        **dict.fromkeys(("Swish", "QuickGelu"), _swish),
+        "HardSigmoid": _hard_sigmoid,
+        "HardSwish": _hard_swish,
+        **dict.fromkeys(("Gelu", "FastGelu"), _gelu),
+    }
+)
+
+
+def biased_gelu(call: Call) -> list[Term]:
+    """ONNX Runtime's Gelu of a tensor and a bias."""
+    x = call.arg(0)
+    if call.has(1):
+        x = call.builder.total([x, call.right(call.arg(1), call.shape)], call.shape)
+    return [_gelu(call, [x]) or x]
+
+
+def _of_two(function: Callable[..., Array], arrays: Sequence[Array]) -> Array:
+    return function(*arrays)
+
+
+def clip(call: Call) -> list[Term]:
+    """Clip: the larger of a number and the least, the smaller of that and the most."""
+    term = call.arg(0)
+    for position, name, op in ((1, "min", "Max"), (2, "max", "Min")):
+        if call.has(position):
+            bound = call.view(call.arg(position), [dim(0)] * len(call.arg(position).shape))
+        elif name in call.node.attributes:
+            bound = call.builder.number(call.node.attributes[name], term, call.shape)
+        else:
+            continue
+        function = np.maximum if op == "Max" else np.minimum
+        term = call.builder.pointwise(
+            op, [term, bound], call.shape, (), term.dtype, partial(_of_two, function)
+        )
+    return [term]

@@ -1,0 +1,92 @@
+"""Constants that scale a term, in its weights: of a product of matrices, of a convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...sizes.atoms import Symbol
+from ...sizes.dim import Number, dim
+from .axes import places_of
+from .constants import has_floats, is_finite, number_in
+from .places import axes_in, index, lone_axis
+from .terms import DOT, SUM, Term, numbers_of, plain_axes
+
+if TYPE_CHECKING:
+    from .builder import Builder
+
+
+def scaled(builder: Builder, scale: Term, term: Term, shape: Sequence[Number]) -> Term | None:
+    """A constant times a term, where it goes into the term; None where it does not."""
+    if not has_floats(term) or not is_finite(scale):
+        return None
+    if term.op == SUM:
+        return builder.total([builder.product([scale, arg], shape) for arg in term.args], shape)
+    if term.op == DOT:
+        return _scaled_dot(builder, scale, term)
+    if term.base.op in ("Conv", "ConvTranspose"):
+        return _scaled_conv(builder, scale, term)
+    return None
+
+
+def _scaled_dot(builder: Builder, scale: Term, term: Term) -> Term | None:
+    places = places_of(scale)
+    for k, arg in enumerate(term.args):
+        axes = plain_axes(arg)
+        if not arg.constant or axes is None or not axes_in(places) <= set(axes):
+            continue
+        wide = builder.view(scale.base, arg.shape, places)
+        known = builder.fold(lambda two: np.multiply(*two), [arg, wide], arg.shape)
+        if known is not None:
+            args = [known if j == k else other for j, other in enumerate(term.args)]
+            return builder.terms.get(DOT, args, term.shape, dtype=term.dtype)
+    return None
+
+
+def _scaled_conv(builder: Builder, scale: Term, view: Term) -> Term | None:
+    """The scale of each channel in the weights of the convolution that a view reads."""
+    term = view.base
+    places = places_of(view)
+    # A view of one channel has no axis for it.
+    along = lone_axis(places[1]) if places[1] != 0 else None
+    own = places_of(scale)
+    weights = numbers_of(term.args[1])
+    channels = term.shape[1]
+    if weights is None or not isinstance(channels, int):
+        return None
+    if not axes_in(own) <= {along} or (along is None and channels != 1):
+        return None
+    if along is not None and view.shape[along] != channels:
+        return None
+    values: dict[Symbol, Number] = {} if along is None else {index(along).symbols[0]: index(0)}
+    each = builder.view(scale.base, (channels,), [dim(p.substitute(values)) for p in own])
+    numbers = numbers_of(each)
+    axis = 0 if term.op == "Conv" else 1
+    if numbers is None or weights.shape[axis] != channels:
+        return None  # a transposed convolution in groups
+    spread = [-1 if k == axis else 1 for k in range(weights.ndim)]
+    known = builder.terms.constant(weights * numbers.reshape(spread).astype(weights.dtype))
+    scaled = builder.terms.get(
+        term.op, (term.args[0], known), term.shape, term.attributes, dtype=term.dtype
+    )
+    return builder.view(scaled, view.shape, places)
+
+
+def led_by_one(
+    builder: Builder, factors: Sequence[Term], shape: Sequence[Number]
+) -> tuple[list[Term], list[Term]]:
+    """Factors that are sums with a number, divided by it; and these numbers.
+
+    ``x * (0.5 + 0.5*y)`` is so ``x * (1 + y) * 0.5``.
+    """
+    led, numbers = [], []
+    for factor in factors:
+        number = next((n for n in map(number_in, builder.parts_of(factor, SUM)) if n), None)
+        if number is None or number == 1 or factor.base.op != SUM:
+            led.append(factor)
+            continue
+        led.append(builder.product([builder.number(1 / number, factor, shape), factor], shape))
+        numbers.append(builder.number(number, factor, shape))
+    return led, numbers
