@@ -306,3 +306,12 @@ def test_operands_that_double_forty_times_end(op: str) -> None:
     text = f"(float[N] x) => (float[a] y) {{ {body} }}"
     result = compared(text, text)
     assert result.outputs[0].verdict in (EQUAL, ROUNDED)
+
+
+def test_facts_hold_in_every_run() -> None:
+    text = "(float[N,4] x) => (float[a,b] y) { y = Relu(x) }"
+    result = zs.equivalent(model(text), model(text), facts="N >= 5").equivalence
+    assert result is not None
+    assert result.condition == "N >= 5"
+    assert result.tried
+    assert all(sizes["N"] >= 5 for sizes in result.tried)

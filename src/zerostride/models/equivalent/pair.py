@@ -92,8 +92,12 @@ def _symbols(graph: Graph) -> tuple[Symbol, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def paired(ours: Graph, theirs: Graph) -> Pair:
+def paired(ours: Graph, theirs: Graph, facts: Condition = ALWAYS) -> Pair:
     """Pairs two graphs.
+
+    Args:
+        ours, theirs: the graphs as they were read.
+        facts: conditions on the sizes of the first that the caller knows.
 
     Raises:
         ModelError: the models have other inputs or outputs, or sizes that contradict each other.
@@ -112,9 +116,12 @@ def paired(ours: Graph, theirs: Graph) -> Pair:
         return value if shape is None else replace(value, shape=shape, declared=shape)
 
     second = _bare(replace(theirs.with_values(change), sized=True))
-    whole, needs = zip(*(_with_sizes(graph) for graph in (first, second)), strict=True)
+    whole, needs = zip(*(_with_sizes(graph, facts) for graph in (first, second)), strict=True)
     own = set(_symbols(original))
-    all_needs = (_with_sizes(original)[1] if numbers else needs[0]), all_of([*narrowed, needs[1]])
+    all_needs = (
+        (_with_sizes(original, facts)[1] if numbers else needs[0]),
+        all_of([*narrowed, needs[1]]),
+    )
     works = [
         all_of(clause for clause in need.clauses if own.issuperset(clause.symbols))
         for need in all_needs
@@ -132,8 +139,8 @@ def paired(ours: Graph, theirs: Graph) -> Pair:
     )
 
 
-def _with_sizes(graph: Graph) -> tuple[Graph, Condition]:
-    whole, needs, _ = resolved(graph, ALWAYS)
+def _with_sizes(graph: Graph, facts: Condition) -> tuple[Graph, Condition]:
+    whole, needs, _ = resolved(graph, facts)
     return lowered(whole), needs
 
 

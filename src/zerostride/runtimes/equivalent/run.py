@@ -23,7 +23,7 @@ from ..process import MODEL_SECONDS
 from .tries import FAR, FARTHER, Run, Tries, difference, error_of
 
 #: Runs with other numbers, where no run shows a difference of an output that is not proven.
-_MORE_SEEDS = 2
+_MORE_SEEDS = 3
 
 
 @checked
@@ -68,7 +68,8 @@ def equivalent(
     files = model_file(model, example), model_file(other)
     with allowance(FLOW_STEPS), files[0] as source, files[1] as second:
         options = ModelOptions(None, None, facts, sizes, input_shapes, form=source.form)
-        pair = paired(options.read(source.path), ModelOptions().read(second.path))
+        graphs = options.read(source.path), ModelOptions().read(second.path)
+        pair = paired(*graphs, options.premises())
         proven = prove(pair)
         paths = str(source.path), str(second.path)
         with Tries(pair, paths, seed, timeout or MODEL_SECONDS) as tries:
@@ -111,7 +112,8 @@ def _confirmed(pair: Pair, proven: Sequence[Proven], tries: Tries) -> Equivalenc
         for extra in range(_MORE_SEEDS):
             if all(k in shown for k in open_ones) or not tried:
                 break
-            look(tries.run(tried[0], tries.seed + 100 + extra))
+            # At first zeros: what is added to keep a logarithm finite shows in them.
+            look(tries.run(tried[0], tries.seed + 100 + extra, zeros=not extra))
     outputs = []
     for k, output in enumerate(proven):
         found, _ = shown.get(k, (None, None))
@@ -138,7 +140,7 @@ def _narrower(pair: Pair, tries: Tries) -> tuple[str, Difference, Run] | None:
     for clause, values in pair.only_ours():
         sizes = {symbol.name: number for symbol, number in values.items()}
         try:
-            found = _lost(tries, tries.run(sizes, tries.seed, whole=True), whole=True)
+            found = _lost(tries, tries.run(sizes, tries.seed, whole=True))
         except ZerostrideError:
             continue
         if found is not None:
@@ -146,14 +148,11 @@ def _narrower(pair: Pair, tries: Tries) -> tuple[str, Difference, Run] | None:
     return None
 
 
-def _lost(tries: Tries, run: Run, *, whole: bool = False) -> tuple[str, Difference, Run] | None:
+def _lost(tries: Tries, run: Run) -> tuple[str, Difference, Run] | None:
     """Sizes for which the first model works and the second does not, on the real engine."""
     if run.engine == "zerostride":
-        try:
-            real = tries.run(run.sizes, tries.seed, engine="onnxruntime", whole=whole)
-        except ZerostrideError:
-            real = run
-        run = real if real.ours is not None else run
+        real = tries.again(run)
+        run = real if real is not None and real.ours is not None else run
     if run.ours is None or run.theirs is not None:
         return None
     shapes = {name: array.shape for name, array in run.inputs.items()}
@@ -172,11 +171,8 @@ def _again(tries: Tries, run: Run, position: int, most: float) -> tuple[Differen
     assert found is not None
     if run.engine != "zerostride":
         return found, run
-    try:
-        real = tries.run(run.sizes, tries.seed, engine="onnxruntime")
-    except ZerostrideError:
-        return found, run
-    if real.ours is None or real.theirs is None:
+    real = tries.again(run)
+    if real is None or real.ours is None or real.theirs is None:
         return found, run
     confirmed = difference(real, position, most)
     if confirmed is not None:

@@ -19,7 +19,7 @@ from ...models.execute.random_inputs import RANGES, random_inputs
 from ...models.flow.input_sizes import sized
 from ...models.ir.graph import Array, Graph
 from ...models.judging import relative
-from ...sizes.condition import all_of, ge
+from ...sizes.condition import Condition, all_of, ge
 from ...sizes.dim import Symbol, dim, of_atom
 from ...sizes.solve import values_for
 from ..files import tensors
@@ -124,9 +124,12 @@ class Tries:
         condition, symbols = self.pair.condition, self.pair.symbols
         parts = [part for clause in condition.clauses for part in clause.parts]
         large = all_of(ge(of_atom(symbol), 2) for symbol in symbols)
+        ways: list[list[list[Condition]]] = [[[large], []]]
         for part in parts[:_MOST_ALTERNATIVES]:
             others = [~other for other in parts if other != part]
-            for more in ([part, *others, large], [part, *others], [part]):
+            ways.append([[part, *others, large], [part, *others], [part]])
+        for way in ways:
+            for more in way:
                 values = values_for(all_of([condition, *more]), symbols)
                 if values is not None:
                     yield {symbol: values.get(symbol, 1) for symbol in symbols}
@@ -154,15 +157,20 @@ class Tries:
         return total
 
     def run(
-        self, sizes: dict[str, int], seed: int, engine: str | None = None, *, whole: bool = False
+        self,
+        sizes: dict[str, int],
+        seed: int,
+        *,
+        whole: bool = False,
+        zeros: bool = False,
     ) -> Run:
         """Both models at some sizes.
 
         Args:
             sizes: the open sizes.
             seed: of the inputs.
-            engine: what runs them; None: what is able to.
             whole: the sizes are all of the first model's, and may be none of the second's.
+            zeros: the inputs are 0.
         """
         ours, theirs = self.pair.files
         if whole:
@@ -170,16 +178,23 @@ class Tries:
         if sizes:
             ours = sized(ours, sizes)
         inputs = random_inputs(ours, seed, ranges=RANGES[0])
+        if zeros:
+            inputs = {name: np.zeros_like(array) for name, array in inputs.items()}
         if not whole and (sizes or theirs.sized):
             shapes = {
                 self.pair.names[n]: a.shape for n, a in inputs.items() if n in self.pair.names
             }
             theirs = sized(theirs, None, shapes)
-        if engine != _ENGINE:
-            run = self._here(ours, theirs, inputs, sizes)
-            if run is not None or find_spec(_ENGINE) is None:
-                return run or Run(sizes, inputs, None, None, ("", ""), "")
+        run = self._here(ours, theirs, inputs, sizes)
+        if run is not None or find_spec(_ENGINE) is None:
+            return run or Run(sizes, inputs, None, None, ("", ""), "")
         return self._on_engine(inputs, sizes)
+
+    def again(self, run: Run) -> Run | None:
+        """The same run on the real engine; None where that is not installed."""
+        if find_spec(_ENGINE) is None:
+            return None
+        return self._on_engine(run.inputs, run.sizes)
 
     def _renamed(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         names = self.pair.names
