@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
-import onnx
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from ..commands import cases, first, seed
-from .judge import Tally, compare, judge
-from .optimisers import optimisers
+
+if TYPE_CHECKING:
+    from .judge import Tally
 
 #: Pairs that are printed of each kind.
 _SHOWN = 20
@@ -36,6 +37,9 @@ def equivalent(
     Without MODELS, models are drawn, and mutants beside them. The optimisers are those that are
     installed: onnxsim, onnxslim, onnxoptimizer, onnxscript, onnxruntime.
     """
+    # Only this campaign needs the packages that write these models.
+    from .judge import judge
+
     if models:
         tally = _real(models, passes=passes)
     else:
@@ -49,6 +53,11 @@ def equivalent(
 
 
 def _real(models: tuple[Path, ...], *, passes: bool) -> Tally:
+    import onnx
+
+    from .judge import Tally, compare
+    from .optimisers import optimisers
+
     tally = Tally()
     every = dict(optimisers(passes=passes))
     for path in track(models, "models"):
