@@ -45,8 +45,8 @@ _CALLS = 20
 _OWN, _LAST, _MEMORY = 1 << 16, 1 << 20, 1 << 25
 #: Elements of bytes for which the engine calls another thread, and takes next to no time.
 _FEW = 32_768
-#: What is taken of sockets, which are not here: bytes a second of one socket's memory, and between
-#: two sockets; how much longer a line takes between them.
+#: Assumed of sockets, for want of a machine with two: bytes a second of one socket's memory, and
+#: between two sockets; how many times as long a line takes between them.
 _SOCKET, _LINK, _FARTHER = 300e9, 100e9, 2.5
 #: The engine as it was, and as it is.
 DESIGNS = {"before": Design(each=1, reads_first=False, wakes=0), "as it is": NOW}
@@ -211,10 +211,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks cores", description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
-    given = parser.parse_args(arguments)
-    words = ["python", "-m", "benchmarks", "cores", *(["--write"] if given.write else [])]
+    options = parser.parse_args(arguments)
+    words = ["python", "-m", "benchmarks", "cores", *(["--write"] if options.write else [])]
     text = page(measured(), shlex.join(words))
-    if given.write:
+    if options.write:
         PAGE.write_text(text, "utf-8")
     Console().print(text, markup=False, highlight=False)
     return 0

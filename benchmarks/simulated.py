@@ -222,7 +222,7 @@ class _Simulation:
         heapq.heappush(self.waiting, (now + spent, thread))
 
     def begin(self, thread: int, now: float) -> bool:
-        """Takes the next piece. False if there is none left."""
+        """Takes the next piece; False if no share has one."""
         share = self.share[thread]
         if self.used_up[thread] >= self.shares:
             return False

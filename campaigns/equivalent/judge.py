@@ -60,9 +60,9 @@ def judge(
                 continue
             compare(tally, name, f"case {number}", model, other)
         for k in range(mutants):
-            made = mutate(model, number * 101 + k)
-            if made is not None:
-                compare(tally, "mutant", f"case {number}.{k}: {made[1]}", model, made[0])
+            mutant = mutate(model, number * 101 + k)
+            if mutant is not None:
+                compare(tally, "mutant", f"case {number}.{k}: {mutant[1]}", model, mutant[0])
         yield tally
 
 

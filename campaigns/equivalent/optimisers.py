@@ -11,8 +11,6 @@ from typing import Any
 import onnx
 
 Optimise = Callable[[onnx.ModelProto], onnx.ModelProto]
-#: The environment that the optimisers need, by name.
-PACKAGES = ("onnxsim", "onnxslim", "onnxoptimizer", "onnxscript", "onnxruntime")
 
 
 def optimisers(*, passes: bool = False) -> Iterator[tuple[str, Optimise]]:

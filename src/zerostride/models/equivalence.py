@@ -111,7 +111,7 @@ class Equivalence:
         outputs: one for each output.
         condition: what sizes the verdicts hold for, in words; "" where they hold for all.
         only_ours, only_theirs: sizes for which one model works and the other does not, in words; ""
-            where there are none.
+            if no such sizes are known.
         narrower: a run that shows that the first model works for sizes for which the second does
             not.
         tried: the sizes of the runs that confirm the verdicts, by name.

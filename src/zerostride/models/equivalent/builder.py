@@ -44,7 +44,7 @@ from .terms import (
 )
 
 Compute = Callable[[Sequence[Array]], Array]
-#: Element-wise ops of which the order of operands does not matter, beside sums and products.
+#: Element-wise ops, beside sums and products, whose operands may come in any order.
 COMMUTATIVE = frozenset(
     ["Max", "Min", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr", "BitwiseXor"]
 )
@@ -102,14 +102,14 @@ class Builder:
         }
         if ones:
             places = [dim(place.substitute(ones)) for place in places]
-        found = tuple(map(space.refined, places))
-        key = (term.number, space.extents, found)
+        refined = tuple(map(space.refined, places))
+        key = (term.number, space.extents, refined)
         known = self._views.get(key)
         if known is None:
             if len(self._views) > _MOST_VIEWS:
                 raise TooLarge
             self._depth += 1
-            known = self._views[key] = self._view(term, space, found)
+            known = self._views[key] = self._view(term, space, refined)
             self._depth -= 1
         return known
 
@@ -210,7 +210,7 @@ class Builder:
         shape: Sequence[Number],
         build: Callable[[list[Term], Shape], Term],
     ) -> Term | None:
-        """What is built of views in the axes along which one of them moves, spread to the others.
+        """Builds a term in the axes along which an operand moves, and spreads it to the others.
 
         None if they move along all axes of the shape. Axes after these, which are folded, stay.
         """

@@ -311,10 +311,10 @@ def _along(call: Call) -> list[Term]:
         listed = call.whole(1)
         if listed is None or len(listed) != 1:
             raise Opaque
-        given = listed[0]
+        along = listed[0]
     else:
-        given = call.attribute("axis", 1 if old else -1)
-    axis = axis_of(given, rank)
+        along = call.attribute("axis", 1 if old else -1)
+    axis = axis_of(along, rank)
     if old and axis != rank - 1:
         raise Opaque  # along several axes at once
     attributes = tuple(item for item in attributes_of(call) if item[0] != "axis")
