@@ -25,6 +25,7 @@ from .constants import (
     laid_out,
     number_in,
 )
+from .joining import joined
 from .places import Places, Space, axes_in, index, lone_axis, own_places
 from .scales import led_by_one, scaled
 from .terms import (
@@ -466,7 +467,7 @@ class Builder:
             known = [array for array in arrays if array is not None]
             if len(known) == len(arrays):
                 return self.terms.constant(np.concatenate(known, axis))
-        whole = self._joined(flat, axis, shape)
+        whole = joined(self, flat, axis, shape)
         if whole is not None:
             return whole
         kept = sorted({axis}.union(*map(axes_of, flat)))
@@ -475,29 +476,6 @@ class Builder:
             inner = self.concat(few, kept.index(axis), [shape[k] for k in kept])
             return self.view(inner, shape, [index(k) for k in kept])
         return self.terms.get(CONCAT, flat, shape, (axis,), dtype=flat[0].dtype)
-
-    def _joined(self, args: Sequence[Term], axis: int, shape: Sequence[Number]) -> Term | None:
-        """The tensor whose parts these are, one behind the other."""
-        base = args[0].base
-        if any(arg.base is not base for arg in args):
-            return None
-        starts: list[Number] = [0]
-        for arg in args[:-1]:
-            starts.append(starts[-1] + arg.shape[axis])
-        along = index(axis).symbols[0]
-        long = next((k for k, arg in enumerate(args) if arg.shape[axis] != 1), None)
-        if long is None:
-            return None
-        whole = self.space(shape)
-        back = {along: index(axis) - starts[long]}
-        wanted = [dim(place.substitute(back)) for place in places_of(args[long])]
-        for arg, start in zip(args, starts, strict=True):
-            space = self.space(arg.shape)
-            there = {along: dim(start) + (0 if arg.shape[axis] == 1 else index(axis))}
-            expected = tuple(space.refined(dim(place.substitute(there))) for place in wanted)
-            if expected != places_of(arg):
-                return None
-        return self.view(base, shape, tuple(map(whole.refined, wanted)))
 
 
 __all__ = ["ALONG", "COMMUTATIVE", "CONSTANT", "Builder"]

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from ...sizes.condition import ge
-from ...sizes.dim import Dim, Number, dim
+from ...sizes.dim import Dim, Number, dim, plain
 from ..onnx_ops.sizes.facts import FAR
 from .call import Call, Opaque, axis_of
-from .places import index, own_places, reshaped
+from .joining import runs_of, woven
+from .places import Space, index, own_places, reshaped
 from .terms import Term
 
 Row = Callable[[Call], "Sequence[Term]"]
@@ -122,13 +123,23 @@ def _gathered(call: Call) -> list[Term]:
             numbers.append(size + number)
         else:
             raise Opaque
-    steps = {after - before for before, after in itertools.pairwise(numbers)}
-    if len(steps) > 1:
-        raise Opaque
-    place = numbers[0] + (steps.pop() * index(axis) if steps else 0)
+    place = _place_of(numbers, axis, space)
     before = [index(k) for k in range(axis)]
     after = [index(k + rank - 1) for k in range(axis + 1, len(term.shape))]
     return [call.view(term, [*before, place, *after])]
+
+
+def _place_of(numbers: Sequence[Dim], axis: int, space: Space) -> Dim:
+    """The place of numbers along an axis, if they are evenly apart, or in blocks that are."""
+    steps = {after - before for before, after in itertools.pairwise(numbers)}
+    if len(steps) < 2:
+        return numbers[0] + (steps.pop() * index(axis) if steps else 0)
+    listed = [plain(number) for number in numbers]
+    known = [number for number in listed if isinstance(number, int)]
+    runs = runs_of(known) if len(known) == len(listed) else None
+    if runs is None:
+        raise Opaque
+    return numbers[0] + woven(runs, index(axis), 1, space)
 
 
 def _joined(call: Call) -> list[Term]:

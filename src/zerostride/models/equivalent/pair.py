@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import ModelError, printable
 from ...sizes import Answer
-from ...sizes.condition import ALWAYS, Condition, all_of, eq
-from ...sizes.dim import Dim, Symbol, dim
+from ...sizes.condition import ALWAYS, NEVER, Condition, all_of, eq
+from ...sizes.dim import Dim, Number, Symbol, dim
+from ...sizes.simplify import pinned
 from ...sizes.solve import decide, values_for
 from ..flow.input_sizes import named_inputs, sized
 from ..flow.resolved import resolved
@@ -27,35 +29,44 @@ class Pair:
         ours, theirs: the graphs with the sizes of every tensor, in ONNX's ops. A size that is a
             number in one of them is that number in both.
         files: the same graphs without the sizes of tensors inside.
+        read: both models as they were read.
         original: the first model with all of its open sizes.
         needs: the conditions of `ours` and `theirs` on sizes, those of tensors inside included.
         works: for which sizes of the inputs each model works.
         fixed: sizes that are a number in the first model and open in the second, in words.
         names: the names of the second model's inputs in its file, by those of the first.
         outputs: pairs of names of outputs.
+        facts: what the caller knows of sizes.
+        branches: conditions on sizes that decide which branch of an If runs, in either.
+        failing: the paths of nodes of `ours` and of `theirs` that fail for all sizes, also those in
+            bodies that may not run.
+        fails: whether one of them fails for all sizes.
     """
 
     ours: Graph
     theirs: Graph
     files: tuple[Graph, Graph]
+    read: tuple[Graph, Graph]
     original: Graph
     needs: tuple[Condition, Condition]
     works: tuple[Condition, Condition]
     fixed: tuple[str, ...]
     names: Mapping[str, str]
     outputs: tuple[tuple[str, str], ...]
+    facts: Condition
+    branches: tuple[Condition, ...]
+    failing: tuple[frozenset[str], frozenset[str]]
+    fails: bool
 
     @property
     def condition(self) -> Condition:
         """What both need of the sizes of the inputs that are open in both."""
-        own = set(self.symbols)
-        clauses = [clause for need in self.needs for clause in need.clauses]
-        return all_of(clause for clause in clauses if own.issuperset(clause.symbols))
+        return _about(self.symbols, all_of(self.needs))
 
     @property
     def symbols(self) -> tuple[Symbol, ...]:
         """The sizes of the inputs that are open in both."""
-        return _symbols(self.ours)
+        return _symbols(self.files[0])
 
     @property
     def words(self) -> str:
@@ -116,32 +127,85 @@ def paired(ours: Graph, theirs: Graph, facts: Condition = ALWAYS) -> Pair:
         return value if shape is None else replace(value, shape=shape, declared=shape)
 
     second = _bare(replace(theirs.with_values(change), sized=True))
-    whole, needs = zip(*(_with_sizes(graph, facts) for graph in (first, second)), strict=True)
-    own = set(_symbols(original))
-    all_needs = (
-        (_with_sizes(original, facts)[1] if numbers else needs[0]),
-        all_of([*narrowed, needs[1]]),
-    )
+    sides = [_side(graph, facts) for graph in (first, second)]
+    needs = sides[0].needs, sides[1].needs
+    symbols = _symbols(original)
+    every = (_side(original, facts).needs if numbers else needs[0], all_of([*narrowed, needs[1]]))
     works = [
-        all_of(clause for clause in need.clauses if own.issuperset(clause.symbols))
-        for need in all_needs
+        NEVER if side.fails else _about(symbols, need)
+        for need, side in zip(every, sides, strict=True)
     ]
+    shared = _about(symbols, all_of(needs))
+    branches = dict.fromkeys(branch for side in sides for branch in side.branches)
     return Pair(
-        whole[0],
-        whole[1],
+        _solved(sides[0].graph, shared),
+        _solved(sides[1].graph, shared),
         (first, second),
+        (ours, theirs),
         original,
-        (needs[0], needs[1]),
+        needs,
         (works[0], works[1]),
         fixed,
         names,
         tuple(outputs.items()),
+        facts,
+        tuple(branch for branch in branches if set(symbols).issuperset(branch.symbols)),
+        (sides[0].failing, sides[1].failing),
+        any(side.fails for side in sides),
     )
 
 
-def _with_sizes(graph: Graph, facts: Condition) -> tuple[Graph, Condition]:
-    whole, needs, _ = resolved(graph, facts)
-    return lowered(whole), needs
+def _about(symbols: Sequence[Symbol], condition: Condition) -> Condition:
+    """The clauses that are about these sizes alone."""
+    own = set(symbols)
+    return all_of(part for part in condition.clauses if own.issuperset(part.symbols))
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One model with its sizes.
+
+    Attributes:
+        graph: with the size of every tensor, in ONNX's ops.
+        needs: what it needs of sizes.
+        branches: conditions on sizes that decide which branch of an If runs.
+        failing: the paths of nodes that fail for all sizes.
+        fails: whether one of these runs in every run.
+    """
+
+    graph: Graph
+    needs: Condition
+    branches: tuple[Condition, ...] = ()
+    failing: frozenset[str] = frozenset()
+    fails: bool = False
+
+
+def _side(graph: Graph, facts: Condition) -> _Side:
+    whole, needs, flow = resolved(graph, facts)
+    if flow is None:
+        return _Side(lowered(whole), needs)
+    failing = frozenset(failure.node_path for failure in flow.failures)
+    fails = any(failure.certain for failure in flow.failures)
+    return _Side(lowered(whole), needs, flow.branches, failing, fails)
+
+
+def _solved(graph: Graph, facts: Condition) -> Graph:
+    """The graph with sizes that facts decide in their place: 1 for N where N == 1."""
+    if not any(clause.kind == "==" for clause in facts.clauses):
+        return graph
+
+    @functools.cache
+    def solved(size: Number) -> Number:
+        return pinned(size, facts) if isinstance(size, Dim) else size
+
+    def change(value: Value, _: int) -> Value:
+        shape = value.shape and tuple(solved(s) if isinstance(s, Dim) else s for s in value.shape)
+        content = value.content and tuple(map(solved, value.content))
+        if shape == value.shape and content == value.content:
+            return value
+        return replace(value, shape=shape, content=content)
+
+    return graph.with_values(change)
 
 
 def _compared(

@@ -9,6 +9,7 @@ that the extents decide are taken away, so that equal views mostly have equal pl
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -85,6 +86,75 @@ def _shared(term: tuple[Monomial, int], divisor: Dim) -> Dim:
             common.append(atom)
     number = math.gcd(term[1], factor)
     return dim_of_terms(0, ((tuple(common), number),)) if common else dim(number)
+
+
+def digits_of(size: Dim, extents: Sequence[Number]) -> tuple[list[tuple[Dim, Dim, Dim]], Dim]:
+    """A place as a sum of digits of its indices, in the radices in which floors divide them.
+
+    ``@0 // 2`` and ``@0 - 2*(@0 // 2)`` are the digits of an index that is divided by 2.
+
+    Returns:
+        A factor, the digit, and the most that it is, for each digit; and the other terms.
+    """
+    parts: dict[int, list[tuple[Dim, int]]] = {}
+    rest = dim(size.const)
+    for monomial, factor in size.terms:
+        axis, radix = _digit_of(monomial)
+        if axis is None:
+            rest = rest + dim_of_terms(0, ((monomial, factor),))
+        else:
+            parts.setdefault(axis, []).append((radix, factor))
+    digits: list[tuple[Dim, Dim, Dim]] = []
+    for axis, floors in parts.items():
+        own = _digits_of_index(index(axis), dim(extents[axis]), floors)
+        if own is None:
+            rest = rest + sum((f * floordiv(index(axis), n) for n, f in floors), dim(0))
+        else:
+            digits += own
+    return digits, rest
+
+
+def _digit_of(monomial: Monomial) -> tuple[int | None, Dim]:
+    """The axis of a lone index, or of a lone floor of one, and what divides it."""
+    (atom, *more) = monomial
+    if more:
+        return None, dim(1)
+    if isinstance(atom, Symbol):
+        return axis_of_symbol(atom), dim(1)
+    inner = dim(atom.arguments[0]) if atom.function == "floordiv" else dim(0)
+    divisor = dim(atom.arguments[-1])
+    return (None if axes_in([divisor]) else lone_axis(inner)), divisor
+
+
+def _magnitude(radix: Dim) -> tuple[int, int, object]:
+    """The sort key of radices: a product comes after its factors."""
+    (atoms, factor), *_ = radix.terms or (((), radix.const),)
+    return len(atoms), factor, size_order(radix)
+
+
+def _digits_of_index(
+    along: Dim, extent: Dim, floors: Sequence[tuple[Dim, int]]
+) -> list[tuple[Dim, Dim, Dim]] | None:
+    """The digits of an index that is divided by some radices, each a multiple of the one before."""
+    radices = sorted({dim(1), *(radix for radix, _ in floors)}, key=_magnitude)
+    steps = [exact_quotient(b, a) for a, b in itertools.pairwise(radices)]
+    digits = []
+    for k, radix in enumerate(radices):
+        factor = dim(0)
+        for below, number in floors:
+            quotient = exact_quotient(radix, below) if below in radices[: k + 1] else dim(0)
+            if quotient is None:
+                return None
+            factor = factor + quotient * number
+        digit = floordiv(along, radix)
+        if k < len(steps):
+            step = steps[k]
+            if step is None:
+                return None
+            digits.append((factor, digit - step * floordiv(along, radices[k + 1]), step - 1))
+        else:
+            digits.append((factor, digit, floordiv(extent - 1, radix)))
+    return [row for row in digits if row[0] != 0]
 
 
 class Space:
@@ -164,7 +234,27 @@ class Space:
         if rest == 0 or self.within(rest, divisor):
             return whole
         smaller = self._smaller(rest, divisor)
+        if smaller is None:
+            smaller = self._by_digits(rest, divisor)
         return whole + (floordiv(rest, divisor) if smaller is None else smaller)
+
+    def _by_digits(self, size: Dim, divisor: Dim) -> Dim | None:
+        """``size // divisor`` where the digits of indices decide it; None where they do not."""
+        digits, rest = digits_of(size, self.extents)
+        whole, high = dim(0), dim(0)
+        for factor, digit, most in digits:
+            quotient = exact_quotient(factor, divisor)
+            if quotient is not None:
+                whole = whole + quotient * digit
+            elif self.holds(ge(factor, 0)):
+                high = high + factor * most
+            else:
+                return None
+        low = self.end(rest, upper=False)
+        top = self.end(rest, upper=True)
+        if not digits or low is None or top is None or not self.holds(ge(low, 0)):
+            return None
+        return whole if self.holds(ge(divisor - 1 - high - top, 0)) else None
 
     def _smaller(self, size: Dim, divisor: Dim) -> Dim | None:
         """``(g*x + y) // (g*d)`` as ``x // d``, where y is from 0 to below g; None for others."""

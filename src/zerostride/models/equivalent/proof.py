@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -110,8 +111,12 @@ class _Comparison:
         theirs = {other: inputs[name] for name, other in pair.names.items()}
         own = frozenset(pair.symbols)
         self.matching = matching = Matching(exact)
-        self.ours = Reader(builder, pair.ours, inputs, own, pair.needs[0], matching)
-        self.theirs = Reader(builder, pair.theirs, theirs, own, pair.needs[1], matching)
+        self.ours, self.theirs = (
+            Reader(builder, graph, its, own, needs, matching, _once(graph, failing))
+            for graph, its, needs, failing in zip(
+                (pair.ours, pair.theirs), (inputs, theirs), pair.needs, pair.failing, strict=True
+            )
+        )
         self.results = self.ours.read(), self.theirs.read()
 
     def outputs(self) -> dict[tuple[str, str], bool]:
@@ -133,6 +138,14 @@ class _Comparison:
         last = self.matching.apart[0] if self.matching.apart else None
         words = "nodes that are not compared" if last is None else _apart(*last)
         return Region(_few(first), _few(others), count, other_count, _few(begins), words)
+
+
+def _once(graph: Graph, paths: frozenset[str]) -> frozenset[str]:
+    """Those of some paths that one node alone has."""
+    if not paths:
+        return paths
+    counts = Counter(node.path for node in graph.nodes)
+    return frozenset(path for path in paths if counts[path] == 1)
 
 
 #: What terms of no op are called.

@@ -24,6 +24,7 @@ from .forms import broadcast, frozen, unary
 from .matching import Matching
 from .moving import MOVES
 from .terms import INPUT, SIZES, Shape, Term, numbers_of
+from .written import written
 
 #: Element-wise ops that have a row of their own, or none of the op table's.
 _UNARY = frozenset(
@@ -40,6 +41,10 @@ _RANDOM = frozenset(
 _MOST_FOLDED = 1 << 24
 
 
+class _Fails(Exception):  # noqa: N818 - an answer, not a fault
+    """A body has a node that fails for all sizes."""
+
+
 @dataclass
 class Reader:
     """Reads a graph with the sizes that flow through it.
@@ -51,6 +56,7 @@ class Reader:
         own: the sizes of the inputs.
         needs: what the model needs of sizes; those of sizes inside are learnt when these are named.
         matching: finds terms that are the same.
+        failing: the paths of nodes that fail for all sizes.
         sizes: the names of sizes that depend on data, by those in the file.
         terms: of each tensor, by identity.
         bodies: how deep the walk is inside bodies.
@@ -62,9 +68,12 @@ class Reader:
     own: frozenset[Symbol]
     needs: Condition
     matching: Matching
+    failing: frozenset[str] = frozenset()
     terms: dict[int, Term] = field(default_factory=dict)
     sizes: dict[Symbol, Number] = field(default_factory=dict)
     bodies: int = 0
+    # Terms are kept by identity, so that the nodes that are written must live as long.
+    _alive: list[Sequence[Node]] = field(default_factory=list)
 
     def read(self) -> dict[str, Term]:
         """The terms of the outputs, by name."""
@@ -72,7 +81,7 @@ class Reader:
             self.terms[id(value)] = self.inputs[value.name]
         for node in self.graph.nodes:
             if not node.scope:
-                self.node(node)
+                self.nodes(node)
         return {value.name: self.term(value) for value in self.graph.outputs}
 
     def term(self, value: Value) -> Term:
@@ -88,8 +97,17 @@ class Reader:
         # A tensor that the file names and nothing makes.
         return self.builder.terms.get(INPUT, (), shape_of(value) or (), (value.name,))
 
+    def nodes(self, node: Node) -> None:
+        """Gives the results of a node their terms, or of those that it stands for."""
+        parts = written(node)
+        self._alive.append(parts)
+        for part in parts:
+            self.node(part)
+
     def node(self, node: Node) -> None:
         """Gives the results of a node their terms."""
+        if node.path in self.failing and node.scope:
+            raise _Fails
         args = tuple(None if value is None else self.term(value) for value in node.inputs)
         present = [arg for arg in args if arg is not None]
         attributes = tuple(sorted((k, frozen(v)) for k, v in node.attributes.items()))
@@ -188,7 +206,11 @@ class Reader:
 
     def _branch(self, call: Call) -> list[Term]:
         """If: each result is one of the branches' results."""
-        bodies = {body.name: self._body(body, ()) for body in call.node.bodies}
+        taken = call.arg(0).number_of
+        if taken is not None:
+            wanted = "then_branch" if taken else "else_branch"
+            return self._body(next(b for b in call.node.bodies if b.name == wanted), ())
+        bodies = {body.name: self._attempt(body) for body in call.node.bodies}
         one, other = bodies["then_branch"], bodies["else_branch"]
         results = []
         for k, (a, b) in enumerate(zip(one, other, strict=True)):
@@ -207,8 +229,12 @@ class Reader:
             )
             for k, value in enumerate(body.inputs)
         ]
-        results = self._body(body, handed)
-        self.bodies -= 1
+        try:
+            results = self._body(body, handed)
+        except _Fails:
+            raise Opaque from None  # it may run no step
+        finally:
+            self.bodies -= 1
         missing = tuple(k for k, arg in enumerate(call.args) if arg is None)
         args = [*(arg for arg in call.args if arg is not None), *results]
         attributes = tuple(
@@ -225,11 +251,19 @@ class Reader:
             for k, (value, shape) in enumerate(zip(call.node.outputs, call.shapes, strict=True))
         ]
 
+    def _attempt(self, body: Body) -> list[Term]:
+        """The results of a body that may not run; where it always fails, they are nothing."""
+        try:
+            return self._body(body, ())
+        except _Fails:
+            fails = self.builder.terms.get("fails", (), (), ("unranked",))
+            return [fails] * len(body.outputs)
+
     def _body(self, body: Body, handed: Sequence[Term]) -> list[Term]:
         for value, term in zip(body.inputs, handed, strict=True):
             self.terms[id(value)] = term
         for node in body.nodes:
-            self.node(node)
+            self.nodes(node)
         if any(value is None for value in body.outputs):
             raise Opaque
         return [self.term(value) for value in body.outputs if value is not None]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...sizes.condition import ge
+from ...sizes.condition import ALWAYS, Condition, ge
 from ...sizes.dim import Number, Symbol, dim, of_atom, plain
 from ...sizes.functions import maximum
 from ..ir.graph import Body, Node
@@ -57,6 +57,7 @@ def enter(
     *,
     quiet: bool = False,
     certain: bool = False,
+    holds: Condition = ALWAYS,
 ) -> list[Fact]:
     """Walks through a body; its outputs' facts.
 
@@ -67,8 +68,10 @@ def enter(
         inputs: the facts of the body's inputs.
         quiet: only facts are recorded.
         certain: the body runs whenever the node does.
+        holds: what is known of sizes where the body runs.
     """
     mark, aliases = walk.ledger.mark(), walk.aliases.copy()
+    walk.ledger.learn(holds.clauses)
     walk.quiet += quiet
     walk.unsure += not certain
     for value, fact in zip(body.inputs, inputs, strict=False):
@@ -129,15 +132,15 @@ def _either(a: Size, b: Size) -> Size:
 
 def _if(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact, ...]:
     """The results of the branch that is taken, or of both joined if the condition is unknown."""
-    content = facts[0].content if facts and facts[0] is not None else None
-    taken = None
-    if content is not None and len(content) == 1 and isinstance(content[0], int):
-        taken = "then_branch" if content[0] else "else_branch"
+    taken, truth = _decided(walk, node, facts)
     before = len(walk.unnamed_sizes)
     branches = []
     for body in node.bodies:
         dead = taken is not None and body.name != taken
-        results = enter(walk, node, body, (), quiet=dead, certain=body.name == taken)
+        holds = ALWAYS
+        if truth is not None and taken is None:
+            holds = truth if body.name == "then_branch" else ~truth
+        results = enter(walk, node, body, (), quiet=dead, certain=body.name == taken, holds=holds)
         if not dead:
             branches.append(results)
     own = set(walk.unnamed_sizes[before:])
@@ -146,6 +149,25 @@ def _if(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact, .
         pairs = zip(results, more, strict=False)
         results = [joined(a, outward(b, own)) for a, b in pairs]
     return tuple(results)
+
+
+def _decided(
+    walk: Walk, node: Node, facts: tuple[Fact | None, ...]
+) -> tuple[str | None, Condition | None]:
+    """The branch of an If that is taken, if that is known; else when the first is, if sizes say."""
+    fact = facts[0] if facts else None
+    content = None if fact is None else fact.content
+    truth = walk.truths.get(id(node.inputs[0])) if node.inputs else None
+    if content is not None and len(content) == 1 and isinstance(content[0], int):
+        return "then_branch" if content[0] else "else_branch", truth
+    if truth is None or fact is None:
+        return None, None
+    for holds, condition in ((1, truth), (0, ~truth)):
+        if walk.ledger.implies(condition):
+            walk.facts[id(node.inputs[0])] = Fact(fact.shape, (holds,))
+            return "then_branch" if holds else "else_branch", truth
+    walk.branches[truth] = None
+    return None, truth
 
 
 class _State:

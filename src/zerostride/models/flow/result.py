@@ -40,6 +40,9 @@ class Flow:
         notes: what could not be followed, and parts of the file that were ignored.
         names: the sizes for which names inside the model stand.
         symbols: the sizes with names that the model's inputs have, in order.
+        facts: of tensors, by identity.
+        branches: conditions on sizes that decide which branch of an If runs, where nothing known
+            decides them.
     """
 
     graph: Graph
@@ -49,6 +52,7 @@ class Flow:
     names: Mapping[str, Number]
     symbols: tuple[Symbol, ...]
     facts: Mapping[int, Fact]
+    branches: tuple[Condition, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -29,6 +29,7 @@ from . import bodies
 from .answers import RowAnswer, ask, first_line
 from .input_sizes import named_inputs, size_in_file
 from .result import Flow, known_part
+from .truths import truth_of
 
 #: A format's `lower`: a node translated to ONNX ops, or None.
 Lower = Callable[[Node], "tuple[Node, ...] | None"]
@@ -61,6 +62,7 @@ def _flow(graph: Graph, assumed: Condition, lower: Lower | None) -> Flow:
         MappingProxyType({symbol.name: size for symbol, size in walk.aliases.items()}),
         tuple(walk.named),
         MappingProxyType(walk.facts),
+        tuple(walk.branches),
     )
 
 
@@ -73,6 +75,8 @@ class Walk:
         named: the symbols of the inputs.
         aliases: the sizes for which names inside the model stand.
         unnamed_sizes: the sizes without a name, in the order in which they were made.
+        truths: when a truth value that sizes decide is true, by the identity of its tensor.
+        branches: these conditions of each If, as far as nothing decides them.
         unsure: number of bodies around the current node that may not run.
         quiet: number of trial passes through bodies around the current node.
         beyond: whether the command's allowance is used up, so that open sizes are not followed.
@@ -91,6 +95,8 @@ class Walk:
         self.named: dict[Symbol, None] = dict.fromkeys(assumed.symbols)
         self.aliases: dict[Symbol, Number] = {}
         self.unnamed_sizes: list[Symbol] = []
+        self.truths: dict[int, Condition] = {}
+        self.branches: dict[Condition, None] = {}
         self.unsure = 0
         self.quiet = 0
         self.beyond = False
@@ -218,6 +224,9 @@ class Walk:
             results = self._with_bodies(node, facts)
         else:
             results = self.take(node, self.answer(node, facts))
+        truth = truth_of(node, facts, self.truths)
+        if truth is not None:
+            self.truths[id(node.outputs[0])] = truth
         opened: dict[int, Symbol] = {}
         for value, fact in zip(node.outputs, results, strict=False):
             fact = self.settled(self.close(fact, value.name or node.path, opened))

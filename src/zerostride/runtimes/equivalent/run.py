@@ -11,8 +11,8 @@ import numpy as np
 from ...errors import ZerostrideError
 from ...models.arguments import checked
 from ...models.equivalence import Difference, Equivalence, Output, Sameness
+from ...models.equivalent.cases import Proof, proven
 from ...models.equivalent.pair import Pair, paired
-from ...models.equivalent.proof import Proven, prove
 from ...models.findings import Report
 from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.formats.model_file import model_file
@@ -70,10 +70,11 @@ def equivalent(
         options = ModelOptions(None, None, facts, sizes, input_shapes, form=source.form)
         graphs = options.read(source.path), ModelOptions().read(second.path)
         pair = paired(*graphs, options.premises())
-        proven = prove(pair)
+        proof = proven(pair)
         paths = str(source.path), str(second.path)
-        with Tries(pair, paths, seed, timeout or MODEL_SECONDS) as tries:
-            result = _confirmed(pair, proven, tries)
+        cases = tuple(case.facts for case in proof.pairs if not case.fails)
+        with Tries(pair, paths, seed, timeout or MODEL_SECONDS, cases) as tries:
+            result = _confirmed(proof, tries)
         notes = (*pair.ours.notes, *pair.theirs.notes)
         report = Report(
             paths[0], paths[1], None, "", (), notes, command="equivalent", equivalence=result
@@ -81,8 +82,9 @@ def equivalent(
         return source.named(second.hidden(report))
 
 
-def _confirmed(pair: Pair, proven: Sequence[Proven], tries: Tries) -> Equivalence:
+def _confirmed(proof: Proof, tries: Tries) -> Equivalence:
     """The verdicts after runs."""
+    pair = tries.pair
     shown: dict[int, tuple[Difference, Run]] = {}
     tried: list[dict[str, int]] = []
     engines: dict[str, None] = {}
@@ -97,7 +99,7 @@ def _confirmed(pair: Pair, proven: Sequence[Proven], tries: Tries) -> Equivalenc
             return
         tried.append(run.sizes)
         engines[run.engine] = None
-        for k, output in enumerate(proven):
+        for k, output in enumerate(proof.outputs):
             most = FARTHER if output.verdict is Sameness.ROUNDED else FAR
             found = difference(run, k, most)
             if found is None and run.ours[k].shape == run.theirs[k].shape:
@@ -108,18 +110,19 @@ def _confirmed(pair: Pair, proven: Sequence[Proven], tries: Tries) -> Equivalenc
     with np.errstate(all="ignore"):
         for run in tries.runs():
             look(run)
-        open_ones = [k for k, output in enumerate(proven) if output.verdict is Sameness.UNDECIDED]
+        verdicts = [output.verdict for output in proof.outputs]
+        open_ones = [k for k, verdict in enumerate(verdicts) if verdict is Sameness.UNDECIDED]
         for extra in range(_MORE_SEEDS):
             if all(k in shown for k in open_ones) or not tried:
                 break
             # At first zeros: what is added to keep a logarithm finite shows in them.
             look(tries.run(tried[0], tries.seed + 100 + extra, zeros=not extra))
     outputs = []
-    for k, output in enumerate(proven):
+    for k, output in enumerate(proof.outputs):
         found, _ = shown.get(k, (None, None))
         verdict = output.verdict if found is None else Sameness.DIFFERENT
         outputs.append(Output(output.name, output.other, verdict, output.region, found))
-    lost = lost or _narrower(pair, tries)
+    lost = lost or _narrower((pair, *proof.pairs), tries)
     runs = [run for _, run in shown.values()] + ([lost[2]] if lost is not None else [])
     arrays = _arrays(pair, runs[0]) if runs else {}
     return Equivalence(
@@ -135,9 +138,9 @@ def _confirmed(pair: Pair, proven: Sequence[Proven], tries: Tries) -> Equivalenc
     )
 
 
-def _narrower(pair: Pair, tries: Tries) -> tuple[str, Difference, Run] | None:
+def _narrower(pairs: Sequence[Pair], tries: Tries) -> tuple[str, Difference, Run] | None:
     """Sizes for which the first model alone works, and the run that shows it."""
-    for clause, values in pair.only_ours():
+    for clause, values in (row for pair in pairs for row in pair.only_ours()):
         sizes = {symbol.name: number for symbol, number in values.items()}
         try:
             found = _lost(tries, tries.run(sizes, tries.seed, whole=True))

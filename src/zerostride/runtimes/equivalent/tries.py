@@ -70,12 +70,14 @@ class Tries:
         paths: their files.
         seed: of the random inputs.
         seconds: for one answer of an engine.
+        cases: conditions on sizes, each of a case that is proven by itself.
     """
 
     pair: Pair
     paths: tuple[str, str]
     seed: int = 0
     seconds: float = MODEL_SECONDS
+    cases: tuple[Condition, ...] = ()
     _stack: ExitStack = field(default_factory=ExitStack)
     _processes: list[Process] = field(default_factory=list)
 
@@ -128,6 +130,7 @@ class Tries:
         for part in parts[:_MOST_ALTERNATIVES]:
             others = [~other for other in parts if other != part]
             ways.append([[part, *others, large], [part, *others], [part]])
+        ways += [[[case, large], [case]] for case in self.cases]
         for way in ways:
             for more in way:
                 values = values_for(all_of([condition, *more]), symbols)
