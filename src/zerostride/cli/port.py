@@ -48,7 +48,8 @@ def port(
     """Rewrite MODEL so that every broadcast means on --target what it means in the model.
 
     Each rewrite is proven: planned, computed on random numbers, and computed again from the file
-    that was written, before that takes its name. What cannot be rewritten stays as it is.
+    that was written, before that takes its name, and compared for every size. What cannot be
+    rewritten stays as it is.
 
     Exit status 0: all means the same now. 1: something is left. 2: a file cannot be read or
     written, or a check failed; nothing is written then.

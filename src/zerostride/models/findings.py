@@ -161,6 +161,8 @@ class Change:
         words: the change, in a sentence.
         before, after: the node in the file, line by line, before and after.
         elements: how many numbers were computed before and after and found equal.
+        every_size: whether it gives the same for every size: "equal", "rounded" (equal but for
+            rounding) or "undecided" (not proven, or nothing was written).
     """
 
     node: str
@@ -170,6 +172,7 @@ class Change:
     before: tuple[str, ...]
     after: tuple[str, ...]
     elements: int
+    every_size: str = "undecided"
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

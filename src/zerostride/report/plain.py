@@ -105,11 +105,18 @@ def change_text(change: Change) -> str:
 
 
 def computed_words(change: Change) -> str:
-    """The proof of a change: the numbers that a port computed."""
+    """The proof of a change: the numbers that a port computed, and what holds for every size."""
+    proven = _EVERY_SIZE.get(change.every_size, "")
     if not change.elements:
-        return "not computed: there are no numbers in its result"
+        return f"not computed: there are no numbers in its result{proven}"
     numbers = "number" if change.elements == 1 else "numbers"
-    return f"computed before and after: {change.elements:,} {numbers}, equal"
+    return f"computed before and after: {change.elements:,} {numbers}, equal{proven}"
+
+
+_EVERY_SIZE = {
+    "equal": "; proven for every size",
+    "rounded": "; proven for every size, but for rounding",
+}
 
 
 #: The cells of a check, and how a check that was computed is told from one that was not.

@@ -8,10 +8,11 @@ order, a scale in the weights of a product) is done unless the builder is `exact
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
+from ...core.plan import Plan
 from ...sizes.atoms import Symbol
 from ...sizes.condition import ALWAYS, Condition, all_of, ge
 from ...sizes.dim import Dim, Number, dim, plain
@@ -80,11 +81,14 @@ class Builder:
         self._views: dict[tuple[int, Shape, Places], Term] = {}
         self._pointwise: set[str] = {SUM, PRODUCT}
         self._depth = 0
+        #: Plans of broadcasts, by what they are planned of.
+        self.plans: dict[Hashable, Plan] = {}
 
     def learn(self, condition: Condition) -> None:
         """Adds what is known of sizes."""
         self.facts = all_of([self.facts, condition])
         self._spaces.clear()
+        self.plans.clear()
 
     def space(self, shape: Sequence[Number]) -> Space:
         """The indices of a shape."""
@@ -123,7 +127,10 @@ class Builder:
         if spreads(term.shape, shape, places):
             # Nothing is computed again because its result is repeated.
             return self.terms.get(VIEW, (term,), shape, places=places, dtype=term.dtype)
-        if self._depth < _DEEPEST:
+        if self._depth < _DEEPEST and term.args:
+            used = sorted(axes_in(places))
+            if len(used) < len(shape):
+                return self._view_in_few_axes(term, shape, places, used)
             if term.op in self._pointwise:
                 return self._again(
                     term, [self.view(arg, shape, places) for arg in term.args], shape
@@ -147,6 +154,17 @@ class Builder:
             if known is not None:
                 return known
         return self.terms.get(VIEW, (term,), shape, places=places, dtype=term.dtype)
+
+    def _view_in_few_axes(
+        self, term: Term, shape: Shape, places: Places, used: Sequence[int]
+    ) -> Term:
+        """A view along the axes along which it moves, spread to the others: fewer are pushed."""
+        moved: dict[Symbol, Number] = {
+            index(axis).symbols[0]: index(k) for k, axis in enumerate(used)
+        }
+        few = [dim(place.substitute(moved)) for place in places]
+        inner = self.view(term, [shape[axis] for axis in used], few)
+        return self.view(inner, shape, [index(axis) for axis in used])
 
     def _turned(self, term: Term, shape: Shape, places: Places) -> Term | None:
         """A view of a constant that has its axes in another order, as one in which they lie so."""

@@ -49,8 +49,12 @@ def broadcast(call: Call) -> list[Term]:
     ):
         raise Opaque
     args = [call.arg(k) for k in range(len(call.args))]
+    shapes = tuple(arg.shape for arg in args)
+    key = site.rule.name, repr(sorted(site.attributes.items())), shapes, site.kind
+    plan = call.builder.plans.get(key)
     try:
-        plan = site.plan(tuple(arg.shape for arg in args), call.builder.facts)
+        if plan is None:
+            plan = call.builder.plans[key] = site.plan(shapes, call.builder.facts)
     except BroadcastError:
         raise Opaque from None
     if len(plan.operands) != len(args):

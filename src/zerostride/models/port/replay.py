@@ -347,18 +347,21 @@ class _Replay:
 _MOVES = frozenset({"Constant", "Expand", "Reshape", "Squeeze", "Tile", "Unsqueeze"})
 
 
-def lines_of(place: NewPlace, makers: Mapping[int, Node]) -> Iterator[str]:
-    """The new nodes that lead to a node, and the node, a line each."""
+def nodes_of(place: NewPlace, makers: Mapping[int, Node]) -> list[Node]:
+    """The new nodes that lead to a node, and the node, in order."""
     chosen: dict[int, Node] = {}
     waiting = [place.node]
     while waiting:
         node = waiting.pop()
-        if node.op == "Constant" or id(node) in chosen:
-            continue
+        chosen.pop(id(node), None)  # a node comes before all that read it
         chosen[id(node)] = node
         waiting += [makers[id(value)] for value in node.inputs if id(value) in makers]
-    for node in reversed(chosen.values()):
-        yield line_of(node)
+    return list(reversed(chosen.values()))
+
+
+def lines_of(nodes: Iterable[Node]) -> Iterator[str]:
+    """Nodes, a line each."""
+    return (line_of(node) for node in nodes if node.op != "Constant")
 
 
 def line_of(node: Node) -> str:

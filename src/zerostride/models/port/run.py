@@ -17,6 +17,7 @@ from ..arguments import checked
 from ..audit.audited import Audited, Progress, Question, audited
 from ..audit.judge import Judge
 from ..audit.symbolic import related
+from ..equivalent.local import LocalProofs
 from ..findings import Change, Finding, Report
 from ..flow.input_sizes import InputShapes, Sizes
 from ..formats import format_of
@@ -38,6 +39,7 @@ from .replay import (
     lines_of,
     makers_of,
     matched,
+    nodes_of,
     recompute,
 )
 from .save import check_goal, install, kept_if_done, staging
@@ -342,12 +344,19 @@ def _checked(
     check_findings(old.graph, places, old.findings, new.findings, touched.keys(), new.joined)
     changes = []
     makers = makers_of(places)
+    proofs = LocalProofs()
     for turn, (key, ported) in enumerate(touched.items()):
         if progress is not None:
             progress(turn, len(touched))
         count = _recomputed(ported, place_of[key], makers, old)
         ported = replace(ported, elements=count or ported.elements)
-        changes.append(_change(ported, lines_of(place_of[key], makers)))
+        nodes = nodes_of(place_of[key], makers)
+        change = _change(ported, lines_of(nodes))
+        before = ported.node
+        shapes = [value.shape or () for value in before.inputs if value is not None]
+        facts = related(old.judge.needs, shapes)
+        every_size = proofs.verdict((old.graph, before), (new.graph, nodes), facts)
+        changes.append(replace(change, every_size=str(every_size)))
     if progress is not None:
         progress(1, 1)
     left = {id(place_of[id(ported.node)].node): ported for ported in done if ported.program is None}

@@ -1,0 +1,99 @@
+"""Whether a node still gives the same tensors for every size after a rewrite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...sizes.budget import FLOW_STEPS, allowance
+from ...sizes.condition import Condition
+from ...sizes.dim import Dim
+from ..equivalence import Sameness
+from ..execute.program import readable
+from ..format_table import lowered
+from ..ir.graph import Graph, Node, Value
+from .builder import Builder, TooLarge
+from .matching import Matching
+from .reading import Reader, shape_of
+from .terms import INPUT, Term
+
+
+class LocalProofs:
+    """Compares nodes with those in their place; what is known of sizes is worked out once."""
+
+    def __init__(self) -> None:
+        self._builders: dict[tuple[Condition, bool], Builder] = {}
+
+    def verdict(
+        self, old: tuple[Graph, Node], new: tuple[Graph, Sequence[Node]], facts: Condition
+    ) -> Sameness:
+        """Whether a node gives the same as those in its place: equal, rounded or undecided.
+
+        Args:
+            old: a graph with the sizes of its tensors, and a node of it.
+            new: another graph, and the nodes that give that node's results in it. Tensors that
+                both read have the same names.
+            facts: what is known of sizes.
+        """
+        sides = lowered(_alone(old[0], [old[1]])), lowered(_alone(new[0], new[1]))
+        inputs = {value.name: value for value in _read(sides[0])}
+        others = {value.name: inputs.get(value.name, value) for value in _read(sides[1])}
+        for verdict in (Sameness.EQUAL, Sameness.ROUNDED):
+            exact = verdict is Sameness.EQUAL
+            builder = self._builders.setdefault((facts, exact), Builder(facts, exact=exact))
+            matching = Matching(exact)
+            try:
+                with allowance(FLOW_STEPS):
+                    one, other = (
+                        _results(graph, values, builder, matching, facts)
+                        for graph, values in zip(sides, (inputs, others), strict=True)
+                    )
+            except (TooLarge, RecursionError, MemoryError):
+                break
+            if all(name in other and matching.same(one[name], other[name]) for name in one):
+                return verdict
+        return Sameness.UNDECIDED
+
+
+def _alone(graph: Graph, nodes: Sequence[Node]) -> Graph:
+    """A graph of some nodes, whose outputs are those of the last."""
+    return replace(graph, nodes=tuple(nodes), inputs=(), outputs=nodes[-1].outputs)
+
+
+def _read(graph: Graph) -> list[Value]:
+    """The tensors that nodes read and none of them makes, without constants of the file."""
+    made = {id(value) for node in graph.nodes for value in node.outputs}
+    every = (value for node in graph.nodes for value in node.inputs if value is not None)
+    own = (value for value in every if id(value) not in made)
+    return [value for value in own if value.missing is not None or not readable(value)]
+
+
+def _results(
+    graph: Graph,
+    inputs: dict[str, Value],
+    builder: Builder,
+    matching: Matching,
+    facts: Condition,
+) -> dict[str, Term]:
+    own = {
+        symbol
+        for value in graph.values()
+        for size in value.shape or ()
+        if isinstance(size, Dim)
+        for symbol in size.symbols
+    }
+    reader = Reader(builder, graph, {}, frozenset(own), facts, matching)
+    for value in _read(graph):
+        twin = inputs[value.name]
+        shape, unranked = shape_of(twin), ("unranked",)
+        reader.terms[id(value)] = builder.terms.get(
+            INPUT,
+            (),
+            shape or (),
+            (value.name, *(() if shape is not None else unranked)),
+            dtype=twin.dtype,
+        )
+    return reader.read()
+
+
+__all__ = ["LocalProofs"]
