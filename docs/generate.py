@@ -285,12 +285,12 @@ def bug_page(bug: AuditedBug) -> str:
     """docs/bugs/ID.md: a public bug, with the audit of its model and the fix."""
     row = bug.row
     where = row["target"] + (f", {row['backend']}" if "backend" in row else "")
-    links = ", ".join(
-        f"[{reference}](https://github.com/{reference.replace('#', '/issues/')})"
-        for reference in row["references"]
-    )
     lines = [f"{MADE}# {row['symptom']}", "", row["happened"], ""]
-    lines += [f"- Reported: {links}", f"- Engine: {where}", f"- Broadcast: {bug.operands}"]
+    lines += [
+        f"- Reported: {_links(row['references'])}",
+        f"- Engine: {where}",
+        f"- Broadcast: {bug.operands}",
+    ]
     lines += [f"- Model: [{bug.file}](../../{bug.file})", "", "## Audit", ""]
     if row["source"] == "none":
         shapes = " ".join(",".join(map(str, shape)) for shape in row["shapes"])
@@ -319,6 +319,13 @@ def bug_page(bug: AuditedBug) -> str:
     return "\n".join([*lines, END_OF_BUGS, ""])
 
 
+def _links(references: Sequence[str]) -> str:
+    return ", ".join(
+        f"[{reference}](https://github.com/{reference.replace('#', '/issues/')})"
+        for reference in references
+    )
+
+
 def _lines_of(finding: Finding) -> list[str]:
     return [line.rstrip() for line in finding_text(finding).splitlines()]
 
@@ -329,7 +336,8 @@ def bugs_page(bugs: Sequence[AuditedBug]) -> str:
         f"{MADE}# Public bugs",
         "",
         "Broadcasts that went wrong on an engine, as users reported them, each as a model of one "
-        "node with its audit. Search this page for your error text.",
+        "node with its audit. Search this page for your error text. [Faults of optimisers]"
+        "(optimiser_bugs.md) has models whose meaning an optimiser changed.",
         "",
         "| symptom | broadcast | engine | audit today |",
         "|---|---|---|---|",
@@ -354,6 +362,59 @@ def bugs_by_code(bugs: Sequence[AuditedBug]) -> dict[str, list[AuditedBug]]:
         for code in sorted({finding.code for finding in findings if finding.verdict != "same"}):
             by_code.setdefault(code, []).append(bug)
     return by_code
+
+
+def optimisers_page() -> str:
+    """docs/optimiser_bugs.md: every fault of an optimiser with both models."""
+    table = json.loads((DOCS.parent / "examples" / "optimisers.json").read_text("utf-8"))
+    lines = [
+        f"{MADE}# Faults of optimisers",
+        "",
+        "Optimisers that changed the meaning of a model, some of them public reports. Each has a "
+        "small model of ours and what the optimiser wrote for it. The tests compare each pair with "
+        "[equivalent](equivalent.md), and run today's releases where they are installed.",
+        "",
+        "| fault | release | today |",
+        "|---|---|---|",
+    ]
+    for fault in table["faults"]:
+        tool = fault["tool"].split()[0]
+        today = f"{tool} {table['releases'][tool]}: {_today(fault)}"
+        title = f"[{fault['symptom']}](#{fault['id']})"
+        lines.append(f"| {title} | {tool} {fault['release']} | {today} |")
+    for fault in table["faults"]:
+        lines += ["", *_fault(fault)]
+    return "\n".join(lines) + "\n"
+
+
+def _today(fault: Mapping[str, Any]) -> str:
+    return f"mended in {fault['mended']}" if fault["today"] == "mended" else "the same"
+
+
+def _fault(fault: Mapping[str, Any]) -> Iterator[str]:
+    """The section of a fault of an optimiser."""
+    files = [f"examples/optimisers/{fault['id']}-{part}.onnx" for part in ("before", "after")]
+    yield from (f"## {fault['id']}", "", f"**{fault['symptom']}.** {fault['happened']}", "")
+    yield f"- Reported: {_links(fault['references']) or 'not yet, as far as we know'}"
+    tool, _, level = fault["tool"].partition(" ")
+    words = f"{tool} {fault['release']}" + (f", level {level}" if level else "")
+    yield f"- Optimiser: {words}, pass `{fault['pass']}`"
+    yield f"- `equivalent`: {_shown(fault)}"
+    for name, file in zip(("before", "after"), files, strict=True):
+        yield from ("", f"[{file}](../{file}):", "", "```text", *fault[name], "```")
+    yield from ("", "```sh", f"zerostride equivalent {' '.join(files)}", "```")
+
+
+def _shown(fault: Mapping[str, Any]) -> str:
+    """What `zerostride equivalent` shows of a fault."""
+    if "undecided" in fault:
+        return f"undecided. {fault['undecided']}"
+    sizes = ", ".join(f"{name}={size}" for name, size in fault["sizes"].items())
+    place = f"with {sizes}" if sizes else "at the sizes of the file"
+    if fault["effect"] == "refuses":
+        return f"different: only the first works {place}"
+    begins = " and ".join(f"`{name}`" for name in fault["begins"])
+    return f"different {place}; both have {begins}, and the nodes after differ"
 
 
 def stub() -> str:
@@ -404,6 +465,7 @@ def pages() -> dict[Path, str]:
         },
         **{DOCS / "bugs" / f"{bug.row['id']}.md": bug_page(bug) for bug in bugs},
         DOCS / "bugs.md": bugs_page(bugs),
+        DOCS / "optimiser_bugs.md": optimisers_page(),
         DOCS.parent / "src" / "zerostride" / "__init__.pyi": stub(),
         DOCS.parent / "native" / "shared_limits.h": header(),
         DOCS / "rules.md": rules_page(),
