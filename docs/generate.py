@@ -407,8 +407,6 @@ def _fault(fault: Mapping[str, Any]) -> Iterator[str]:
 
 def _shown(fault: Mapping[str, Any]) -> str:
     """What `zerostride equivalent` shows of a fault."""
-    if "undecided" in fault:
-        return f"undecided. {fault['undecided']}"
     sizes = ", ".join(f"{name}={size}" for name, size in fault["sizes"].items())
     place = f"with {sizes}" if sizes else "at the sizes of the file"
     if fault["effect"] == "refuses":

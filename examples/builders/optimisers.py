@@ -14,7 +14,6 @@ effect         "changed": other numbers or another shape; "refuses": the second 
                that the first takes
 sizes          the open sizes of a run that shows it
 begins         tensors that both models have, after which they differ; where the effect is "changed"
-undecided      why `zerostride equivalent` does not show it; where it does not
 today          what the release at the top of the table does with the first model: "changed" or
                "refuses" as above, or "mended"
 before, after  the models as onnx writes them, a node a line; `after` without the names of nodes

@@ -33,9 +33,6 @@ def compared(fault: dict[str, Any]) -> Equivalence:
 def test_a_run_shows_the_fault(fault: dict[str, Any]) -> None:
     result = compared(fault)
     (output,) = result.outputs
-    if "undecided" in fault:
-        assert result.verdict is Sameness.UNDECIDED, "it is decided: remove `undecided` of the row"
-        return
     assert result.verdict is Sameness.DIFFERENT
     assert not result.ok
     shown = output.difference if fault["effect"] == "changed" else result.narrower
@@ -55,7 +52,7 @@ def test_a_run_shows_the_fault(fault: dict[str, Any]) -> None:
 
 
 def test_rows_are_complete() -> None:
-    optional = {"mended", "begins", "undecided"}
+    optional = {"mended", "begins"}
     for fault in FAULTS:
         assert set(REQUIRED) <= set(fault) <= {*REQUIRED, *optional}
         assert fault["effect"] in {"changed", "refuses"}

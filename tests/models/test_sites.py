@@ -43,7 +43,8 @@ def test_every_op_whose_document_mentions_broadcasting_has_a_row() -> None:
 
 def test_every_row_is_an_op() -> None:
     names = {s.name for s in onnx.defs.get_all_schemas_with_history() if s.domain == ""}
-    assert ROWS.keys() <= names
+    own = {"SimplifiedLayerNormalization"}  # ONNX Runtime's, which it writes without a domain
+    assert ROWS.keys() - own <= names
 
 
 @pytest.mark.parametrize("version", range(1, LAST + 1))

@@ -46,6 +46,7 @@ def tensors(
     wanted: Sequence[str],
     *,
     outputs: bool = False,
+    as_written: bool = False,
 ) -> Reply:
     """The engine's answer, with an array for each wanted tensor.
 
@@ -56,7 +57,13 @@ def tensors(
         wanted: names of tensors in the file.
         outputs: `wanted` are the outputs of the model that the file was made from: in order where
             the file has other names.
+        as_written: without the engine's own optimiser, where that can be left out.
     """
-    attributes = {"inputs": list(inputs), "tensors": list(wanted), "outputs": outputs}
+    attributes = {
+        "inputs": list(inputs),
+        "tensors": list(wanted),
+        "outputs": outputs,
+        "as_written": as_written,
+    }
     path = str(Path(file).absolute())  # the process may have been started in another folder
     return process.ask(Task(Form.FILE, path, attributes), list(inputs.values()))

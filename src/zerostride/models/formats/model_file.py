@@ -99,7 +99,12 @@ def _renamed(part: Any, folder: Path, label: str) -> Any:
 
 
 #: The parts of results that quote messages of engines and readers.
-_WITH_TEXTS = frozenset({"Report", "Shapes", "Check", "Bisection", "Culprit", "Judged"})
+_WITH_TEXTS = frozenset(
+    {
+        *("Report", "Shapes", "Check", "Bisection", "Culprit", "Judged"),
+        *("Equivalence", "Output", "Difference"),
+    }
+)
 
 
 @contextmanager

@@ -290,7 +290,7 @@ ROWS: Mapping[str, Builder] = MappingProxyType(
         **_rows(gemm, "Gemm"),
         **_rows(_matmul, "MatMul"),
         **_rows(_channel, "BatchNormalization InstanceNormalization GroupNormalization"),
-        **_rows(_trailing, "LayerNormalization RMSNormalization"),
+        **_rows(_trailing, "LayerNormalization RMSNormalization SimplifiedLayerNormalization"),
         **_rows(_per_axis, "QuantizeLinear DequantizeLinear"),
         **_rows(_if_present(4, 5), "LinearAttention"),
         **_rows(_einsum, "Einsum"),

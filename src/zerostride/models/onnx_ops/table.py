@@ -176,7 +176,7 @@ OPS: Mapping[str, OnnxOp] = MappingProxyType(
         "ScatterND": OnnxOp(indexing.scatter_nd, moving.run_scatter_nd),
         "Shape": OnnxOp(elementwise.shape_of, moving.run_shape, making=0, reading=0),
         # ONNX Runtime's, which it writes without a domain.
-        "SimplifiedLayerNormalization": OnnxOp(elementwise.as_first),
+        "SimplifiedLayerNormalization": OnnxOp(elementwise.normalised, reduction.run_rms_norm),
         "Size": OnnxOp(elementwise.size_of, moving.run_size, making=0, reading=0),
         "Slice": OnnxOp(indexing.cut, moving.run_slice, making=2, reading=0),
         "Softmax": OnnxOp(elementwise.along, reduction.run_softmax),
@@ -218,9 +218,10 @@ CONTRIB: Mapping[str, OnnxOp] = MappingProxyType(
         **_alike("QLinearAdd QLinearMul", OnnxOp(elementwise.pair)),
         **_alike(
             "BiasGelu FastGelu Gelu QuickGelu QLinearLeakyRelu QLinearSigmoid QLinearSoftmax "
-            "SimplifiedLayerNormalization SkipLayerNormalization SkipSimplifiedLayerNormalization",
+            "SkipLayerNormalization SkipSimplifiedLayerNormalization",
             OnnxOp(elementwise.as_first),
         ),
+        "SimplifiedLayerNormalization": OnnxOp(elementwise.normalised, reduction.run_rms_norm),
     }
 )
 _OTHER = OnnxOp()

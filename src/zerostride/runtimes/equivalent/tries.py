@@ -232,7 +232,7 @@ class Tries:
         refusals = []
         for k, arrays in enumerate((inputs, self._renamed(inputs))):
             wanted = [names[k] for names in self.pair.outputs]
-            reply = tensors(process, self.paths[k], arrays, wanted)
+            reply = tensors(process, self.paths[k], arrays, wanted, as_written=True)
             done = reply.kind is ReplyKind.RESULT
             results.append(list(reply.arrays) if done else None)
             refusals.append("" if done else reply.message)

@@ -129,6 +129,8 @@ class Runner:
         spread: the op that broadcasts to a target shape; "": there is no such op.
         forms: the functions that carry out tasks of other forms.
         open_file: opens a model file, for a caller who calls the inputs by these names.
+        open_as_written: the same, without what the engine's optimiser makes of it; None where the
+            engine has no such choice.
     """
 
     version: str
@@ -138,6 +140,7 @@ class Runner:
     spread: str = ""
     forms: Mapping[Form, Perform] = field(default_factory=dict)
     open_file: Callable[[str, Sequence[str]], ModelFile] | None = None
+    open_as_written: Callable[[str, Sequence[str]], ModelFile] | None = None
 
     def run(self, task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         """The engine's results.
@@ -157,7 +160,8 @@ class Runner:
         if task.form is Form.TO and self.spread:
             return [self.call(self.spread, task.attributes, arrays, task.target)]
         if task.form is Form.FILE and self.open_file is not None:
-            file = self.open_file(task.op, task.attributes["inputs"])
+            opened = self.open_as_written if task.attributes.get("as_written") else None
+            file = (opened or self.open_file)(task.op, task.attributes["inputs"])
             return _tensors(file, task.attributes, arrays)
         if task.form not in self.forms:
             raise Absent(f"{task.op} cannot be run by itself")

@@ -40,8 +40,11 @@ class _OnnxRuntime:
         self.ort.set_default_logger_severity(4)
         self.sessions: dict[tuple[Any, ...], Any] = {}
 
-    def _session(self, model: bytes | str, folder: str = "") -> Any:
+    def _session(self, model: bytes | str, folder: str = "", *, optimised: bool = True) -> Any:
         options = self.ort.SessionOptions()
+        if not optimised:
+            levels = self.ort.GraphOptimizationLevel
+            options.graph_optimization_level = levels.ORT_DISABLE_ALL
         options.intra_op_num_threads = 1
         options.log_severity_level = 4
         if folder:
@@ -66,7 +69,10 @@ class _OnnxRuntime:
     def node(self, task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         return [np.asarray(self._session(one_node(task, arrays)).run(None, fed(task, arrays))[0])]
 
-    def open_file(self, path: str, _: Sequence[str]) -> ModelFile:
+    def open_as_written(self, path: str, names: Sequence[str]) -> ModelFile:
+        return self.open_file(path, names, optimised=False)
+
+    def open_file(self, path: str, _: Sequence[str], *, optimised: bool = True) -> ModelFile:
         graph = self.onnx.load(path, load_external_data=False).graph
         constants = {tensor.name for tensor in graph.initializer}
         inputs = [entry.name for entry in graph.input if entry.name not in constants]
@@ -76,7 +82,10 @@ class _OnnxRuntime:
             named = {inputs[k]: array for k, array in feeds.items()}
             names = [outputs[name] if isinstance(name, int) else name for name in wanted]
             whole = set(names) <= set(outputs)
-            chosen = self._session(path) if whole else self._with_outputs(path, names)
+            if whole:
+                chosen = self._session(path, optimised=optimised)
+            else:
+                chosen = self._with_outputs(path, names)
             return [np.asarray(result) for result in chosen.run(names, named)]
 
         return ModelFile([[name] for name in inputs], [[name] for name in outputs], compute)
@@ -113,6 +122,7 @@ def load() -> Runner:
         "Expand-13",
         {Form.NODE: engine.node},
         engine.open_file,
+        engine.open_as_written,
     )
 
 

@@ -204,7 +204,7 @@ def normalised(call: OpCall) -> Results:
     data = call.shape(0)
     by_site(call)
     rest: tuple[Fact, ...] = (UNKNOWN,) * (call.outputs - 1)
-    if call.op in ("LayerNormalization", "RMSNormalization"):
+    if call.op in ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"):
         axis = call.axis(len(data), -1)
         rest = (Fact((*data[:axis], *(1,) * (len(data) - axis))),) * (call.outputs - 1)
     elif call.op == "BatchNormalization":
