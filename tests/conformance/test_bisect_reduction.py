@@ -18,9 +18,9 @@ from campaigns.models.bisect_graphs import chain, saved  # noqa: E402
 from campaigns.real_models.convert import convert  # noqa: E402
 
 import zerostride as zs  # noqa: E402
-from zerostride.models.bisect.part import Parts  # noqa: E402
 from zerostride.models.bisect.sides import Fault  # noqa: E402
 from zerostride.models.execute import execute  # noqa: E402
+from zerostride.models.execute.part import Parts  # noqa: E402
 from zerostride.models.formats import read_model  # noqa: E402
 from zerostride.models.judging import Difference, Judged  # noqa: E402
 from zerostride.runtimes.bisect.reduce import Reduction  # noqa: E402

@@ -14,10 +14,10 @@ from campaigns.models.stretch_graphs import stretched
 from onnx.utils import extract_model
 
 from zerostride.errors import ModelError
-from zerostride.models.bisect.part import Parts
 from zerostride.models.bisect.search import search
 from zerostride.models.bisect.sides import Other
 from zerostride.models.execute import execute
+from zerostride.models.execute.part import Parts
 from zerostride.models.formats import read_model
 from zerostride.models.ir.graph import Array, Graph
 

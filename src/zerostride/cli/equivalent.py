@@ -44,6 +44,12 @@ def _witness(path: str) -> str:
     metavar="FILE.npz",
     help="Write the inputs and both results of a run that shows a difference.",
 )
+@click.option(
+    "--region",
+    type=click.Path(file_okay=False),
+    metavar="FOLDER",
+    help="Write the nodes that are not shown to be the same, as two model files.",
+)
 @reporting.reports
 @options.of_model("facts")
 @options.as_json
@@ -53,6 +59,7 @@ def equivalent(
     seed: int,
     timeout: float | None,
     witness: str | None,
+    region: str | None,
     reports: tuple[str, ...],
     given: ModelOptions,
     as_json: bool,
@@ -85,6 +92,10 @@ def equivalent(
         content = io.BytesIO()
         np.savez(content, **result.arrays)
         write_whole(witness, content.getvalue())
+    if region is not None and result.regions:
+        os.makedirs(region, exist_ok=True)
+        for name, data in result.regions.items():
+            write_whole(os.path.join(region, name), data)
     reporting.save(reports, report)
     if as_json:
         options.put_json(report.as_dict())
@@ -94,7 +105,11 @@ def equivalent(
             wrote = "has the inputs and both results of the run that shows the difference"
             absent = "is not written: no run of both models shows a difference"
             put_text(f"\n{printable(witness)} {wrote if result.arrays else absent}")
-        command = after_equivalent(report, given, witness)
+        if region is not None:
+            wrote = "has the nodes in question: first.onnx and second.onnx"
+            absent = "is not written: no nodes are in question, or they are not those of ONNX files"
+            put_text(f"\n{printable(region)} {wrote if result.regions else absent}")
+        command = after_equivalent(report, given, witness, region)
         if command:
             put_text(f"\nnext: {command}")
     return 0 if report.ok else options.FOUND

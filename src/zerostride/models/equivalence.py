@@ -118,6 +118,8 @@ class Equivalence:
         engine: what ran them.
         error: the largest relative difference in these runs.
         arrays: inputs and results of the run that shows a difference.
+        regions: ONNX files of the first region of an output, by "first.onnx" and "second.onnx"; none
+            where the nodes are not in an ONNX file as they are, or their constants are large.
     """
 
     outputs: tuple[Output, ...]
@@ -129,6 +131,7 @@ class Equivalence:
     engine: str = ""
     error: float = 0.0
     arrays: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    regions: Mapping[str, bytes] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def verdict(self) -> Sameness:

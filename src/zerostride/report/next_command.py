@@ -102,14 +102,18 @@ def after_bisect(report: Report, options: ModelOptions) -> str:
     return _conversion(report, options)
 
 
-def after_equivalent(report: Report, options: ModelOptions, witness: str | None) -> str:
-    """The command that writes the run of a difference, or finds its first node."""
+def after_equivalent(
+    report: Report, options: ModelOptions, witness: str | None, region: str | None
+) -> str:
+    """The command that writes the run of a difference or the nodes in question, or bisects."""
     result = report.equivalence
     if result is None or report.ok:
         return ""
     words = [report.model, report.target, *command_words(options)]
     if result.arrays and witness is None:
         return command("equivalent", [*words, "--witness", "witness.npz"])
+    if result.regions and region is None and not result.arrays:
+        return command("equivalent", [*words, "--region", "region"])
     return command("bisect", words)
 
 

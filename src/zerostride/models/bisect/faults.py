@@ -16,6 +16,7 @@ import numpy as np
 
 from ...errors import BroadcastError, ModelError
 from ..execute.broadcasts import can_plan, in_order, measured, pointwise
+from ..execute.part import read_by
 from ..execute.program import readable
 from ..format_table import FORMATS, module_of
 from ..ir.graph import Array, Graph, Node, Value
@@ -24,7 +25,6 @@ from ..judging import relative
 from ..onnx_ops.kernels.call import NodeCall, Unfit
 from ..onnx_ops.table import run_op
 from ..transport.shape_arithmetic import shape_arithmetic
-from .part import read_by
 
 #: Numbers of a result that are looked at, and of one that shows nothing there.
 _MOST_NUMBERS, _ALL_NUMBERS = 2048, 2**18

@@ -13,12 +13,12 @@ import numpy as np
 from ...core.plan import Plan, RuleUse
 from ...errors import BroadcastError, ModelError
 from ..execute.broadcasts import PLANNED
+from ..execute.part import Part, Parts
 from ..format_table import module_of
 from ..ir.graph import Array, Graph, Node, Value
 from ..ir.site import Kind, Site
 from ..judging import judged
 from .layouts import layouts
-from .part import Part, Parts
 from .sides import Fault, Other
 from .written import measured, operands, value_of
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from ...errors import ModelError
 from ..bisection import Fetch, Stage
+from ..execute.part import Part
 from ..ir.graph import Array, Graph, Value
 from ..judging import judged
 from .layouts import layouts
 from .matching import Place
-from .part import Part
 from .sides import Fault, Other, ops_of
 from .walk import Walk
 

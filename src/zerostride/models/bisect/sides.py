@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from ..bisection import Fetch
+from ..execute.part import Part
 from ..format_table import lowered
 from ..ir.graph import Array, Graph, Node
 from ..judging import Judged
-from .part import Part
 
 
 @dataclass(frozen=True, slots=True)

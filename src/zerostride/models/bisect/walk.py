@@ -15,6 +15,7 @@ import numpy as np
 
 from ...errors import ModelError
 from ..bisection import Fetch, How, Stage
+from ..execute.part import Part, Parts, last_uses, read_by
 from ..execute.program import readable
 from ..ir.graph import Array, Graph, Value
 from ..judging import (
@@ -30,7 +31,6 @@ from ..judging import (
 )
 from .layouts import Layout, layouts
 from .matching import Match, Place, Tensors, equal, likeliest
-from .part import Part, Parts, last_uses, read_by
 from .readings import find_reading
 from .sides import Fault, Other, ops_of
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from ...core.plan import Plan
 from ...errors import BroadcastError, ModelError
 from ..execute.broadcasts import PLANNED
+from ..execute.part import Part, Parts
 from ..format_table import module_of
 from ..ir.graph import Array, Graph, Node, Value
 from ..ir.site import Site
 from ..judging import judged
 from .layouts import layouts
-from .part import Part, Parts
 from .sides import Fault, Other
 
 #: Nodes of the other file that are looked at for one fault.

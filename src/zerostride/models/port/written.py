@@ -19,9 +19,9 @@ import numpy as np
 from ...errors import ModelError
 from ..audit.attended import lacked
 from ..audit.audited import Audited, audited
-from ..bisect.part import Parts
 from ..execute import prepare_part, run_part
 from ..execute.input_ranges import input_range
+from ..execute.part import Parts
 from ..execute.program import readable
 from ..findings import Change, Finding, Report, Verdict
 from ..formats.onnx.prepared import WrittenCopy, write_out

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import ZerostrideError
-from ...models.bisect.part import Part, Parts
 from ...models.bisect.sides import Fault
 from ...models.bisection import Fetch
+from ...models.execute.cut import Tensor, cut_out
+from ...models.execute.part import Part, Parts
 from ...models.execute.program import readable
 from ...models.findings import Outcome
 from ...models.formats import format_of, read_model
@@ -23,7 +24,6 @@ from ..runners import RUNNERS
 from ..task import ReplyKind
 from ..verify.rounding import compared, like
 from ..verify.whole_model import feed_of
-from .repro import cut_out
 
 #: Runs of parts for one fault; the most nodes of a part; how often the nodes before a part that is
 #: right alone are added to it.
@@ -154,7 +154,8 @@ class Reduction:
             return None
         assert fault.expected is not None
         arrays = {f"x{k}": fault.values[id(v)] for k, v in enumerate(fault.part.operands)}
-        data = cut_out(fault.part, arrays, fault.expected)
+        ends = {key: Tensor.of(array) for key, array in arrays.items()}
+        data = cut_out(fault.part, ends, ("y", Tensor.of(fault.expected)))
         if data is None:
             return None
         with tempfile.TemporaryDirectory(prefix="zerostride-") as folder:

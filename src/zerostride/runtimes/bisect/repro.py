@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from ...errors import ModelError, printable
-from ...models.bisect.part import Part
+from ...errors import printable
 from ...models.bisect.sides import Fault
 from ...models.bisection import Repro
-from ...models.execute.program import readable
-from ...models.ir.graph import Array
+from ...models.execute.cut import Tensor, constants_of, cut_out
 
 #: Operands of more bytes are not kept.
 _MOST_BYTES = 2**26
@@ -91,64 +87,16 @@ def repro(fault: Fault, engine: str, other: str) -> Repro | None:
     values = list(fault.part.operands)
     arrays = {f"x{k}": np.array(fault.values[id(value)]) for k, value in enumerate(values)}
     inputs = tuple(arrays)
-    constants = _constants(fault.part)
+    constants = constants_of(fault.part)
     arrays |= {f"c{k}": array for k, array in enumerate(constants.values())}
     arrays |= {"expected": np.array(fault.expected), "actual": np.array(fault.actual)}
     if sum(array.nbytes for array in arrays.values()) > _MOST_BYTES:
         return None
     model = None
     if fault.part.graph.format == "onnx":
-        model = cut_out(fault.part, {key: arrays[key] for key in inputs}, arrays["expected"])
+        ends = {key: Tensor.of(arrays[key]) for key in inputs}
+        model = cut_out(fault.part, ends, ("y", Tensor.of(arrays["expected"])))
     return Repro(arrays, _script(fault, inputs, (engine, other), model), model)
-
-
-def _constants(part: Part) -> dict[str, Array]:
-    """The constants that a part reads, by name."""
-    arrays = {}
-    own = {id(value) for value in part.operands}
-    for node in part.nodes:
-        for value in node.inputs:
-            if value is not None and readable(value) and id(value) not in own:
-                try:
-                    arrays[value.name] = value.data()
-                except ModelError:
-                    continue  # missing: the engine reports it
-    return arrays
-
-
-def cut_out(part: Part, inputs: Mapping[str, Array], expected: Array) -> bytes | None:
-    """An ONNX file of a part's nodes; None where the nodes are not in the file as they are.
-
-    Args:
-        part: the nodes.
-        inputs: the operands' arrays, in order, by the names of the file's inputs.
-        expected: the result, whose name is "y".
-    """
-    onnx: Any = importlib.import_module("onnx")
-    helper, numpy_helper = onnx.helper, onnx.numpy_helper
-    model = onnx.load(part.graph.path, load_external_data=False)
-    makers = {name: node for node in model.graph.node for name in node.output}
-    outputs = [[v.name for v in node.outputs if v.name] for node in part.nodes]
-    if not all(names and names[0] in makers for names in outputs):
-        return None
-    nodes = [onnx.NodeProto.FromString(makers[n[0]].SerializeToString()) for n in outputs]
-    names = {value.name: key for key, value in zip(inputs, part.operands, strict=True)}
-    names[part.result.name] = "y"
-    for node in nodes:
-        for ends in (node.input, node.output):
-            ends[:] = [names.get(name, name) for name in ends]
-
-    def info(name: str, array: Array) -> Any:
-        kind = helper.np_dtype_to_tensor_dtype(array.dtype)
-        return helper.make_tensor_value_info(name, kind, array.shape)
-
-    tensors = [numpy_helper.from_array(array, name) for name, array in _constants(part).items()]
-    ends = [info(name, array) for name, array in inputs.items()]
-    graph = helper.make_graph(nodes, "repro", ends, [info("y", expected)], tensors)
-    cut = helper.make_model(graph, functions=model.functions, opset_imports=model.opset_import)
-    cut.ir_version = model.ir_version
-    data: bytes = cut.SerializeToString()
-    return data
 
 
 def _script(

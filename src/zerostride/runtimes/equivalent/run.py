@@ -20,6 +20,7 @@ from ...models.formats.torch_export import Example
 from ...models.options import ModelOptions
 from ...sizes.budget import FLOW_STEPS, allowance
 from ..process import MODEL_SECONDS
+from .cuts import region_files
 from .tries import FAR, FARTHER, Run, Tries, difference, error_of
 
 #: Runs with other numbers, where no run shows a difference of an output that is not proven.
@@ -135,6 +136,7 @@ def _confirmed(proof: Proof, tries: Tries) -> Equivalence:
         ", ".join(engines),
         worst,
         arrays,
+        region_files(proof.outputs, outputs),
     )
 
 

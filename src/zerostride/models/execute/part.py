@@ -1,4 +1,4 @@
-"""A part of a model between tensors that both sides have, computed on any numbers."""
+"""A part of a model between known tensors, computed on any numbers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..execute import prepare_part, run_part
-from ..execute.program import readable
 from ..ir.graph import Array, Graph, Node, Value
+from .program import readable
+from .run import prepare_part, run_part
 
 
 @dataclass(frozen=True, slots=True)
