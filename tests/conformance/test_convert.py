@@ -371,3 +371,10 @@ def test_what_cannot_be_converted(tmp_path: Path) -> None:
     status, _, error = call(tmp_path / "none.onnx", "--to", "openvino", "-o", tmp_path / "out")
     assert status == 2
     assert error.count("\n") == 1
+
+
+def test_the_converted_file_is_proven_for_every_size(tmp_path: Path) -> None:
+    needed("openvino")
+    report = zs.convert(EXAMPLES / "clean.onnx", "openvino", tmp_path / "out")
+    words = "proven: clean.openvino.xml means the same for every size, but for rounding"
+    assert words in report.notes

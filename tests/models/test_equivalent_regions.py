@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
@@ -72,3 +73,11 @@ def test_nothing_is_written_of_equal_models(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "is not written" in done.stdout
     assert not folder.exists()
+
+
+def test_bisect_says_what_is_proven(tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime", reason="bisect runs both files on it")
+    one, other, twin = files(tmp_path, TANH, SIGMOID, TANH.replace("t = ", "r2 = Relu(r) t = "))
+    notes = zs.bisect(one, other).notes
+    assert any(note.startswith("proven equal for every size up to r") for note in notes)
+    assert f"proven: {twin.name} means the same for every size" in zs.bisect(one, twin).notes

@@ -118,8 +118,8 @@ class Equivalence:
         engine: what ran them.
         error: the largest relative difference in these runs.
         arrays: inputs and results of the run that shows a difference.
-        regions: ONNX files of the first region of an output, by "first.onnx" and "second.onnx"; none
-            where the nodes are not in an ONNX file as they are, or their constants are large.
+        regions: ONNX files of an output's region, by "first.onnx" and "second.onnx"; none where the
+            nodes are not in an ONNX file as they are, or their constants are large.
     """
 
     outputs: tuple[Output, ...]

@@ -112,9 +112,13 @@ def after_equivalent(
     words = [report.model, report.target, *command_words(options)]
     if result.arrays and witness is None:
         return command("equivalent", [*words, "--witness", "witness.npz"])
-    if result.regions and region is None and not result.arrays:
+    if result.regions and region is None:
         return command("equivalent", [*words, "--region", "region"])
-    return command("bisect", words)
+    differences = (output.difference for output in result.outputs)
+    shown = next(filter(None, differences), None)
+    if shown is not None:  # at other sizes they may not differ
+        options = replace(options, sizes={**(options.sizes or {}), **shown.sizes})
+    return command("bisect", [report.model, report.target, *command_words(options)])
 
 
 def after_port(report: Report, options: ModelOptions, *, dry_run: bool) -> str:

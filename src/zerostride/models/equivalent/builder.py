@@ -19,7 +19,6 @@ from ...sizes.dim import Dim, Number, dim, plain
 from ..ir.graph import Array
 from .axes import MOST_PARTS, axes_of, continues, kept_axis, places_of, spreads
 from .constants import (
-    has_floats,
     is_number,
     label_order,
     labels_of,
@@ -28,7 +27,7 @@ from .constants import (
 )
 from .joining import joined
 from .places import Places, Space, axes_in, index, lone_axis, own_places
-from .scales import led_by_one, scaled
+from .scales import led_by_one, scaled, taken_out
 from .terms import (
     CONCAT,
     CONSTANT,
@@ -52,6 +51,8 @@ COMMUTATIVE = frozenset(
 )
 #: Of these an operand may be left out that is there twice.
 _IDEMPOTENT = frozenset(["Max", "Min", "And", "Or", "BitwiseAnd", "BitwiseOr"])
+#: What joins reductions of parts to that of the whole.
+_JOINING = {"Sum": SUM, "Prod": PRODUCT, "Max": "Max", "Min": "Min"}
 #: Ops along an axis of their operand, whose result has its shape. Their first attribute is it.
 ALONG = frozenset(["Softmax", "LogSoftmax", "Hardmax", "CumSum", "CumProd", "LpNormalization"])
 #: Views are pushed through so many terms.
@@ -410,7 +411,7 @@ class Builder:
             scales: list[Term] = []
             args = []
             for arg in (a, b):
-                inner, outer = self._taken_out(arg, len(shape))
+                inner, outer = taken_out(self, arg, len(shape))
                 args.append(inner)
                 scales += outer
             if scales:
@@ -419,21 +420,6 @@ class Builder:
                 return self.product([*taken, plain_dot], shape)
         two = sorted((a, b), key=lambda term: term.number)
         return self.terms.get(DOT, two, shape, dtype=dtype)
-
-    def _taken_out(self, arg: Term, rank: int) -> tuple[Term, list[Term]]:
-        """A factor of a dot without its constants that do not depend on the axis of the sum."""
-        factors = self.parts_of(arg, PRODUCT)
-        if len(factors) < 2 or not has_floats(arg):
-            return arg, []
-        outer = [
-            factor
-            for factor in factors
-            if factor.constant and all(axis < rank for axis in axes_in(places_of(factor)))
-        ]
-        if not outer:
-            return arg, []
-        inner = [factor for factor in factors if factor not in outer]
-        return self.product(inner, arg.shape), outer
 
     def reduce(
         self, kind: str, arg: Term, shape: Sequence[Number], dtype: str | None = None
@@ -446,7 +432,22 @@ class Builder:
         )
         if narrow is not None:
             return narrow
+        join = _JOINING.get(kind)
+        rank = len(shape)
+        in_order = not (self.exact and join in (SUM, PRODUCT))
+        if join and in_order and len(arg.shape) == rank + 1 and continues(arg, rank):
+            parts = [self._reduced_part(kind, part, shape, dtype) for part in arg.args]
+            whole = self.terms.get(join, parts, shape, dtype=arg.dtype)
+            return self._again(whole, parts, whole.shape)
         return self.terms.get(REDUCE, (arg,), shape, (kind,), dtype=dtype or arg.dtype)
+
+    def _reduced_part(
+        self, kind: str, part: Term, shape: Sequence[Number], dtype: str | None
+    ) -> Term:
+        """A reduction over the last axis, which may have one element."""
+        if part.shape[-1] != 1:
+            return self.reduce(kind, part, shape, dtype)
+        return self.view(part, shape, own_places((*shape, 1)))
 
     def along(self, op: str, arg: Term, axis: int, attributes: tuple[object, ...]) -> Term:
         """An op along an axis of its operand, whose result has its shape."""

@@ -172,13 +172,34 @@ def _conv(call: Call) -> list[Term]:
         w = call.builder.product([w, call.builder.number(number, w, w.shape)], w.shape)
     elif number != 1:
         x = call.arg(0)
-    term = call.builder.terms.get(op, (x, w), call.shape, attributes, dtype=x.dtype)
+    if op == "Conv" and not call.builder.exact and _of_one_point(w, dict(attributes)):
+        term = _over_channels(call, x, w)
+    else:
+        term = call.builder.terms.get(op, (x, w), call.shape, attributes, dtype=x.dtype)
     parts = [term]
     if call.has(2):
         parts.append(call.view(call.arg(2), [index(1)]))
     if call.has(3):  # ONNX Runtime adds a tensor
         parts.append(call.right(call.arg(3), call.shape))
     return [_activated(call, call.builder.total(parts, call.shape) if parts[1:] else term)]
+
+
+def _of_one_point(weights: Term, attributes: Mapping[str, object]) -> bool:
+    """Whether a convolution reads one point for each of its result."""
+    one = all(size == 1 for size in weights.shape[2:])
+    moves = not any(attributes["pads"]) and set(attributes["strides"]) == {1}  # type: ignore[arg-type, call-overload]
+    return one and moves and attributes["group"] == 1
+
+
+def _over_channels(call: Call, x: Term, weights: Term) -> Term:
+    """A convolution of one point as a product of matrices: a sum over channels."""
+    builder, shape = call.builder, call.shape
+    rank = len(shape)
+    wide = (*shape, x.shape[1])
+    points = [index(0), index(rank), *(index(axis) for axis in range(2, rank))]
+    a = builder.view(x, wide, points)
+    b = builder.view(weights, wide, [index(1), index(rank), *[dim(0)] * (rank - 2)])
+    return builder.dot(a, b, shape)
 
 
 # Reductions.

@@ -182,11 +182,14 @@ class _Side:
 
 def _side(graph: Graph, facts: Condition) -> _Side:
     whole, needs, flow = resolved(graph, facts)
+    if graph.format != "onnx":
+        # Nodes are lowered by their operands' ranks; the tensors between them need sizes, too.
+        whole, needs, flow = resolved(lowered(whole), all_of([facts, needs]))
     if flow is None:
-        return _Side(lowered(whole), needs)
+        return _Side(whole, needs)
     failing = frozenset(failure.node_path for failure in flow.failures)
     fails = any(failure.certain for failure in flow.failures)
-    return _Side(lowered(whole), needs, flow.branches, failing, fails)
+    return _Side(whole, needs, flow.branches, failing, fails)
 
 
 def _solved(graph: Graph, facts: Condition) -> Graph:

@@ -12,7 +12,7 @@ from ...sizes.dim import Number, dim
 from .axes import places_of
 from .constants import has_floats, is_finite, number_in
 from .places import axes_in, index, lone_axis
-from .terms import DOT, SUM, Term, numbers_of, plain_axes
+from .terms import DOT, PRODUCT, SUM, Term, numbers_of, plain_axes
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -90,3 +90,19 @@ def led_by_one(
         led.append(builder.product([builder.number(1 / number, factor, shape), factor], shape))
         numbers.append(builder.number(number, factor, shape))
     return led, numbers
+
+
+def taken_out(builder: Builder, arg: Term, rank: int) -> tuple[Term, list[Term]]:
+    """A factor of a dot without its constants that do not depend on the axis of the sum."""
+    factors = builder.parts_of(arg, PRODUCT)
+    if len(factors) < 2 or not has_floats(arg):
+        return arg, []
+    outer = [
+        factor
+        for factor in factors
+        if factor.constant and all(axis < rank for axis in axes_in(places_of(factor)))
+    ]
+    if not outer:
+        return arg, []
+    inner = [factor for factor in factors if factor not in outer]
+    return builder.product(inner, arg.shape), outer

@@ -31,6 +31,7 @@ from ...models.judging import APPROXIMATED, judged
 from ...models.options import ModelOptions
 from ...models.transport.converters import NONE
 from ...sizes.condition import ALWAYS
+from ..equivalent.converted import question_words
 from ..feeds import Fed, fed
 from ..process import MODEL_SECONDS, running
 from ..runners import RUNNERS
@@ -239,6 +240,8 @@ def bisected(
     if variants:
         notes.append(f"{theirs.name} stores its weights in half precision")
     notes += chosen.notes
+    if other is not None:
+        notes += question_words(chosen.graph, read_model(theirs), theirs.name)
     bisection = Bisection(tuple(stages), tuple(culprits), tuple(notes))
     return _report(file, other_engine, release, bisection)
 

@@ -17,6 +17,7 @@ from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.formats.model_file import form_and_label, model_file
 from ...models.formats.torch_export import Example
 from ...models.options import ModelOptions, command_words
+from ..equivalent.converted import converted_words
 from ..feeds import fed, said_of_sizes
 from ..verify.checks import verify
 from ..verify.site_checks import Progress
@@ -36,7 +37,7 @@ from .folder import (
     scratch_folder,
 )
 from .torch_program import archive_of
-from .tries import Job, best_of, held, report_of
+from .tries import Job, Try, best_of, held, report_of
 
 
 @checked
@@ -150,7 +151,10 @@ def convert(
                     *moved,
                     *held(best.report),
                 ),
-                after=(apart,) if row.runner != to else (),
+                after=(
+                    *((apart,) if row.runner != to else ()),
+                    *_every_size(job, best, options),
+                ),
             )
             files = input_files(given.runs)
             conversion = Conversion(
@@ -173,3 +177,10 @@ def convert(
             }
             put(best.folder, folder, (*job.names, copy.name), {**files, **others})
         return report
+
+
+def _every_size(job: Job, best: Try, options: ModelOptions) -> tuple[str, ...]:
+    """A note if the converted file is proven to mean the same as the model for every size."""
+    if best.failure is not None or job.form not in ("onnx", job.row.own):
+        return ()
+    return converted_words(job.model, best.folder / job.goal, options)

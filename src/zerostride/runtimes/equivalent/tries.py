@@ -189,15 +189,21 @@ class Tries:
             }
             theirs = sized(theirs, None, shapes)
         run = self._here(ours, theirs, inputs, sizes)
-        if run is not None or find_spec(_ENGINE) is None:
+        if run is not None or not self._real:
             return run or Run(sizes, inputs, None, None, ("", ""), "")
         return self._on_engine(inputs, sizes)
 
     def again(self, run: Run) -> Run | None:
         """The same run on the real engine; None where that is not installed."""
-        if find_spec(_ENGINE) is None:
+        if not self._real:
             return None
         return self._on_engine(run.inputs, run.sizes)
+
+    @property
+    def _real(self) -> bool:
+        """Whether the engine is installed, and runs files of both formats."""
+        formats = {graph.format for graph in self.pair.read}
+        return formats == {"onnx"} and find_spec(_ENGINE) is not None
 
     def _renamed(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         names = self.pair.names
