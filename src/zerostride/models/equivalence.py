@@ -117,6 +117,9 @@ class Equivalence:
         tried: the sizes of the runs that confirm the verdicts, by name.
         engine: what ran them.
         error: the largest relative difference in these runs.
+        rounding: how far rounding alone moves the outputs of the first model, relative, as measured
+            in one of these runs: every tensor is moved by one rounding, up or down. None where
+            nothing is equal but for rounding, or only an engine runs the model.
         arrays: inputs and results of the run that shows a difference.
         regions: ONNX files of an output's region, by "first.onnx" and "second.onnx"; none where the
             nodes are not in an ONNX file as they are, or their constants are large.
@@ -130,6 +133,7 @@ class Equivalence:
     tried: tuple[Mapping[str, int], ...] = ()
     engine: str = ""
     error: float = 0.0
+    rounding: float | None = None
     arrays: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     regions: Mapping[str, bytes] = field(default_factory=dict, compare=False, repr=False)
 
@@ -161,4 +165,5 @@ class Equivalence:
             "tried": [dict(sizes) for sizes in self.tried],
             "engine": self.engine,
             "error": json_number(self.error),
+            "rounding": None if self.rounding is None else json_number(self.rounding),
         }

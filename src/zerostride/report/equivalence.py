@@ -89,6 +89,8 @@ def sizes_lines(result: Equivalence) -> Iterator[str]:
         f"{done} {counted_noun(len(result.tried), 'run')} on {result.engine}: {'; '.join(sizes)}; "
         f"largest error {result.error:.1e}{where}"
     )
+    if result.rounding is not None:
+        yield f"one rounding in every tensor moves the first by up to {result.rounding:.1e}"
 
 
 def _names(output: Output) -> str:

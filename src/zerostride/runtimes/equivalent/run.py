@@ -90,10 +90,11 @@ def _confirmed(proof: Proof, tries: Tries) -> Equivalence:
     tried: list[dict[str, int]] = []
     engines: dict[str, None] = {}
     worst = 0.0
+    furthest: Run | None = None
     lost: tuple[str, Difference, Run] | None = None
 
     def look(run: Run) -> None:
-        nonlocal worst, lost
+        nonlocal worst, furthest, lost
         if run.ours is not None and run.theirs is None and lost is None:
             lost = _lost(tries, run)
         if run.ours is None or run.theirs is None:
@@ -104,7 +105,9 @@ def _confirmed(proof: Proof, tries: Tries) -> Equivalence:
             most = FARTHER if output.verdict is Sameness.ROUNDED else FAR
             found = difference(run, k, most)
             if found is None and run.ours[k].shape == run.theirs[k].shape:
-                worst = max(worst, float(error_of(run.ours[k], run.theirs[k]).max(initial=0.0)))
+                error = float(error_of(run.ours[k], run.theirs[k]).max(initial=0.0))
+                if error >= worst:
+                    worst, furthest = error, run
             if found is not None and k not in shown:
                 shown[k] = _again(tries, run, k, most)
 
@@ -118,6 +121,8 @@ def _confirmed(proof: Proof, tries: Tries) -> Equivalence:
                 break
             # At first zeros: what is added to keep a logarithm finite shows in them.
             look(tries.run(tried[0], tries.seed + 100 + extra, zeros=not extra))
+        rounds = Sameness.ROUNDED in verdicts
+        rounding = tries.rounding(furthest) if furthest is not None and rounds else None
     outputs = []
     for k, output in enumerate(proof.outputs):
         found, _ = shown.get(k, (None, None))
@@ -135,6 +140,7 @@ def _confirmed(proof: Proof, tries: Tries) -> Equivalence:
         tuple(tried),
         ", ".join(engines),
         worst,
+        rounding,
         arrays,
         region_files(proof.outputs, outputs),
     )

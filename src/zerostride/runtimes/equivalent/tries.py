@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import ZerostrideError
 from ...models.equivalence import Difference
 from ...models.equivalent.pair import Pair
-from ...models.execute import execute, not_executed
+from ...models.execute import Nudge, execute, not_executed
 from ...models.execute.chosen_sizes import chosen_sizes
 from ...models.execute.random_inputs import RANGES, random_inputs
 from ...models.flow.input_sizes import sized
@@ -25,6 +25,7 @@ from ...sizes.solve import values_for
 from ..files import tensors
 from ..process import MODEL_SECONDS, Process, running
 from ..task import ReplyKind
+from ..verify.rounding import moved_array
 
 #: The most work of one run here: some seconds. More is left to the engine.
 _MOST_WORK = 20_000
@@ -37,6 +38,8 @@ _MOST_ALTERNATIVES = 6
 #: An error that rounding does not make: of an output that is not proven, and of one that is proven
 #: but for rounding.
 FAR, FARTHER = 1e-3, 5e-2
+#: Runs in which rounding moves every tensor.
+_MOVES = 2
 _HERE = "zerostride"
 _ENGINE = "onnxruntime"
 
@@ -198,6 +201,25 @@ class Tries:
         if not self._real:
             return None
         return self._on_engine(run.inputs, run.sizes)
+
+    def rounding(self, run: Run) -> float | None:
+        """How far rounding alone moves the first model's outputs in a run, relative.
+
+        Every tensor is moved by one rounding, up or down. None where an engine ran the models.
+        """
+        if run.engine != _HERE or run.ours is None:
+            return None
+        ours = sized(self.pair.files[0], run.sizes) if run.sizes else self.pair.files[0]
+        wanted = [name for name, _ in self.pair.outputs]
+        worst = 0.0
+        for seed in range(_MOVES):
+            numbers = np.random.default_rng(seed)
+            nudge: Nudge = lambda _, array: moved_array(numbers, array)  # noqa: E731, B023
+            moved = execute(ours, run.inputs, wanted, nudge=nudge)
+            for array, name in zip(run.ours, wanted, strict=True):
+                if array.shape == moved[name].shape:
+                    worst = max(worst, float(error_of(array, moved[name]).max(initial=0.0)))
+        return worst
 
     @property
     def _real(self) -> bool:
