@@ -32,6 +32,46 @@ def compared(one: str, other: str) -> Equivalence:
 
 #: Pairs that mean the same, with what changed.
 SAME = {
+    "space to depth by slices": (
+        "(float[N,C,8,6] x) => (float[a,b,c,d] y) <int64[2] s00={0,0}, int64[2] s10={1,0},"
+        " int64[2] s01={0,1}, int64[2] s11={1,1}, int64[2] e={100,100}, int64[2] k={2,3},"
+        " int64[2] t={2,2}> { p = Slice(x,s00,e,k,t) q = Slice(x,s01,e,k,t)"
+        " r = Slice(x,s10,e,k,t) u = Slice(x,s11,e,k,t) y = Concat<axis=1>(p,q,r,u) }",
+        "(float[N,C,8,6] x) => (float[a,b,c,d] y) { y = SpaceToDepth<blocksize=2>(x) }",
+        EQUAL,
+    ),
+    "channels gathered in blocks": (
+        "(float[N,12] x) => (float[a,b] y) <int64[12] i={0,1,2,6,7,8,3,4,5,9,10,11}>"
+        " { y = Gather<axis=1>(x, i) }",
+        "(float[N,12] x) => (float[a,b] y) <int64[4] s={-1,2,2,3}, int64[2] f={-1,12}>"
+        " { r = Reshape(x, s) t = Transpose<perm=[0,2,1,3]>(r) y = Reshape(t, f) }",
+        EQUAL,
+    ),
+    "a pad in a convolution": (
+        "(float[N,1,H,W] x) => (float[a,b,c,d] y) <int64[8] p={0,0,1,2,0,0,3,0},"
+        " float[1,1,2,2] w={1,2,3,4}> { t = Pad(x,p) y = Conv<pads=[1,1,1,1]>(t,w) }",
+        "(float[N,1,H,W] x) => (float[a,b,c,d] y) <float[1,1,2,2] w={1,2,3,4}>"
+        " { y = Conv<pads=[2,3,4,1]>(x,w) }",
+        EQUAL,
+    ),
+    "a convolution of one point": (
+        "(float[N,2,L] x) => (float[a,b,c] y) <float[3,2,1] w={1,2,3,4,5,6}> { y = Conv(x,w) }",
+        "(float[N,2,L] x) => (float[a,b,c] y) <float[3,2] w={1,2,3,4,5,6}> { y = MatMul(w, x) }",
+        ROUNDED,
+    ),
+    "a sum of parts": (
+        "(float[N,M] x, float[N,M] z) => (float[a,b] y) <int64[1] k={0}> { p = Unsqueeze(x, k)"
+        " q = Unsqueeze(z, k) r = Concat<axis=0>(p, q) y = ReduceSum<keepdims=0>(r, k) }",
+        "(float[N,M] x, float[N,M] z) => (float[a,b] y) { y = Add(z, x) }",
+        ROUNDED,
+    ),
+    "the most of parts": (
+        "(float[N,M] x, float[N,K] z) => (float[a] y) { r = Concat<axis=1>(x, z)"
+        " y = ReduceMax<axes=[1], keepdims=0>(r) }",
+        "(float[N,M] x, float[N,K] z) => (float[a] y) { p = ReduceMax<axes=[1], keepdims=0>(x)"
+        " q = ReduceMax<axes=[1], keepdims=0>(z) y = Max(q, p) }",
+        EQUAL,
+    ),
     "transposes": (
         "(float[N,M,4] x) => (float[a,b,c] y) { t = Transpose<perm=[1,2,0]>(x)"
         " y = Transpose<perm=[2,0,1]>(t) }",

@@ -11,6 +11,7 @@ import numpy as np
 from ...sizes.dim import Dim, Number, dim
 from .builder import ALONG, Builder
 from .call import Call, Opaque, axis_of
+from .constants import is_number
 from .forms import (
     attributes_of,
     between,
@@ -23,7 +24,7 @@ from .forms import (
     unary,
 )
 from .places import index, stretched
-from .terms import Shape, Term
+from .terms import Shape, Term, numbers_of
 
 Row = Callable[[Call], "Sequence[Term]"]
 
@@ -155,6 +156,8 @@ def _conv(call: Call) -> list[Term]:
     pads = tuple(call.attribute("pads") or (0,) * 2 * rank)
     if padding not in ("NOTSET", "VALID"):
         pads = (padding,)
+    elif call.node.op != "ConvTranspose":
+        x, pads = _without_pad(x, pads)
     attributes = (
         ("dilations", tuple(call.attribute("dilations") or (1,) * rank)),
         ("group", call.attribute("group", 1)),
@@ -182,6 +185,27 @@ def _conv(call: Call) -> list[Term]:
     if call.has(3):  # ONNX Runtime adds a tensor
         parts.append(call.right(call.arg(3), call.shape))
     return [_activated(call, call.builder.total(parts, call.shape) if parts[1:] else term)]
+
+
+def _without_pad(x: Term, pads: tuple[int, ...]) -> tuple[Term, tuple[int, ...]]:
+    """The tensor without the zeros that are put around it, and these among the pads."""
+    if x.op != "Pad" or any(x.attributes[2]):
+        return x, pads
+    own = dict(x.attributes[1])
+    if len(x.args) > 1:
+        listed, rest = numbers_of(x.args[1]), x.args[2:]
+    else:
+        listed, rest = np.array(own.get("pads", own.get("paddings", ()))), ()
+    if listed is None or len(rest) > 1 or own.get("mode", "constant") != "constant":
+        return x, pads
+    zero = all(is_number(value, 0) for value in rest) and not own.get("value", 0)
+    before, after = np.split(listed, 2)
+    if not zero or (listed < 0).any() or before[:2].any() or after[:2].any():
+        return x, pads
+    around = np.concatenate([before[2:], after[2:]])
+    if len(around) != len(pads):
+        return x, pads
+    return x.args[0], tuple(int(a + b) for a, b in zip(around, pads, strict=True))
 
 
 def _of_one_point(weights: Term, attributes: Mapping[str, object]) -> bool:
