@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .atoms import Number, Symbol
 from .budget import work
 from .condition import ALWAYS, NEVER, Condition, all_of, any_of
@@ -17,7 +19,11 @@ def pinned(size: Number, facts: Condition) -> Number:
     >>> print(pinned(zs.Dim("2*N"), zs.Condition.parse("N == 3")))
     6
     """
-    size = dim(size)
+    return pinning(facts)(size)
+
+
+def pinning(facts: Condition) -> Callable[[Number], Number]:
+    """A function as :func:`pinned`, for many sizes: the equalities are solved once."""
     system = System()
     waiting = [clause.size for clause in facts.clauses if clause.kind == "=="]
     for _ in range(len(waiting)):
@@ -26,7 +32,7 @@ def pinned(size: Number, facts: Condition) -> Number:
             work(len(system.values) // 2)  # each value is copied and looked at
             further = system.copy()
             if not further.assume("==", equation):
-                return plain(size)
+                return plain
             # 2*N == 3*M is solved in terms of an invented symbol; a later clause N == 3 may give a
             # number.
             if _invented(further):
@@ -36,10 +42,14 @@ def pinned(size: Number, facts: Condition) -> Number:
         if len(later) == len(waiting):
             break
         waiting = later
-    try:
-        return plain(system.reduced(size))
-    except OverflowError:
-        return size
+
+    def reduced(size: Number) -> Number:
+        try:
+            return plain(system.reduced(dim(size)))
+        except OverflowError:
+            return size
+
+    return reduced
 
 
 def _invented(system: System) -> bool:

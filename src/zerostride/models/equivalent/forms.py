@@ -37,6 +37,9 @@ def frozen(value: Any) -> Any:
 
 # Element-wise ops.
 
+#: Rules by which every operand's last axis lies at the result's last axis.
+_AT_THE_RIGHT = frozenset(["numpy", "unidirectional"])
+
 
 def broadcast(call: Call) -> list[Term]:
     """An op that broadcasts, by its site's plan."""
@@ -50,6 +53,9 @@ def broadcast(call: Call) -> list[Term]:
         raise Opaque
     args = [call.arg(k) for k in range(len(call.args))]
     shapes = tuple(arg.shape for arg in args)
+    if site.rule.name in _AT_THE_RIGHT and not site.attributes:
+        views = [call.right(arg, call.shape) for arg in args]
+        return [_pointwise(call, node.op, views, _values_of(node))]
     key = site.rule.name, repr(sorted(site.attributes.items())), shapes, site.kind
     plan = call.builder.plans.get(key)
     try:
@@ -63,12 +69,13 @@ def broadcast(call: Call) -> list[Term]:
     views = []
     for arg, axes in zip(args, plan.axes_mapping, strict=True):
         views.append(call.view(arg, stretched(arg.shape, axes, call.shape, space)))
+    return [_pointwise(call, node.op, views, _values_of(node))]
+
+
+def _values_of(node: Node) -> Compute | None:
     values = op_row(node.op, node.domain).values
-    compute = None if values is None else _by_values(node, values)
-    return [_pointwise(call, node.op, views, compute)]
-
-
-def _by_values(node: Node, values: Callable[..., Array]) -> Compute:
+    if values is None:
+        return None
     return lambda arrays: values(NodeCall(node, tuple(arrays)), arrays)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .builder import COMMUTATIVE
-from .terms import DOT, PRODUCT, SUM, Term, numbers_of
+from .terms import DOT, PRODUCT, SUM, Shape, Term, numbers_of
 
 #: The most relative difference of constants that are computed in another order.
 _NEAR = 1e-4
@@ -27,12 +27,14 @@ class Matching:
     exact: bool = False
     apart: list[tuple[Term, Term]] = field(default_factory=list)
     _pairs: set[tuple[int, int]] = field(default_factory=set)
-    _firsts: dict[tuple[str, int], list[Term]] = field(default_factory=dict)
+    _firsts: dict[tuple[str, int, Shape], list[Term]] = field(default_factory=dict)
     _known: dict[tuple[int, int], bool] = field(default_factory=dict)
 
     def first(self, term: Term) -> int:
         """The number of the first term that was asked for and is the same."""
-        asked = self._firsts.setdefault((term.op, len(term.args)), [])
+        if not term.args and not term.constant:
+            return term.number  # every such term is there once
+        asked = self._firsts.setdefault((term.op, len(term.args), term.shape), [])
         for one in asked:
             if self.same(one, term):
                 return one.number

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 from ...errors import ModelError, printable
 from ...sizes import Answer
+from ...sizes.budget import SpentError
 from ...sizes.condition import ALWAYS, NEVER, Condition, all_of, eq
-from ...sizes.dim import Dim, Number, Symbol, dim
-from ...sizes.simplify import pinned
+from ...sizes.dim import Dim, Symbol, dim
+from ...sizes.simplify import pinning
 from ...sizes.solve import decide, values_for
 from ..flow.input_sizes import named_inputs, sized
 from ..flow.resolved import resolved
@@ -89,8 +90,9 @@ def _more(
     needs: Condition, beside: Condition, symbols: Sequence[Symbol]
 ) -> Iterator[tuple[Condition, dict[Symbol, int]]]:
     """Yield clauses that another condition does not imply, with sizes that show it."""
+    there = set(beside.clauses)
     for clause in needs.clauses:
-        if decide(clause, beside).answer is Answer.YES:
+        if clause in there or decide(clause, beside).answer is Answer.YES:
             continue
         values = values_for(all_of([beside, ~clause]), symbols)
         if values is not None:
@@ -197,9 +199,10 @@ def _solved(graph: Graph, facts: Condition) -> Graph:
     if not any(clause.kind == "==" for clause in facts.clauses):
         return graph
 
-    @functools.cache
-    def solved(size: Number) -> Number:
-        return pinned(size, facts) if isinstance(size, Dim) else size
+    try:
+        solved = functools.cache(pinning(facts))
+    except SpentError:
+        return graph
 
     def change(value: Value, _: int) -> Value:
         shape = value.shape and tuple(solved(s) if isinstance(s, Dim) else s for s in value.shape)

@@ -6,6 +6,7 @@ message that advises to give a size takes its text from :mod:`.advice`, so :func
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 import shlex
@@ -216,6 +217,7 @@ class _CallerSizes:
             inside = (size for shape in self.files for size in shape or ())
             taken = {symbol.name for size in inside for symbol in symbols_of(size)}
             self.files[k] = _symbolic(self.names[k], sizes, taken)
+            self.__dict__.pop("_known", None)
             return
         if len(file) != len(sizes):
             self._refuse(
@@ -245,11 +247,11 @@ class _CallerSizes:
         extent = self._number(f"size {shown_name(str(name))!r}", number)
         key = shown_name(str(name))
         source = f"{key}={extent}"
-        symbols = self._known()
+        symbols = self._known
         if key in symbols:
             self._bind(symbols[key], extent, source)
             return
-        places = self._invented(key)
+        places = self._invented.get(key, [])
         at = _AXIS.fullmatch(str(name))
         if not places and at is not None and printable(at[1]) in self.names:
             k, axis = self.names.index(printable(at[1])), int(at[2])
@@ -273,6 +275,7 @@ class _CallerSizes:
         for k, axis in places:
             self._equate(k, axis, extent, source)
 
+    @functools.cached_property
     def _known(self) -> dict[str, Symbol]:
         """The named sizes in the inputs and inside the model."""
         symbols: dict[str, Symbol] = {}
@@ -286,14 +289,15 @@ class _CallerSizes:
                     symbols.setdefault(symbol.name, symbol)
         return symbols
 
-    def _invented(self, key: str) -> list[tuple[int, int]]:
-        """The inputs' axes with a name that a tool invented, which may stand for several sizes."""
-        return [
-            (k, axis)
-            for k, value in enumerate(self.graph.inputs)
-            for axis, size in enumerate(_written(value) or ())
-            if isinstance(size, str) and size.strip() == key and size_of_text(size) is None
-        ]
+    @functools.cached_property
+    def _invented(self) -> dict[str, list[tuple[int, int]]]:
+        """The inputs' axes by a name that a tool invented, which may stand for several sizes."""
+        places: dict[str, list[tuple[int, int]]] = {}
+        for k, value in enumerate(self.graph.inputs):
+            for axis, size in enumerate(_written(value) or ()):
+                if isinstance(size, str) and size_of_text(size) is None:
+                    places.setdefault(size.strip(), []).append((k, axis))
+        return places
 
     def _input(self, key: Any) -> int:
         if isinstance(key, int) and not isinstance(key, bool):

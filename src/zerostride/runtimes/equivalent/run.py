@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -128,7 +128,7 @@ def _confirmed(proof: Proof, tries: Tries) -> Equivalence:
         found, _ = shown.get(k, (None, None))
         verdict = output.verdict if found is None else Sameness.DIFFERENT
         outputs.append(Output(output.name, output.other, verdict, output.region, found))
-    lost = lost or _narrower((pair, *proof.pairs), tries)
+    lost = lost or _narrower({id(one): one for one in (pair, *proof.pairs)}.values(), tries)
     runs = [run for _, run in shown.values()] + ([lost[2]] if lost is not None else [])
     arrays = _arrays(pair, runs[0]) if runs else {}
     return Equivalence(
@@ -146,7 +146,7 @@ def _confirmed(proof: Proof, tries: Tries) -> Equivalence:
     )
 
 
-def _narrower(pairs: Sequence[Pair], tries: Tries) -> tuple[str, Difference, Run] | None:
+def _narrower(pairs: Iterable[Pair], tries: Tries) -> tuple[str, Difference, Run] | None:
     """Sizes for which the first model alone works, and the run that shows it."""
     for clause, values in (row for pair in pairs for row in pair.only_ours()):
         sizes = {symbol.name: number for symbol, number in values.items()}
