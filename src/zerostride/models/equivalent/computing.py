@@ -21,6 +21,7 @@ from .forms import (
     frozen,
     inverse,
     minus,
+    sloped,
     unary,
 )
 from .places import index, stretched
@@ -139,8 +140,7 @@ def _activated(call: Call, term: Term) -> Term:
     if name == "HardSigmoid" and len(numbers) == 2:
         return between(builder, term, *map(float, numbers))
     if name == "LeakyRelu" and len(numbers) == 1:
-        attributes = (("alpha", float(numbers[0])),)
-        return builder.pointwise(name, [term], term.shape, attributes, term.dtype)
+        return sloped(builder, term, builder.number(float(numbers[0]), term, term.shape))
     raise Opaque
 
 

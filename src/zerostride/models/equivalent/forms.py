@@ -18,6 +18,7 @@ from ..onnx_ops.kernels.call import NodeCall
 from ..onnx_ops.kernels.pointwise import UNARY, rounded
 from ..onnx_ops.sites import find_site
 from ..onnx_ops.table import op_row
+from .axes import places_of, spreads
 from .builder import Builder, Compute
 from .call import Call, Opaque, schema
 from .places import stretched
@@ -177,6 +178,23 @@ def _where(call: Call, args: Sequence[Term]) -> Term | None:
     return None if chosen is None else args[1 if chosen else 2]
 
 
+def _sloped(call: Call, args: Sequence[Term]) -> Term | None:
+    """PRelu, LeakyRelu: the number, times a slope where it is below 0."""
+    if len(args) > 1:
+        return sloped(call.builder, *args)
+    slope = call.builder.number(call.attribute("alpha", 0.01), args[0], call.shape)
+    return sloped(call.builder, args[0], slope)
+
+
+def sloped(builder: Builder, x: Term, slope: Term) -> Term:
+    """A number, times a slope where it is below 0."""
+    shape = x.shape
+    below = builder.pointwise("Less", [x, builder.number(0, x, shape)], shape, (), "bool")
+    one = builder.number(1, x, shape)
+    factor = builder.pointwise("Where", [below, slope, one], shape, (), x.dtype)
+    return builder.product([x, factor], shape)
+
+
 def _largest(call: Call, args: Sequence[Term]) -> Term | None:
     """Relu: the larger of the number and 0."""
     zero = call.builder.number(0, args[0], call.shape)
@@ -184,7 +202,24 @@ def _largest(call: Call, args: Sequence[Term]) -> Term | None:
 
 
 def _cast(call: Call, args: Sequence[Term]) -> Term | None:
-    return args[0] if _dtype(call) is not None and _dtype(call) == args[0].dtype else None
+    """Nothing where the type stays, or comes back from one that holds every number of it."""
+    (x, *_), to = args, _dtype(call)
+    if to is None or to == x.dtype:
+        return x if to is not None else None
+    if x.base.op != "Cast" or not spreads(x.base.shape, x.shape, places_of(x)):
+        return None
+    (before,) = x.base.args
+    if before.dtype != to or x.dtype is None or not _holds(x.dtype, to):
+        return None
+    return call.builder.view(before, call.shape, places_of(x))
+
+
+def _holds(wide: str, narrow: str) -> bool:
+    """Whether a type has every number of another of its kind, or of truth values."""
+    if narrow == "bool":
+        return True
+    kinds = {name.rstrip("0123456789") for name in (wide, narrow)}
+    return len(kinds) == 1 and np.can_cast(np.dtype(narrow), np.dtype(wide))
 
 
 def _swish(call: Call, args: Sequence[Term]) -> Term | None:
@@ -261,6 +296,7 @@ _FORMS: Mapping[str, Callable[[Call, Sequence[Term]], Term | None]] = MappingPro
         "Pow": _power,
         "Where": _where,
         "Relu": _largest,
+        **dict.fromkeys(("PRelu", "LeakyRelu"), _sloped),
         "Cast": _cast,
         "CastLike": _cast,
         **dict.fromkeys(("Swish", "QuickGelu"), _swish),

@@ -15,7 +15,8 @@ from ...sizes.simplify import pinning
 from ...sizes.solve import decide, values_for
 from ..flow.input_sizes import named_inputs, sized
 from ..flow.resolved import resolved
-from ..format_table import lowered
+from ..format_table import lowered, module_of
+from ..formats.ranks import ranked
 from ..ir.graph import Graph, Value
 
 #: Names of inputs that an error lists.
@@ -183,10 +184,10 @@ class _Side:
 
 
 def _side(graph: Graph, facts: Condition) -> _Side:
-    whole, needs, flow = resolved(graph, facts)
     if graph.format != "onnx":
         # Nodes are lowered by their operands' ranks; the tensors between them need sizes, too.
-        whole, needs, flow = resolved(lowered(whole), all_of([facts, needs]))
+        graph = lowered(ranked(graph, module_of(graph).lower))
+    whole, needs, flow = resolved(graph, facts)
     if flow is None:
         return _Side(whole, needs)
     failing = frozenset(failure.node_path for failure in flow.failures)

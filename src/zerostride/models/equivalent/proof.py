@@ -14,12 +14,13 @@ from ...sizes.solve import decide
 from ..equivalence import Region, Sameness
 from ..execute.part import Part
 from ..ir.graph import Graph
+from .axes import places_of
 from .builder import Builder, TooLarge
 from .matching import Matching
 from .pair import Pair
 from .reading import Reader, shape_of
 from .regions import region_of
-from .terms import INPUT
+from .terms import INPUT, Term
 
 #: Functions that call each other, at most: views are pushed through as many terms.
 _DEEPEST = 5_000
@@ -116,8 +117,19 @@ class _Comparison:
         ours, theirs = self.results
         same = {}
         for name, other in self.pair.outputs:
-            same[name, other] = self.matching.same(ours[name], theirs[other])
+            its = theirs[other]
+            if self.pair.ours.format != self.pair.theirs.format and ours[name].dtype == "bool":
+                its = _truth(self.ours.builder, its)
+            same[name, other] = self.matching.same(ours[name], its)
         return same
+
+
+def _truth(builder: Builder, term: Term) -> Term:
+    """The truth values that whole numbers stand for: some formats have no others."""
+    base = term.base
+    if base.op != "Cast" or base.args[0].dtype != "bool":
+        return term
+    return builder.view(base.args[0], term.shape, places_of(term))
 
 
 def _once(graph: Graph, paths: frozenset[str]) -> frozenset[str]:
