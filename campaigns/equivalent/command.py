@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +13,14 @@ from rich.progress import track
 from rich.table import Table
 
 from ..commands import cases, first, seed
+from .result import UNCHANGED
+from .tally import NOT_RUN, Tally
 
 if TYPE_CHECKING:
-    from .judge import Tally
+    from .record import Row
 
 #: Pairs that are printed of each kind.
 _SHOWN = 20
-#: Bytes of a real model; larger ones take minutes.
-_LARGEST = 64 << 20
 
 
 @click.command()
@@ -27,24 +28,36 @@ _LARGEST = 64 << 20
 @cases(500)
 @first
 @seed
-@click.option("--passes", is_flag=True, help="Also each pass of onnxoptimizer.")
+@click.option("--mutants", type=click.IntRange(0), default=4, help="Of each drawn model.")
+@click.option("--passes", is_flag=True, help="Also each pass of each optimiser.")
+@click.option("--limit", type=float, default=120, help="Seconds for a pair of real models.")
+@click.option("--write", is_flag=True, help="Keep results of MODELS in docs/optimisers.json.")
 @click.option("--json", "as_json", is_flag=True)
 def equivalent(
-    models: tuple[Path, ...], cases: int, first: int, seed: int, passes: bool, as_json: bool
+    models: tuple[Path, ...],
+    cases: int,
+    first: int,
+    seed: int,
+    mutants: int,
+    passes: bool,
+    limit: float,
+    write: bool,
+    as_json: bool,
 ) -> int:
     """Compare models with what optimisers make of them, for every size, and with ONNX Runtime.
 
     Without MODELS, models are drawn, and mutants beside them. The optimisers are those that are
-    installed: onnxsim, onnxslim, onnxoptimizer, onnxscript, onnxruntime.
-    """
-    # Only this campaign needs the packages that write these models.
-    from .judge import judge
+    installed: onnxsim, onnxslim, onnxoptimizer, onnxscript, onnxruntime. Of an optimiser that
+    changed the meaning of a model, every pass is tried alone.
 
+    With --write, a later call goes on where this one stopped: results hold until a model's file,
+    an optimiser's release or the sources of the comparison change. docs/generate.py then writes
+    docs/optimisers.md.
+    """
     if models:
-        tally = _real(models, passes=passes)
+        tally = _real(models, limit, passes=passes, write=write)
     else:
-        every = track(judge(cases, seed, first, passes=passes), "models", total=cases)
-        *_, tally = every
+        tally = _drawn(cases, seed, first, mutants, passes=passes)
     if as_json:
         click.echo(json.dumps([[*key, count] for key, count in sorted(tally.counts.items())]))
     else:
@@ -52,33 +65,42 @@ def equivalent(
     return 1 if tally.faults else 0
 
 
-def _real(models: tuple[Path, ...], *, passes: bool) -> Tally:
-    import onnx
+def _drawn(cases: int, seed: int, first: int, mutants: int, *, passes: bool) -> Tally:
+    # Only this campaign needs the packages that write these models.
+    from .judge import judge
 
-    from .judge import Tally, compare
+    *_, tally = track(
+        judge(cases, seed, first, mutants, passes=passes),
+        "models",
+        total=cases,
+        console=Console(stderr=True),
+    )
+    return tally
+
+
+def _real(models: tuple[Path, ...], limit: float, *, passes: bool, write: bool) -> Tally:
     from .optimisers import optimisers
+    from .real import measure
+    from .record import RECORD, Record
 
+    record = Record(RECORD if write else None)
+    rows: Iterator[Row] = measure(models, record, limit, passes=passes)
+    total = len(models) * len(optimisers())
     tally = Tally()
-    every = dict(optimisers(passes=passes))
-    for path in track(models, "models"):
-        if path.stat().st_size > _LARGEST:
-            continue
-        model = onnx.load(str(path))
-        for name, optimise in every.items():
-            try:
-                other = optimise(model)
-            except Exception as error:  # noqa: BLE001 - whatever an optimiser raises
-                tally.counts[name, "not made", type(error).__name__] += 1
-                continue
-            compare(tally, name, path.name, model, other, runs=False)
+    for row in track(rows, "models", total=total, console=Console(stderr=True)):
+        results = record.results(row)
+        tally.add(row["optimiser"], row["model"], [(one, NOT_RUN) for one in results])
+    for name, size in record.data["skipped"].items():
+        click.echo(f"{name}: left out, it has {size >> 20} MiB")
     return tally
 
 
 def _show(tally: Tally) -> None:
     console = Console()
-    table = Table("second model", "verdict", "runs show", "pairs")
-    for (name, verdict, runs), count in sorted(tally.counts.items()):
-        table.add_row(name, verdict, runs, str(count))
+    table = Table("second model", "end", "runs show", "pairs")
+    for (name, end, runs), count in sorted(tally.counts.items()):
+        if end != UNCHANGED:  # most passes leave most models as they are
+            table.add_row(name, end, runs, str(count))
     console.print(table)
     for title, lines in (
         ("contradicted by runs", tally.faults),
@@ -89,3 +111,6 @@ def _show(tally: Tally) -> None:
             console.print(f"{title}: {len(lines)}")
         for line in lines[:_SHOWN]:
             console.print(f"  {line}", markup=False, highlight=False)
+    open_ones, every = tally.regions
+    console.print(f"{open_ones:,} of {every:,} compared outputs are undecided")
+    click.echo(tally.words)

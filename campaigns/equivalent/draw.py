@@ -1,85 +1,49 @@
-"""Random models with open sizes, of patterns that optimisers rewrite."""
+"""Random models with open sizes: patterns that optimisers rewrite, and small networks.
+
+A seed draws the same model on every machine.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
 
-Shape = tuple[int | str, ...]
+from .drawn import Drawn, Shape
+from .networks import BLOCKS
+
 #: Shapes of the input; names are open sizes.
 _INPUTS: tuple[Shape, ...] = (
     ("N", 4), ("N", "M", 4), (2, "N", 6), ("N", 4, 6, 6), ("N", 3, "M", 4), ("N", 4, 4),
 )  # fmt: skip
 _UNARY = ("Relu", "Sigmoid", "Tanh", "Neg", "Abs", "Exp")
-_OPSET = 17
-
-
-class Drawn:
-    """A model in the making.
-
-    Attributes:
-        nodes, constants: of the model.
-        shapes: of its tensors, in order.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self.pick = random.Random(seed)
-        self.numbers = np.random.default_rng(seed)
-        self.nodes: list[onnx.NodeProto] = []
-        self.constants: list[onnx.TensorProto] = []
-        self.shapes: dict[str, Shape] = {"x": self.pick.choice(_INPUTS)}
-        self.last = "x"
-
-    def constant(self, array: Any) -> str:
-        """Adds a constant."""
-        name = f"c{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.asarray(array), name))
-        return name
-
-    def floats(self, *shape: int, low: float = -1.0) -> str:
-        """Adds a constant of random floats."""
-        return self.constant(self.numbers.uniform(low, 1, shape).astype(np.float32))
-
-    def number(self, value: float) -> str:
-        """Adds a constant of one float."""
-        return self.constant(np.float32(value))
-
-    def node(self, op: str, inputs: Sequence[str], shape: Shape, **attributes: Any) -> str:
-        """Adds a node of one result."""
-        name = f"t{len(self.nodes)}"
-        self.nodes.append(
-            helper.make_node(op, list(inputs), [name], f"n{len(self.nodes)}", **attributes)
-        )
-        self.shapes[name] = shape
-        self.last = name
-        return name
-
-    def model(self) -> onnx.ModelProto:
-        """The whole model."""
-        output = self.node("Identity", [self.last], self.shapes[self.last])
-        floats = TensorProto.FLOAT
-        graph = helper.make_graph(
-            self.nodes,
-            "g",
-            [helper.make_tensor_value_info("x", floats, self.shapes["x"])],
-            [helper.make_tensor_value_info(output, floats, self.shapes[output])],
-            self.constants,
-        )
-        return helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", _OPSET)], ir_version=8
-        )
+#: The share of draws that are networks of blocks.
+_NETWORKS = 0.5
 
 
 def draw(seed: int, length: int = 8) -> onnx.ModelProto:
-    """A model of some patterns."""
-    drawn = Drawn(seed)
+    """A model of some patterns, or a network of some blocks."""
+    # Of a generator of its own: a new kind of network does not change the drawn patterns.
+    if random.Random(f"kind of {seed}").random() < _NETWORKS:
+        return network(seed, length // 2)
+    return patterns(seed, length)
+
+
+def patterns(seed: int, length: int = 8) -> onnx.ModelProto:
+    """A model of some patterns that optimisers rewrite."""
+    drawn = Drawn(seed, _INPUTS)
     for _ in range(drawn.pick.randint(3, length)):
         drawn.pick.choice(_PATTERNS)(drawn)
+    return drawn.model()
+
+
+def network(seed: int, length: int = 4) -> onnx.ModelProto:
+    """A network of some blocks, as exporters write it."""
+    drawn = Drawn(seed, tuple(BLOCKS))
+    blocks = BLOCKS[drawn.shapes["x"]]
+    for _ in range(drawn.pick.randint(1, length)):
+        drawn.pick.choice(blocks)(drawn)
     return drawn.model()
 
 

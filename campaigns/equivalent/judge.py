@@ -1,22 +1,21 @@
-"""Verdicts on pairs of models beside what runs on ONNX Runtime show."""
+"""Verdicts on drawn models and mutants beside what runs on ONNX Runtime show."""
 
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import onnx
-
-import zerostride as zs
-from zerostride.errors import ZerostrideError
+from onnx import TensorProto
 
 from .draw import draw
-from .mutate import mutate
+from .mutate import mutants_of
 from .optimisers import optimisers
+from .result import NOT_MADE, UNCHANGED, Result
+from .steps import compared, fingerprint, results
+from .tally import MUTANT, NOT_RUN, Tally
 
 #: Sizes of the runs, by name: unequal ones, ones, and none.
 _SIZES = (
@@ -27,78 +26,46 @@ _SIZES = (
 _FAR = 1e-3
 
 
-@dataclass
-class Tally:
-    """The results of a campaign.
-
-    Attributes:
-        counts: by who made the second model, the verdict, and what runs show.
-        faults: verdicts that runs contradict.
-        undecided: pairs that are undecided, with the reason.
-        different: differences in what an optimiser made.
-    """
-
-    counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    faults: list[str] = field(default_factory=list)
-    undecided: list[str] = field(default_factory=list)
-    different: list[str] = field(default_factory=list)
-
-
 def judge(
     cases: int, seed: int, first: int = 0, mutants: int = 4, *, passes: bool = False
 ) -> Iterator[Tally]:
-    """Yield the tally after each case."""
+    """Yield the tally after each case.
+
+    Args:
+        cases: how many models are drawn.
+        seed: of the draws; the same seed draws the same models.
+        first: the number of the first case.
+        mutants: how many mutants each model has.
+        passes: whether each pass of an optimiser is tried alone.
+    """
     tally = Tally()
-    every = dict(optimisers(passes=passes))
+    every = optimisers().values()
     for number in range(first, first + cases):
         model = draw(seed * 1_000_003 + number)
-        for name, optimise in every.items():
-            try:
-                other = optimise(model)
-            except Exception as error:  # noqa: BLE001 - whatever an optimiser raises
-                tally.counts[name, "not made", type(error).__name__] += 1
-                continue
-            compare(tally, name, f"case {number}", model, other)
-        for k in range(mutants):
-            mutant = mutate(model, number * 101 + k)
-            if mutant is not None:
-                compare(tally, "mutant", f"case {number}.{k}: {mutant[1]}", model, mutant[0])
+        for optimiser in every:
+            case = f"case {number}"
+            one = [
+                (result, _shown(result, model, other))
+                for result, other in results(model, optimiser, compared, passes=passes)
+            ]
+            tally.add(optimiser.name, case, one)
+        _judge_mutants(tally, model, number, mutants)
         yield tally
 
 
-def compare(
-    tally: Tally,
-    name: str,
-    case: str,
-    model: onnx.ModelProto,
-    other: onnx.ModelProto,
-    *,
-    runs: bool = True,
-) -> None:
-    """Counts the verdict of a pair, and with `runs` what runs of drawn models show."""
-    shown = seen(model, other) if runs else "not run"
-    if shown == "fails":
-        tally.counts[name, "no model", shown] += 1
-        return
-    try:
-        report = zs.equivalent(model, other)
-    except ZerostrideError as error:
-        tally.counts[name, "refused", shown] += 1
-        if shown == "same":
-            tally.faults.append(f"{name} {case}: refused: {error}")
-        return
-    result = report.equivalence
-    assert result is not None
-    verdict = str(result.verdict)
-    tally.counts[name, verdict, shown] += 1
-    equal = verdict in ("equal", "rounded")
-    if (equal and shown == "differs") or (verdict == "different" and shown == "same"):
-        tally.faults.append(f"{name} {case}: {verdict}, and runs show {shown}")
-    elif verdict == "undecided":
-        why = next((o.region.why for o in result.outputs if o.region is not None), "")
-        tally.undecided.append(f"{name} {case}: runs show {shown}; {why}")
-    elif verdict == "different" and name != "mutant":
-        tally.different.append(f"{name} {case}")
+def _judge_mutants(tally: Tally, model: onnx.ModelProto, number: int, count: int) -> None:
+    own = fingerprint(model)
+    for k, (mutant, change) in enumerate(mutants_of(model, number * 101, count)):
+        if fingerprint(mutant) != own:
+            result = compared(model, mutant)
+            shown = _shown(result, model, mutant)
+            tally.add(MUTANT, f"case {number}.{k}: {change}", [(result, shown)])
+
+
+def _shown(result: Result, model: onnx.ModelProto, other: onnx.ModelProto | None) -> str:
+    if other is None or result.end in (UNCHANGED, NOT_MADE):
+        return NOT_RUN
+    return seen(model, other)
 
 
 def seen(model: onnx.ModelProto, other: onnx.ModelProto) -> str:
@@ -107,25 +74,40 @@ def seen(model: onnx.ModelProto, other: onnx.ModelProto) -> str:
     if None in sessions:
         return "fails"
     ran = 0
-    shape = [d.dim_param or d.dim_value for d in model.graph.input[0].type.tensor_type.shape.dim]
     for sizes, seed in itertools.product(_SIZES, range(2)):
-        numbers = np.random.default_rng(seed)
-        x = numbers.uniform(-1.5, 1.5, [sizes.get(n, n) for n in shape]).astype(np.float32)
-        results = [_run(session, x) for session in sessions]
-        if results[0] is None:
+        inputs = _inputs(model, sizes, np.random.default_rng(seed))
+        ours, theirs = (_run(session, inputs) for session in sessions)
+        if ours is None:
             continue  # the second may work for more sizes
-        if results[1] is None:
+        if theirs is None or _far(ours, theirs):
             return "differs"
         ran += 1
-        if results[0].shape != results[1].shape:
-            return "differs"
-        scale = np.abs(results[0]).max(initial=1e-6)
-        apart = np.abs(results[0] - results[1])
-        if not np.array_equal(np.isnan(results[0]), np.isnan(results[1])):
-            return "differs"
-        if np.nan_to_num(apart).max(initial=0) > _FAR * scale:
-            return "differs"
     return "same" if ran else "fails"
+
+
+def _inputs(
+    model: onnx.ModelProto, sizes: dict[str, int], numbers: np.random.Generator
+) -> dict[str, Any]:
+    inputs: dict[str, Any] = {}
+    for value in model.graph.input:
+        tensor = value.type.tensor_type
+        shape = [sizes.get(d.dim_param, d.dim_value) for d in tensor.shape.dim]
+        if tensor.elem_type == TensorProto.BOOL:
+            inputs[value.name] = numbers.integers(0, 2, shape).astype(bool)
+        else:
+            inputs[value.name] = numbers.uniform(-1.5, 1.5, shape).astype(np.float32)
+    return inputs
+
+
+def _far(ours: Any, theirs: Any) -> bool:
+    """Whether two results differ by more than rounding."""
+    if ours.shape != theirs.shape or not np.array_equal(np.isnan(ours), np.isnan(theirs)):
+        return True
+    finite = np.where(np.isfinite(ours), ours, 0)
+    scale = np.abs(finite).max(initial=1e-6)
+    with np.errstate(invalid="ignore"):
+        apart = np.where(ours == theirs, 0, np.abs(ours - theirs))
+    return bool(np.nan_to_num(apart).max(initial=0) > _FAR * scale)
 
 
 def _session(model: onnx.ModelProto) -> Any:
@@ -143,8 +125,9 @@ def _session(model: onnx.ModelProto) -> Any:
         return None
 
 
-def _run(session: Any, x: Any) -> Any:
+def _run(session: Any, inputs: dict[str, Any]) -> Any:
+    names = [one.name for one in session.get_inputs()]  # an optimiser may drop unread ones
     try:
-        return session.run(None, {session.get_inputs()[0].name: x})[0]
+        return session.run(None, {name: inputs[name] for name in names})[0]
     except Exception:  # noqa: BLE001 - whatever the runtime raises
         return None
