@@ -17,7 +17,18 @@ _ENVIRONMENT = {
     "TORCHINDUCTOR_COMPILE_THREADS": "1",
 }
 #: Modules with a `main(arguments)`.
-_COMMANDS = ("scaling", "memory", "fuse", "sums", "arrays", "dask", "devices", "pages", "cores")
+_COMMANDS = (
+    "scaling",
+    "memory",
+    "fuse",
+    "sums",
+    "arrays",
+    "dask",
+    "devices",
+    "pages",
+    "cores",
+    "equivalent_scale",
+)
 #: Scripts, which read sys.argv.
 _SCRIPTS = ("symbolic", "audit_scale", "report_scale")
 

@@ -1,4 +1,4 @@
-"""The results of each processor that was measured: `results/PROCESSOR/RESULTS.json`, `FUSE.json`.
+"""The results of each processor: `results/PROCESSOR/RESULTS.json`, `FUSE.json`, `EQUIVALENT.json`.
 
 A run replaces only the files of its own processor. `pages` writes the Markdown beside them.
 """
@@ -22,6 +22,8 @@ HERE = Path(__file__).parent
 RESULTS = "results"
 #: Names of the files, without ending: results of single ops, and of fused functions.
 SINGLE, FUSED = "RESULTS", "FUSE"
+#: Of two models compared for every size.
+EQUIVALENT = "EQUIVALENT"
 
 
 def keep(name: str, machine: Machine, text: str, root: Path = HERE) -> Path:
@@ -42,6 +44,12 @@ def fused_results(root: Path = HERE) -> Iterator[tuple[Path, FusedResults]]:
     """The runs of fused functions, each with its folder."""
     for folder, data in _kept(root, FUSED):
         yield folder, _fused(data)
+
+
+def equivalent_results(root: Path = HERE) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The runs of compared models, each with its folder."""
+    for path in sorted((root / RESULTS).glob(f"*/{EQUIVALENT}.json")):
+        yield path.parent, json.loads(path.read_text("utf-8"))
 
 
 def _kept(root: Path, name: str) -> Iterator[tuple[Path, dict[str, Any]]]:

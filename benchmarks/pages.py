@@ -8,11 +8,20 @@ processor, the files of the same names in a processor's folder for that one.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from . import printing
-from .archive import FUSED, HERE, SINGLE, fused_results, single_results
+from . import equivalent_scale, printing
+from .archive import (
+    EQUIVALENT,
+    FUSED,
+    HERE,
+    SINGLE,
+    equivalent_results,
+    fused_results,
+    single_results,
+)
 from .fused import goals as fused_goals
 from .fused import printing as fused_printing
 from .goals import (
@@ -25,6 +34,7 @@ from .goals import (
     is_level,
     judge,
 )
+from .machine import Machine
 from .printing import NONE, markdown
 from .results import Results
 
@@ -39,6 +49,7 @@ _HEAD = (
     "geometric mean",
     "goals met",
 )
+_MODELS_HEAD = ("processor", "measured", f"{equivalent_scale.NODES} nodes", "goals met")
 _ABOUT = (
     "# Speed on each processor",
     "",
@@ -63,6 +74,11 @@ def pages(root: Path = HERE) -> dict[Path, str]:
         folder / f"{FUSED}.md": fused_printing.as_markdown(results, _reasons(FUSED, root, folder))
         for folder, results in fused
     }
+    compared_models = list(equivalent_results(root))
+    texts |= {
+        folder / f"{EQUIVALENT}.md": equivalent_scale.as_markdown(data)
+        for folder, data in compared_models
+    }
     tables = (
         ("Single ops", [_cells(SINGLE, f, one, judge(one)) for f, one in single]),
         (
@@ -73,6 +89,9 @@ def pages(root: Path = HERE) -> dict[Path, str]:
     lines = list(_ABOUT)
     for title, rows in tables:
         lines += ["", f"## {title}", "", *markdown([_HEAD, *rows])] if rows else []
+    if compared_models:
+        cells = [_models_cells(folder, data) for folder, data in compared_models]
+        lines += ["", "## Two models compared", "", *markdown([_MODELS_HEAD, *cells])]
     texts[root / "RESULTS.md"] = "\n".join(lines) + "\n"
     return texts
 
@@ -95,6 +114,18 @@ def _cells(name: str, folder: Path, results: Results, goals: Iterable[Goal]) -> 
         f"{sum(map(is_level, rows))} of {len(rows)} rows",
         f"{geometric_mean(ratios):.2f}" if ratios else NONE,
         f"{sum(goal.reached for goal in judged)} of {len(judged)}",
+    ]
+
+
+def _models_cells(folder: Path, data: Mapping[str, Any]) -> list[str]:
+    """A processor's row of the table of compared models."""
+    goals = equivalent_scale.judge(data["rows"])
+    name = Machine(**{**data["machine"], "caches": tuple(data["machine"]["caches"])}).short_name
+    return [
+        f"[{name}]({folder.parent.name}/{folder.name}/{EQUIVALENT}.md)",
+        data["date"],
+        "; ".join(goal.value for goal in goals) or NONE,
+        f"{sum(goal.reached for goal in goals)} of {len(goals)}",
     ]
 
 

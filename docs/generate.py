@@ -26,6 +26,10 @@ from zerostride.ops import OPS, find_op
 from zerostride.report import finding_text, headline, notes
 from zerostride.report.words import mark_of
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from campaigns.equivalent import page as optimisers
+
 #: The pages are of the newest rows, whichever releases are installed.
 os.environ["ZEROSTRIDE_RELEASES"] = "newest"
 DOCS = Path(__file__).parent
@@ -469,6 +473,7 @@ def pages() -> dict[Path, str]:
         DOCS / "rules.md": rules_page(),
         DOCS / "engines.md": engines_page(),
         DOCS / "reasons.md": reasons_page(),
+        DOCS / "optimisers.md": optimisers.page(DOCS / "optimisers.json"),
         DOCS / "pictures" / "attention.svg": attention.svg(),
         DOCS / "pictures" / "pdpd.svg": shown_plan(RULES["pdpd"]).svg(),
         DOCS / "pictures" / "square-numpy.svg": zs.plan((5, 5), (5,)).svg(),

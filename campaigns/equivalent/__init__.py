@@ -1,5 +1,6 @@
-"""Two models compared for every size: random models, what optimisers make of them, mutants.
+"""Two models compared for every size: drawn and real models, what optimisers make of them, mutants.
 
-`draw` makes models, `mutate` changes one thing in a model, `optimisers` has the passes of the
-optimisers that are installed, `judge` compares verdicts with runs on ONNX Runtime.
+`draw` and `networks` make models, `mutate` changes one thing in a model. `optimisers` and `passes`
+make second models, `steps` compares them. `judge` holds verdicts on drawn models against runs on
+ONNX Runtime; `real` compares real models in a child process and keeps a record, `page` shows it.
 """

@@ -17,7 +17,7 @@ from .result import UNCHANGED
 from .tally import NOT_RUN, Tally
 
 if TYPE_CHECKING:
-    from .record import Row
+    from .result import Row
 
 #: Pairs that are printed of each kind.
 _SHOWN = 20

@@ -90,9 +90,9 @@ def _onnxsim_names() -> tuple[list[str], list[str]]:
     """Its passes, and others: some of these run by default, and most quantise on demand."""
     import onnxsim.onnxsim_cpp2py_export as native
 
-    lists = (getattr(native, f"_list_{kind}optimizers", list)() for kind in ("", "other_"))
-    names, others = map(sorted, lists)
-    return names, others
+    names: list[str] = sorted(native._list_optimizers())
+    more: list[str] = sorted(native._list_other_optimizers())
+    return names, more
 
 
 def by_onnxsim(
@@ -160,8 +160,10 @@ def onnxslim_passes() -> dict[str, Optimise]:
 
 
 def onnxslim_nothing(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model read and written by onnxslim."""
-    return by_onnxslim(model, skip_optimizations=_onnxslim_names()[0])
+    """The model read and written by onnxslim, as each of its passes does."""
+    kinds, patterns = _onnxslim_names()
+    others = [one for one in kinds if one != "graph_fusion"]
+    return by_onnxslim(model, skip_optimizations=others, skip_fusion_patterns=patterns)
 
 
 # onnxscript.

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from .optimisers import Optimiser, optimisers
-from .record import Record, Row, file_digest
+from .record import Record, file_digest
+from .result import Row
 from .worker import Worker
 
 #: Bytes of a real model; larger ones take minutes.
@@ -28,8 +29,11 @@ def measure(
     """
     every = optimisers()
     for name, optimiser in every.items():
-        entry = {"release": optimiser.release, "passes": list(optimiser.passes())}
-        record.data["optimisers"][name] = {**entry, "listed": optimiser.listed}
+        record.data["optimisers"][name] = {
+            "package": optimiser.package,
+            "release": optimiser.release,
+            "passes": list(optimiser.passes()),
+        }
     record.data["seconds"] = seconds
     try:
         with Worker(seconds) as worker:

@@ -11,12 +11,12 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..evidence import ROOT, digest
-from .result import NOTHING, UNCHANGED, Result
+from .result import UNCHANGED, Result, Row, results_of
 
 RECORD = ROOT / "docs" / "optimisers.json"
 #: The files that a verdict depends on.
@@ -28,8 +28,6 @@ SOURCES = (
 )
 #: Seconds between two writings.
 _PAUSE = 5.0
-
-Row = dict[str, Any]
 
 
 class Record:
@@ -87,25 +85,30 @@ class Record:
         self._written = time.monotonic()
         if self.path is None:
             return
-        head = {name: value for name, value in self.data.items() if name != "rows"}
-        rows = sorted(self.data["rows"], key=lambda row: (row["model"], row["optimiser"]))
-        lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-        text = json.dumps(head, indent=1, ensure_ascii=False, sort_keys=True)
+        self.data["rows"].sort(key=lambda row: (row["model"], row["optimiser"]))
         new = self.path.with_suffix(".new")
-        new.write_text(f'{text[:-2]},\n "rows": [\n{lines}\n]\n}}\n', "utf-8")
+        new.write_text(_text(self.data), "utf-8")
         os.replace(new, self.path)
 
 
-def results_of(row: Row, passes: Sequence[str]) -> list[Result]:
-    """The results of a row's steps in order, those that left the model as it was included.
+def _text(data: Mapping[str, Any]) -> str:
+    """JSON with an entry in each line."""
+    parts = []
+    for name, value in data.items():
+        words = json.dumps(value, ensure_ascii=False)
+        if isinstance(value, list):
+            words = _joined("[]", (json.dumps(one, ensure_ascii=False) for one in value))
+        elif isinstance(value, dict):
+            entries = sorted(value.items())
+            words = _joined(
+                "{}", (f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in entries)
+            )
+        parts.append(f"{json.dumps(name)}: {words}")
+    return _joined("{}", parts) + "\n"
 
-    Args:
-        row: of a model and an optimiser.
-        passes: the names of the optimiser's passes.
-    """
-    known = {one["step"]: Result(**one) for one in row["results"]}
-    names = ["", NOTHING, *passes][: row["steps"]]
-    return [known.get(name, Result(name, UNCHANGED)) for name in names]
+
+def _joined(ends: str, lines: Iterable[str]) -> str:
+    return f"{ends[0]}\n" + ",\n".join(lines) + f"\n{ends[1]}"
 
 
 def file_digest(path: Path) -> str:

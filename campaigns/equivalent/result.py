@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -12,7 +13,7 @@ COMPARED = (EQUAL, ROUNDED, DIFFERENT, UNDECIDED)
 REFUSED, NOT_MADE, UNCHANGED = "refused", "not made", "unchanged"
 ENDS = (*COMPARED, REFUSED, NOT_MADE, UNCHANGED)
 #: The name of the step that reads and writes a model without any pass.
-NOTHING = "no pass"
+NOTHING = "read and written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +54,19 @@ class Result:
         default["end"] = None
         default["step"] = None
         return {name: value for name, value in asdict(self).items() if value != default[name]}
+
+
+#: A row of the record: a model, an optimiser, and the results of its steps.
+Row = dict[str, Any]
+
+
+def results_of(row: Row, passes: Sequence[str]) -> list[Result]:
+    """The results of a row's steps in order, those that left the model as it was included.
+
+    Args:
+        row: of a model and an optimiser.
+        passes: the names of the optimiser's passes.
+    """
+    known = {one["step"]: Result(**one) for one in row["results"]}
+    names = ["", NOTHING, *passes][: row["steps"]]
+    return [known.get(name, Result(name, UNCHANGED)) for name in names]

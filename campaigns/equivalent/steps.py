@@ -7,8 +7,8 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -65,23 +65,26 @@ def results(
         without: steps that are left out: they ended a process.
         tell: told what begins.
     """
-    own = {fingerprint(model)}
-    steps: Iterable[tuple[str, Optimise]] = _steps(optimiser)
-    for number, (step, optimise) in enumerate(steps):
+    known = {fingerprint(model): Result("", UNCHANGED)}
+    for number, (step, optimise) in enumerate(_steps(optimiser)):
         if number and not (differs or (passes and optimiser.listed)):
             return
         if step in without or (number < begin and step != NOTHING):
             continue
         tell(number, MAKES, step)
-        result, other = _made(model, optimise, step, own)
-        if other is not None and step == NOTHING:
-            own = {*own, fingerprint(other)}
+        other, why = _made(model, optimise)
+        result = Result(step, NOT_MADE, why)
+        if other is not None:
+            mark = fingerprint(other)
+            if mark in known:  # many passes make the same model
+                result = replace(known[mark], step=step, seconds=0.0)
+            elif number >= begin:
+                tell(number, COMPARES, step)
+                result = replace(compare(model, other), step=step)
+            # What reading and writing alone makes is the model as it was.
+            known[mark] = Result("", UNCHANGED) if step == NOTHING else result
         if number < begin:
             continue
-        if other is not None and result is None:
-            tell(number, COMPARES, step)
-            result = _named(compare(model, other), step)
-        assert result is not None
         differs = differs or result.names_passes
         yield result, other
 
@@ -91,29 +94,24 @@ def _steps(optimiser: Optimiser) -> Iterator[tuple[str, Optimise]]:
     yield from optimiser.steps()
 
 
-def _named(result: Result, step: str) -> Result:
-    return Result(**{**asdict(result), "step": step})
-
-
-def _made(
-    model: onnx.ModelProto, optimise: Optimise, step: str, own: set[bytes]
-) -> tuple[Result | None, onnx.ModelProto | None]:
-    """What a step makes; with the result where there is nothing to compare."""
+def _made(model: onnx.ModelProto, optimise: Optimise) -> tuple[onnx.ModelProto | None, str]:
+    """What a step makes; None, and the reason, where it makes nothing."""
     try:
-        other = optimise(model)
+        return optimise(model), ""
     except Exception as error:  # noqa: BLE001 - whatever an optimiser raises
-        return Result(step, NOT_MADE, plain_words(f"{type(error).__name__}: {error}")), None
-    same = fingerprint(other) in own
-    return (Result(step, UNCHANGED) if same else None), other
+        return None, plain_words(f"{type(error).__name__}: {error}")
 
 
 def fingerprint(model: onnx.ModelProto) -> bytes:
-    """A digest of a model's inputs, nodes, constants and outputs.
+    """A digest of a model's inputs, nodes, constants, outputs, and types noted inside.
 
-    Sizes that are noted inside, texts and metadata are left out: they have no meaning.
+    Texts, metadata and the names of open sizes inside are left out: they have no meaning. Numbers
+    that are noted inside have one: ONNX Runtime takes them for true.
     """
     digest = hashlib.sha256()
     graph = model.graph
+    for noted in sorted(set(map(_noted, graph.value_info))):
+        digest.update(noted.encode())
     for kind, items in (("input", graph.input), ("node", graph.node), ("output", graph.output)):
         for item in items:
             bare = type(item)()
@@ -127,6 +125,13 @@ def fingerprint(model: onnx.ModelProto) -> bytes:
     for function in model.functions:
         digest.update(function.SerializeToString(deterministic=True))
     return digest.digest()
+
+
+def _noted(value: onnx.ValueInfoProto) -> str:
+    """The type of a tensor inside, its open sizes without names."""
+    tensor = value.type.tensor_type
+    sizes = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+    return f"{value.name} {tensor.elem_type} {sizes if tensor.HasField('shape') else None};"
 
 
 def compared(model: onnx.ModelProto, other: onnx.ModelProto) -> Result:

@@ -58,7 +58,14 @@ PARTS = (
     Part(
         "Results",
         (
-            *("benchmarks/index", "real_models", "conversions", "strict_alarms", "evidence"),
+            *(
+                "benchmarks/index",
+                "real_models",
+                "optimisers",
+                "conversions",
+                "strict_alarms",
+                "evidence",
+            ),
             "conformance",
         ),
     ),
