@@ -22,6 +22,8 @@ _SIZES = (
     *({"N": 2, "M": 3}, {"N": 5, "M": 2}, {"N": 1, "M": 4}, {"N": 3, "M": 1}),
     *({"N": 2, "M": 0}, {"N": 0, "M": 2}),
 )
+#: The largest numbers of the runs. Zeros show what is added to keep a root or a logarithm finite.
+_SCALES = (1.5, 3.0, 0.0)
 #: A difference that rounding does not make.
 _FAR = 1e-3
 
@@ -74,8 +76,8 @@ def seen(model: onnx.ModelProto, other: onnx.ModelProto) -> str:
     if None in sessions:
         return "fails"
     ran = 0
-    for sizes, seed in itertools.product(_SIZES, range(2)):
-        inputs = _inputs(model, sizes, np.random.default_rng(seed))
+    for sizes, scale in itertools.product(_SIZES, _SCALES):
+        inputs = _inputs(model, sizes, np.random.default_rng(0), scale)
         ours, theirs = (_run(session, inputs) for session in sessions)
         if ours is None:
             continue  # the second may work for more sizes
@@ -86,7 +88,7 @@ def seen(model: onnx.ModelProto, other: onnx.ModelProto) -> str:
 
 
 def _inputs(
-    model: onnx.ModelProto, sizes: dict[str, int], numbers: np.random.Generator
+    model: onnx.ModelProto, sizes: dict[str, int], numbers: np.random.Generator, scale: float
 ) -> dict[str, Any]:
     inputs: dict[str, Any] = {}
     for value in model.graph.input:
@@ -95,7 +97,7 @@ def _inputs(
         if tensor.elem_type == TensorProto.BOOL:
             inputs[value.name] = numbers.integers(0, 2, shape).astype(bool)
         else:
-            inputs[value.name] = numbers.uniform(-1.5, 1.5, shape).astype(np.float32)
+            inputs[value.name] = (scale * numbers.uniform(-1, 1, shape)).astype(np.float32)
     return inputs
 
 
