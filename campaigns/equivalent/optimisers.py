@@ -9,7 +9,7 @@ from importlib.metadata import version
 from importlib.util import find_spec
 
 from . import passes as by
-from .passes import Optimise, Passes
+from .passes import Optimise, Passes, Without
 from .result import NOTHING
 
 
@@ -23,7 +23,9 @@ class Optimiser:
         whole: makes a model as a user gets it.
         nothing: reads and writes a model, with every pass left out.
         passes: each of its passes by name, alone.
+        without: the whole with one pass left out; None where it leaves none out.
         listed: whether `--passes` runs them all; else they run only where the whole differs.
+        first: passes with which every other begins.
     """
 
     name: str
@@ -31,7 +33,9 @@ class Optimiser:
     whole: Optimise
     nothing: Optimise
     passes: Passes
+    without: Without | None = None
     listed: bool = True
+    first: frozenset[str] = frozenset()
 
     @property
     def release(self) -> str:
@@ -43,6 +47,11 @@ class Optimiser:
         yield NOTHING, self.nothing
         yield from self.passes().items()
 
+    @property
+    def begins(self) -> frozenset[str]:
+        """The steps whose models leave the others nothing to do but what they do themselves."""
+        return self.first | {NOTHING}
+
 
 def optimisers() -> dict[str, Optimiser]:
     """The installed optimisers, by name."""
@@ -50,8 +59,23 @@ def optimisers() -> dict[str, Optimiser]:
 
 
 def _every() -> Iterator[Optimiser]:
-    yield Optimiser("onnxsim", "onnxsim", by.by_onnxsim, by.onnxsim_nothing, by.onnxsim_passes)
-    yield Optimiser("onnxslim", "onnxslim", by.by_onnxslim, by.onnxslim_nothing, by.onnxslim_passes)
+    yield Optimiser(
+        "onnxsim",
+        "onnxsim",
+        by.by_onnxsim,
+        by.onnxsim_nothing,
+        by.onnxsim_passes,
+        by.onnxsim_without,
+    )
+    yield Optimiser(
+        "onnxslim",
+        "onnxslim",
+        by.by_onnxslim,
+        by.onnxslim_nothing,
+        by.onnxslim_passes,
+        by.onnxslim_without,
+        first=frozenset({by.SHAPE_INFERENCE}),
+    )
     yield Optimiser(
         "onnxscript", "onnxscript", by.by_onnxscript, by.onnxscript_nothing, by.onnxscript_passes
     )
@@ -61,6 +85,7 @@ def _every() -> Iterator[Optimiser]:
         lambda model: by.by_onnxoptimizer(model, by.onnxoptimizer_passes()),
         by.onnxoptimizer_nothing,
         by.onnxoptimizer_passes,
+        by.onnxoptimizer_without,
     )
     for word in ("basic", "extended", "all"):
         level = f"ORT_ENABLE_{word.upper()}"
@@ -70,5 +95,6 @@ def _every() -> Iterator[Optimiser]:
             partial(by.by_onnxruntime, level=level),
             partial(by.onnxruntime_nothing, level=level),
             partial(by.onnxruntime_passes, level),
+            partial(by.onnxruntime_without, level=level),
             listed=word == "all",
         )

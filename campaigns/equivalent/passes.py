@@ -77,6 +77,12 @@ def onnxoptimizer_nothing(model: onnx.ModelProto) -> onnx.ModelProto:
     return by_onnxoptimizer(model, ["nop"])
 
 
+def onnxoptimizer_without(name: str) -> Optimise:
+    """Every pass of onnxoptimizer but one."""
+    names = [one for one in onnxoptimizer_passes() if one != name]
+    return partial(by_onnxoptimizer, names=names)
+
+
 # onnxsim: its own copies of onnxoptimizer's passes, and more.
 
 
@@ -119,12 +125,20 @@ def onnxsim_passes() -> dict[str, Optimise]:
     return passes
 
 
+def onnxsim_without(name: str) -> Optimise:
+    """Every pass of onnxsim but one."""
+    return partial(by_onnxsim, options={"skipped_optimizers": [name]})
+
+
 def onnxsim_nothing(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model read and written by onnxsim."""
     return by_onnxsim(model, {**_ONNXSIM_IDLE, "perform_optimization": False})
 
 
 # onnxslim.
+
+#: A part of onnxslim that all of its passes begin with.
+SHAPE_INFERENCE = "shape inference"
 
 
 def by_onnxslim(model: onnx.ModelProto, **options: Any) -> onnx.ModelProto:
@@ -146,7 +160,9 @@ def _onnxslim_names() -> tuple[list[str], list[str]]:
 def onnxslim_passes() -> dict[str, Optimise]:
     """Each optimisation and each pattern of fusion of onnxslim, the others skipped."""
     kinds, patterns = _onnxslim_names()
-    passes: dict[str, Optimise] = {}
+    passes: dict[str, Optimise] = {
+        SHAPE_INFERENCE: lambda model: by_onnxslim(model, skip_optimizations=kinds)
+    }
     for kind in kinds:
         if kind == "graph_fusion":
             continue
@@ -163,7 +179,16 @@ def onnxslim_nothing(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model read and written by onnxslim, as each of its passes does."""
     kinds, patterns = _onnxslim_names()
     others = [one for one in kinds if one != "graph_fusion"]
-    return by_onnxslim(model, skip_optimizations=others, skip_fusion_patterns=patterns)
+    skipped = {"skip_optimizations": others, "skip_fusion_patterns": patterns}
+    return by_onnxslim(model, no_shape_infer=True, **skipped)
+
+
+def onnxslim_without(name: str) -> Optimise:
+    """Everything of onnxslim but one part."""
+    if name == SHAPE_INFERENCE:
+        return partial(by_onnxslim, no_shape_infer=True)
+    kind = "skip_optimizations" if name in _onnxslim_names()[0] else "skip_fusion_patterns"
+    return lambda model: by_onnxslim(model, **{kind: [name]})
 
 
 # onnxscript.
@@ -228,7 +253,7 @@ def _onnxscript_rules() -> Iterator[tuple[str, Any]]:
     for name in common.__all__:
         rules = getattr(common, name)
         rules = rules() if callable(rules) and not hasattr(rules, "apply_to_model") else rules
-        yield name, rules if hasattr(rules, "apply_to_model") and _is_set(rules) else [rules]
+        yield name, rules if _is_set(rules) else _in_any_order(rules)
     for place in ("_layer_norm", "_rms_normalization", "_rotary_embedding", "_gqa"):
         module = import_module(f"onnxscript.rewriter.rules.fusion.{place}")
         for name in vars(module):
@@ -236,6 +261,14 @@ def _onnxscript_rules() -> Iterator[tuple[str, Any]]:
                 yield name, getattr(module, name)
     for rule in ort_fusions.ORT_PATTERN_REWRITE_RULES:
         yield f"ort_{rule.name}", [rule]
+
+
+def _in_any_order(rule: Any) -> list[Any]:
+    """A rule for operands of sums and products in any order, as the rewriter's own sets have it."""
+    try:
+        return list(rule.commute())
+    except AssertionError:  # the rewriter swaps the operands of binary nodes alone
+        return [rule]
 
 
 def _is_set(rules: Any) -> bool:
@@ -305,4 +338,10 @@ def onnxruntime_nothing(model: onnx.ModelProto, level: str) -> onnx.ModelProto:
     return by_onnxruntime(model, level, _ONNXRUNTIME)
 
 
+def onnxruntime_without(name: str, level: str) -> Optimise:
+    """ONNX Runtime at a level with one of its optimisers disabled."""
+    return partial(by_onnxruntime, level=level, disabled=[name])
+
+
 Passes = Callable[[], Mapping[str, Optimise]]
+Without = Callable[[str], Optimise]

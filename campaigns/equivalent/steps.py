@@ -21,7 +21,6 @@ from .passes import Optimise
 from .result import (
     DIFFERENT,
     NOT_MADE,
-    NOTHING,
     REFUSED,
     UNCHANGED,
     UNDECIDED,
@@ -69,7 +68,7 @@ def results(
     for number, (step, optimise) in enumerate(_steps(optimiser)):
         if number and not (differs or (passes and optimiser.listed)):
             return
-        if step in without or (number < begin and step != NOTHING):
+        if step in without or (number < begin and step not in optimiser.begins):
             continue
         tell(number, MAKES, step)
         other, why = _made(model, optimise)
@@ -81,8 +80,8 @@ def results(
             elif number >= begin:
                 tell(number, COMPARES, step)
                 result = replace(compare(model, other), step=step)
-            # What reading and writing alone makes is the model as it was.
-            known[mark] = Result("", UNCHANGED) if step == NOTHING else result
+            # What every pass begins with is, to the others, the model as it was.
+            known[mark] = Result("", UNCHANGED) if step in optimiser.begins else result
         if number < begin:
             continue
         differs = differs or result.names_passes

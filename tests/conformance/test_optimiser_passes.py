@@ -17,7 +17,10 @@ from zerostride.models.equivalence import Equivalence
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from campaigns.equivalent.optimisers import Optimise, alone, optimisers, without
+from campaigns.equivalent.optimisers import optimisers
+from campaigns.equivalent.passes import Optimise
+from campaigns.equivalent.steps import compared as compared_models
+from campaigns.equivalent.steps import results
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TABLE = json.loads((EXAMPLES / "optimisers.json").read_text("utf-8"))
@@ -55,7 +58,7 @@ def shows(fault: dict[str, Any], result: Equivalence) -> bool:
 @each_fault
 def test_todays_release_does_what_the_row_says(fault: dict[str, Any]) -> None:
     needs(fault)
-    optimise = dict(optimisers())[fault["tool"]]
+    optimise = optimisers()[fault["tool"]].whole
     result = compared(fault, optimise)
     assert shows(fault, result) == (fault["today"] != "mended")
     if fault["today"] == "mended":
@@ -70,12 +73,24 @@ def test_the_named_pass_does_it(fault: dict[str, Any]) -> None:
     needs(fault)
     if fault["today"] == "mended":
         pytest.skip("the installed release has no such fault")
-    rest, one = (choose(fault["tool"], fault["pass"]) for choose in (without, alone))
-    assert rest is not None or one is not None
-    if rest is not None:
-        assert compared(fault, rest).ok
-    if one is not None:
-        assert shows(fault, compared(fault, one))
+    optimiser = optimisers()[fault["tool"]]
+    if optimiser.without is not None:
+        assert compared(fault, optimiser.without(fault["pass"])).ok
+    assert shows(fault, compared(fault, optimiser.passes()[fault["pass"]]))
+
+
+@each_fault
+def test_the_campaign_names_the_pass(fault: dict[str, Any]) -> None:
+    needs(fault)
+    model = onnx.load(file(fault, "before"))
+    every = results(model, optimisers()[fault["tool"]], compared_models, passes=False)
+    ends = {result.step: result.end for result, _ in every}
+    named = [step for step, end in ends.items() if step and end == "different"]
+    if fault["today"] == "mended":
+        assert list(ends) == [""]
+    else:
+        assert fault["pass"] in named
+        assert len(named) < 5, "all passes would be no answer"
 
 
 @pytest.mark.parametrize(

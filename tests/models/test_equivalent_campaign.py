@@ -114,7 +114,7 @@ def optimiser(whole: onnx.ModelProto, *, listed: bool = True) -> Optimiser:
         "changes": lambda model: OTHER,
         "fails": fails,
     }
-    return Optimiser("made up", "onnx", lambda model: whole, copied, lambda: passes, listed)
+    return Optimiser("made up", "onnx", lambda model: whole, copied, lambda: passes, listed=listed)
 
 
 class Compare:
