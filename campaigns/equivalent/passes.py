@@ -139,9 +139,13 @@ def onnxsim_nothing(model: onnx.ModelProto) -> onnx.ModelProto:
 
 #: A part of onnxslim that all of its passes begin with.
 SHAPE_INFERENCE = "shape inference"
+#: The optimisation of onnxslim that has patterns.
+_FUSION = "graph_fusion"
 
 
-def by_onnxslim(model: onnx.ModelProto, **options: Any) -> onnx.ModelProto:
+def by_onnxslim(
+    model: onnx.ModelProto, options: Mapping[str, Any] = MappingProxyType({})
+) -> onnx.ModelProto:
     """The model that onnxslim makes."""
     import onnxslim
 
@@ -158,37 +162,38 @@ def _onnxslim_names() -> tuple[list[str], list[str]]:
 
 
 def onnxslim_passes() -> dict[str, Optimise]:
-    """Each optimisation and each pattern of fusion of onnxslim, the others skipped."""
+    """Shape inference, and after it each optimisation and each pattern of fusion of onnxslim."""
     kinds, patterns = _onnxslim_names()
-    passes: dict[str, Optimise] = {
-        SHAPE_INFERENCE: lambda model: by_onnxslim(model, skip_optimizations=kinds)
-    }
-    for kind in kinds:
-        if kind == "graph_fusion":
-            continue
-        others = [one for one in kinds if one != kind]
-        passes[kind] = partial(by_onnxslim, skip_optimizations=others)
-    others = [one for one in kinds if one != "graph_fusion"]
-    for pattern in patterns:
-        rest = [one for one in patterns if one != pattern]
-        passes[pattern] = partial(by_onnxslim, skip_optimizations=others, skip_fusion_patterns=rest)
+    passes: dict[str, Optimise] = {SHAPE_INFERENCE: _onnxslim_part("")}
+    passes.update((kind, _onnxslim_part(kind)) for kind in kinds if kind != _FUSION)
+    passes.update((pattern, _onnxslim_part(pattern)) for pattern in patterns)
     return passes
 
 
-def onnxslim_nothing(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model read and written by onnxslim, as each of its passes does."""
+def _onnxslim_part(name: str, *, infers: bool = True) -> Optimise:
+    """One optimisation or pattern of fusion, the others skipped; "" is none of them."""
     kinds, patterns = _onnxslim_names()
-    others = [one for one in kinds if one != "graph_fusion"]
-    skipped = {"skip_optimizations": others, "skip_fusion_patterns": patterns}
-    return by_onnxslim(model, no_shape_infer=True, **skipped)
+    kind = name if name in kinds else _FUSION
+    skipped = {
+        "skip_optimizations": [one for one in kinds if one != kind],
+        "skip_fusion_patterns": [one for one in patterns if one != name],
+    }
+    return partial(by_onnxslim, options={"no_shape_infer": not infers, **skipped})
+
+
+def onnxslim_nothing(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model read and written by onnxslim."""
+    return _onnxslim_part("", infers=False)(model)
 
 
 def onnxslim_without(name: str) -> Optimise:
     """Everything of onnxslim but one part."""
+    options: dict[str, Any] = {"skip_fusion_patterns": [name]}
     if name == SHAPE_INFERENCE:
-        return partial(by_onnxslim, no_shape_infer=True)
-    kind = "skip_optimizations" if name in _onnxslim_names()[0] else "skip_fusion_patterns"
-    return lambda model: by_onnxslim(model, **{kind: [name]})
+        options = {"no_shape_infer": True}
+    elif name in _onnxslim_names()[0]:
+        options = {"skip_optimizations": [name]}
+    return partial(by_onnxslim, options=options)
 
 
 # onnxscript.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 # The benchmarks are run from a checkout, and are no part of the package.
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks import archive, compare, pages, printing
+from benchmarks import archive, compare, equivalent_scale, pages, printing
 from benchmarks.fused import printing as fused_printing
 from benchmarks.fused.first import First
 from benchmarks.fused.results import FusedResults
@@ -167,3 +168,21 @@ def test_command_keeps_results_and_writes_the_pages(
     folder = tmp_path / "results" / describe().slug
     assert sorted(path.name for path in folder.iterdir()) == ["RESULTS.json", "RESULTS.md"]
     assert describe().short_name in (tmp_path / "RESULTS.md").read_text("utf-8")
+
+
+def test_compared_models_have_a_page_and_a_row(tmp_path: Path) -> None:
+    row = {"nodes": 517, "other_nodes": 308, "seconds": 2.5, "bytes": 300 << 20}
+    data = {
+        "machine": dataclasses.asdict(machine()),
+        "date": "2026-01-01",
+        "rows": [{**row, "verdict": "rounded"}],
+    }
+    archive.keep(archive.EQUIVALENT, machine(), json.dumps(data), tmp_path)
+    texts = pages.pages(tmp_path)
+    page = texts[tmp_path / "results" / machine().slug / "EQUIVALENT.md"]
+    assert "| 517 | 308 | 2.50 | 300 | rounded |" in page
+    assert equivalent_scale.judge(data["rows"])[0].reached
+    (line,) = [
+        line for line in texts[tmp_path / "RESULTS.md"].splitlines() if "EQUIVALENT.md" in line
+    ]
+    assert line.endswith("| 2026-01-01 | 2.5 s, 300 MiB, rounded | 1 of 1 |")
