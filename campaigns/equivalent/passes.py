@@ -264,8 +264,8 @@ def _onnxscript_rules() -> Iterator[tuple[str, Any]]:
         for name in vars(module):
             if not name.startswith("_") and _is_set(getattr(module, name)):
                 yield name, getattr(module, name)
-    for rule in ort_fusions.ORT_PATTERN_REWRITE_RULES:
-        yield f"ort_{rule.name}", [rule]
+    for number, rule in enumerate(ort_fusions.ORT_PATTERN_REWRITE_RULES):
+        yield f"ort_{rule.name or number}", [rule]
 
 
 def _in_any_order(rule: Any) -> list[Any]:
@@ -297,13 +297,19 @@ def _by_ir(model: onnx.ModelProto, make: Callable[[], Any]) -> onnx.ModelProto:
 
 
 def onnxscript_nothing(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model read and written by onnxscript's representation, without unused nodes."""
-    import onnx_ir
-    from onnx_ir.passes import common
+    """The model read and written by onnxscript's rewriter, without what nothing uses."""
+    from onnxscript.rewriter import pattern
 
-    made = common.RemoveUnusedNodesPass()(onnx_ir.from_proto(copy(model))).model
-    result: onnx.ModelProto = onnx_ir.to_proto(common.RemoveUnusedOpsetsPass()(made).model)
-    return result
+    class Never(pattern.RewriteRuleClassBase):  # type: ignore[misc]
+        """A rule that no node meets."""
+
+        def pattern(self, op: Any, x: Any) -> Any:
+            return op.NoSuchOp(x, _domain="none")
+
+        def rewrite(self, op: Any, x: Any) -> Any:
+            return x
+
+    return _by_rules(model, [Never.rule()])
 
 
 # ONNX Runtime.
