@@ -164,8 +164,8 @@ def _power(call: Call, args: Sequence[Term]) -> Term | None:
         return a
     if builder.exact or not _floats(a):
         return None
-    if exponent == 2:
-        return builder.product([a, a], call.shape)
+    if exponent in (2, 3, 4):
+        return builder.product([a] * int(exponent), call.shape)
     if exponent == 0.5:
         return builder.pointwise("Sqrt", [a], call.shape, (), a.dtype)
     if exponent == -0.5:

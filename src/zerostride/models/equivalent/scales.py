@@ -17,6 +17,9 @@ from .terms import DOT, PRODUCT, SUM, Term, numbers_of, plain_axes
 if TYPE_CHECKING:
     from .builder import Builder
 
+#: Ops that a number above 0 may scale before or after.
+_KEPT_BY_SCALES = ("Max", "Min")
+
 
 def scaled(builder: Builder, scale: Term, term: Term, shape: Sequence[Number]) -> Term | None:
     """A constant times a term, where it goes into the term; None where it does not."""
@@ -24,6 +27,10 @@ def scaled(builder: Builder, scale: Term, term: Term, shape: Sequence[Number]) -
         return None
     if term.op == SUM:
         return builder.total([builder.product([scale, arg], shape) for arg in term.args], shape)
+    number = number_in(scale)
+    if term.op in _KEPT_BY_SCALES and number is not None and number > 0:
+        args = [builder.product([scale, arg], shape) for arg in term.args]
+        return builder.pointwise(term.op, args, shape, term.attributes, term.dtype)
     if term.op == DOT:
         return _scaled_dot(builder, scale, term)
     if term.base.op in ("Conv", "ConvTranspose"):
@@ -77,14 +84,15 @@ def _scaled_conv(builder: Builder, scale: Term, view: Term) -> Term | None:
 def led_by_one(
     builder: Builder, factors: Sequence[Term], shape: Sequence[Number]
 ) -> tuple[list[Term], list[Term]]:
-    """Factors that are sums with a number, divided by it; and these numbers.
+    """Factors without the numbers by which they are scaled; and these numbers.
 
-    ``x * (0.5 + 0.5*y)`` is so ``x * (1 + y) * 0.5``.
+    ``x * (0.5 + 0.5*y)`` is so ``x * (1 + y) * 0.5``, and ``x * Min(y, 6)`` is
+    ``x * Min(y/6, 1) * 6``.
     """
     led, numbers = [], []
     for factor in factors:
-        number = next((n for n in map(number_in, builder.parts_of(factor, SUM)) if n), None)
-        if number is None or number == 1 or factor.base.op != SUM:
+        number = _lead(builder, factor)
+        if number == 1:
             led.append(factor)
             continue
         led.append(builder.product([builder.number(1 / number, factor, shape), factor], shape))
@@ -92,8 +100,26 @@ def led_by_one(
     return led, numbers
 
 
+def _lead(builder: Builder, term: Term) -> float:
+    """The number by which a sum, or the larger or smaller of terms, is scaled; 1 for others."""
+    op = term.base.op
+    if op not in (SUM, *_KEPT_BY_SCALES) or not has_floats(term):
+        return 1.0
+    parts = builder.parts_of(term, op)
+    number = next((n for n in map(number_in, parts) if n), None)
+    if op != SUM:
+        return 1.0 if number is None else abs(number)
+    if number is not None:
+        return number
+    split = [builder.without_number(part) for part in parts if not part.constant]
+    return min(split, key=lambda pair: pair[0].number)[1] if split else 1.0
+
+
 def taken_out(builder: Builder, arg: Term, rank: int) -> tuple[Term, list[Term]]:
     """A factor of a dot without its constants that do not depend on the axis of the sum."""
+    if arg.base.op == SUM:
+        led, numbers = led_by_one(builder, [arg], arg.shape)
+        return led[0], numbers
     factors = builder.parts_of(arg, PRODUCT)
     if len(factors) < 2 or not has_floats(arg):
         return arg, []
