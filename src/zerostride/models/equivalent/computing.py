@@ -25,6 +25,7 @@ from .forms import (
     unary,
 )
 from .places import index, stretched
+from .scales import by_largest
 from .terms import Shape, Term, numbers_of
 
 Row = Callable[[Call], "Sequence[Term]"]
@@ -171,14 +172,12 @@ def _conv(call: Call) -> list[Term]:
     )
     op = "ConvTranspose" if call.node.op == "ConvTranspose" else "Conv"
     x, number = call.builder.without_number(x)
-    if number != 1 and w.constant:
-        w = call.builder.product([w, call.builder.number(number, w, w.shape)], w.shape)
-    elif number != 1:
-        x = call.arg(0)
+    w, largest = by_largest(call.builder, w)
     if op == "Conv" and not call.builder.exact and _of_one_point(w, dict(attributes)):
         term = _over_channels(call, x, w)
     else:
         term = call.builder.terms.get(op, (x, w), call.shape, attributes, dtype=x.dtype)
+    term = _times(call, term, number * largest)
     parts = [term]
     if call.has(2):
         parts.append(call.view(call.arg(2), [index(1)]))

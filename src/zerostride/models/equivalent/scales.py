@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ def scaled(builder: Builder, scale: Term, term: Term, shape: Sequence[Number]) -
     if term.op in _KEPT_BY_SCALES and number is not None and number > 0:
         args = [builder.product([scale, arg], shape) for arg in term.args]
         return builder.pointwise(term.op, args, shape, term.attributes, term.dtype)
+    if number is not None:
+        return None  # a number stays before a product of matrices
     if term.op == DOT:
         return _scaled_dot(builder, scale, term)
     if term.base.op in ("Conv", "ConvTranspose"):
@@ -48,7 +51,7 @@ def _scaled_dot(builder: Builder, scale: Term, term: Term) -> Term | None:
         known = builder.fold(lambda two: np.multiply(*two), [arg, wide], arg.shape)
         if known is not None:
             args = [known if j == k else other for j, other in enumerate(term.args)]
-            return builder.terms.get(DOT, args, term.shape, dtype=term.dtype)
+            return builder.dot(args[0], args[1], term.shape)
     return None
 
 
@@ -75,10 +78,26 @@ def _scaled_conv(builder: Builder, scale: Term, view: Term) -> Term | None:
         return None  # a transposed convolution in groups
     spread = [-1 if k == axis else 1 for k in range(weights.ndim)]
     known = builder.terms.constant(weights * numbers.reshape(spread).astype(weights.dtype))
+    known, largest = by_largest(builder, known)
     scaled = builder.terms.get(
         term.op, (term.args[0], known), term.shape, term.attributes, dtype=term.dtype
     )
-    return builder.view(scaled, view.shape, places)
+    shown = builder.view(scaled, view.shape, places)
+    return builder.product([builder.number(largest, shown, view.shape), shown], view.shape)
+
+
+def by_largest(builder: Builder, weights: Term) -> tuple[Term, float]:
+    """Weights as a number and weights of which the largest is 1 or -1: a scale is seen so."""
+    data = weights.base.data
+    if builder.exact or data is None or data.dtype.kind != "f" or not data.size:
+        return weights, 1.0
+    largest = float(np.abs(data).max())
+    if largest in (0.0, 1.0) or not np.isfinite(largest):
+        return weights, 1.0
+    base = builder.terms.constant(data / data.dtype.type(largest))
+    if base.shape != data.shape or base.op != weights.base.op:
+        return weights, 1.0
+    return builder.view(base, weights.shape, places_of(weights)), largest
 
 
 def led_by_one(
@@ -112,7 +131,12 @@ def _lead(builder: Builder, term: Term) -> float:
     if number is not None:
         return number
     split = [builder.without_number(part) for part in parts if not part.constant]
-    return min(split, key=lambda pair: pair[0].number)[1] if split else 1.0
+    if not split:
+        return 1.0
+    # The largest is the same whichever order the terms have; the sign is that of the first.
+    largest = max(abs(number) for _, number in split)
+    _, first = min(split, key=lambda pair: pair[0].number)
+    return math.copysign(largest, first)
 
 
 def taken_out(builder: Builder, arg: Term, rank: int) -> tuple[Term, list[Term]]:
@@ -120,6 +144,9 @@ def taken_out(builder: Builder, arg: Term, rank: int) -> tuple[Term, list[Term]]
     if arg.base.op == SUM:
         led, numbers = led_by_one(builder, [arg], arg.shape)
         return led[0], numbers
+    if arg.constant:
+        weights, largest = by_largest(builder, arg)
+        return weights, [] if largest == 1 else [builder.number(largest, arg, arg.shape)]
     factors = builder.parts_of(arg, PRODUCT)
     if len(factors) < 2 or not has_floats(arg):
         return arg, []
