@@ -7,7 +7,6 @@ order, a scale in the weights of a product) is done unless the builder is `exact
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
@@ -16,23 +15,16 @@ from ...core.plan import Plan
 from ...sizes.atoms import Symbol
 from ...sizes.condition import ALWAYS, Condition, all_of, ge
 from ...sizes.dim import Dim, Number, dim, plain
-from ..ir.graph import Array
 from .axes import MOST_PARTS, axes_of, continues, kept_axis, places_of, spreads
-from .constants import (
-    is_number,
-    label_order,
-    labels_of,
-    laid_out,
-    number_in,
-)
+from .constants import Compute, folded, is_number, number_in
 from .joining import joined
 from .places import Places, Space, axes_in, index, lone_axis, own_places
 from .scales import led_by_one, scaled, taken_out
 from .terms import (
+    COMMUTATIVE,
     CONCAT,
     CONSTANT,
     DOT,
-    MOST_ELEMENTS,
     PRODUCT,
     REDUCE,
     SUM,
@@ -41,14 +33,8 @@ from .terms import (
     Term,
     Terms,
     numbers_of,
-    plain_axes,
 )
 
-Compute = Callable[[Sequence[Array]], Array]
-#: Element-wise ops, beside sums and products, whose operands may come in any order.
-COMMUTATIVE = frozenset(
-    ["Max", "Min", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr", "BitwiseXor"]
-)
 #: Of these an operand may be left out that is there twice.
 _IDEMPOTENT = frozenset(["Max", "Min", "And", "Or", "BitwiseAnd", "BitwiseOr"])
 #: What joins reductions of parts to that of the whole.
@@ -82,6 +68,8 @@ class Builder:
         self._views: dict[tuple[int, Shape, Places], Term] = {}
         self._pointwise: set[str] = {SUM, PRODUCT}
         self._depth = 0
+        #: Fingerprints of terms, by their number.
+        self.prints: dict[int, int] = {}
         #: Plans of broadcasts, by what they are planned of.
         self.plans: dict[Hashable, Plan] = {}
 
@@ -281,7 +269,7 @@ class Builder:
     ) -> Term:
         """An element-wise op of operands that have its shape."""
         if compute is not None and all(arg.constant for arg in args):
-            known = self.fold(compute, args, shape)
+            known = folded(self, compute, args, shape)
             if known is not None:
                 return known
         self._pointwise.add(op)
@@ -306,32 +294,11 @@ class Builder:
         constants = [arg for arg in flat if arg.constant]
         if len(constants) > 1 and op in ("Max", "Min"):
             function = np.maximum if op == "Max" else np.minimum
-            known = self.fold(lambda arrays: function(*arrays), constants[:2], shape)
+            known = folded(self, lambda arrays: function(*arrays), constants[:2], shape)
             if known is not None:
                 rest = [arg for arg in flat if arg not in constants[:2]]
                 return self._ordered(op, [*rest, known], shape)
         return flat
-
-    def fold(self, compute: Compute, args: Sequence[Term], shape: Sequence[Number]) -> Term | None:
-        """The constant that an element-wise op makes of constants; None if it is not computed.
-
-        Constants are read at places; a place that two of them share is an axis of the result.
-        """
-        labels = sorted({label for arg in args for label in labels_of(arg)}, key=label_order)
-        sizes = tuple(size for _, size in labels)
-        if math.prod(sizes) <= MOST_ELEMENTS:
-            arrays = [laid_out(arg, labels) for arg in args]
-            with np.errstate(all="ignore"):
-                result = np.asarray(compute(np.broadcast_arrays(*arrays)))
-            if result.shape == sizes:
-                whole = self.terms.constant(result)
-                inner = [labels[axis][0] for axis in plain_axes(whole) or ()]
-                return self.view(whole.base, shape, inner)
-        every = [numbers_of(arg) for arg in args]
-        if any(array is None for array in every):
-            return None
-        with np.errstate(all="ignore"):
-            return self.terms.constant(np.asarray(compute([a for a in every if a is not None])))
 
     # Sums and products of many.
 
@@ -361,10 +328,11 @@ class Builder:
         if constants and (not rest or (len(constants) > 1 and not self.exact)):
             known: Term | None = constants[0]
             for other in constants[1:]:
-                known = known and self.fold(lambda two: function(*two), [known, other], shape)
+                known = known and folded(self, lambda two: function(*two), [known, other], shape)
             constants = constants if known is None else [known]
         if rest:
-            constants = [arg for arg in constants if not is_number(arg, neutral)]
+            near = op == PRODUCT and not self.exact
+            constants = [arg for arg in constants if not is_number(arg, neutral, near=near)]
         if not self.exact and op == PRODUCT and len(constants) == 1 and len(rest) == 1:
             known = scaled(self, constants[0], rest[0], shape)
             if known is not None:
@@ -432,6 +400,11 @@ class Builder:
         )
         if narrow is not None:
             return narrow
+        if not self.exact and kind in ("Sum", "Mean"):
+            inner, numbers = taken_out(self, arg, len(shape))
+            if numbers:
+                taken = [self.view(one.base, shape, places_of(one)) for one in numbers]
+                return self.product([*taken, self.reduce(kind, inner, shape, dtype)], shape)
         join = _JOINING.get(kind)
         rank = len(shape)
         in_order = not (self.exact and join in (SUM, PRODUCT))
@@ -497,4 +470,4 @@ class Builder:
         return self.terms.get(CONCAT, flat, shape, (axis,), dtype=flat[0].dtype)
 
 
-__all__ = ["ALONG", "COMMUTATIVE", "CONSTANT", "Builder"]
+__all__ = ["ALONG", "CONSTANT", "Builder"]

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...sizes.dim import Dim, size_order
+from ...sizes.dim import Dim, Number, size_order
 from ..ir.graph import Array
 from .axes import places_of
 from .places import axes_in
-from .terms import Term
+from .terms import MOST_ELEMENTS, Term, numbers_of, plain_axes
+
+if TYPE_CHECKING:
+    from .builder import Builder
+
+Compute = Callable[[Sequence[Array]], Array]
 
 
 def labels_of(term: Term) -> list[tuple[Dim, int]]:
@@ -49,10 +56,18 @@ def number_in(term: Term) -> float | None:
     return float(value) if floats else None
 
 
-def is_number(term: Term, number: int) -> bool:
-    """Whether a term is this number everywhere."""
+#: The difference of a number that roundings make: of a scale that was taken out and put back.
+NEAR = 1e-6
+
+
+def is_number(term: Term, number: int, *, near: bool = False) -> bool:
+    """Whether a term is this number everywhere; with `near` also but for roundings of floats."""
     value = term.number_of
-    return value is not None and bool(value == number)
+    if value is None:
+        return False
+    if near and isinstance(value, np.floating):
+        return bool(abs(value - number) <= NEAR)
+    return bool(value == number)
 
 
 def is_finite(term: Term) -> bool:
@@ -64,3 +79,27 @@ def is_finite(term: Term) -> bool:
 def has_floats(term: Term) -> bool:
     """Whether a term's numbers are floats, as far as is known."""
     return term.dtype is None or term.dtype.startswith(("float", "bfloat"))
+
+
+def folded(
+    builder: Builder, compute: Compute, args: Sequence[Term], shape: Sequence[Number]
+) -> Term | None:
+    """The constant that an element-wise op makes of constants; None if it is not computed.
+
+    Constants are read at places; a place that two of them share is an axis of the result.
+    """
+    labels = sorted({label for arg in args for label in labels_of(arg)}, key=label_order)
+    sizes = tuple(size for _, size in labels)
+    if math.prod(sizes) <= MOST_ELEMENTS:
+        arrays = [laid_out(arg, labels) for arg in args]
+        with np.errstate(all="ignore"):
+            result = np.asarray(compute(np.broadcast_arrays(*arrays)))
+        if result.shape == sizes:
+            whole = builder.terms.constant(result)
+            inner = [labels[axis][0] for axis in plain_axes(whole) or ()]
+            return builder.view(whole.base, shape, inner)
+    every = [numbers_of(arg) for arg in args]
+    if any(array is None for array in every):
+        return None
+    with np.errstate(all="ignore"):
+        return builder.terms.constant(np.asarray(compute([a for a in every if a is not None])))

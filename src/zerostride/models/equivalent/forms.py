@@ -19,8 +19,9 @@ from ..onnx_ops.kernels.pointwise import UNARY, rounded
 from ..onnx_ops.sites import find_site
 from ..onnx_ops.table import op_row
 from .axes import places_of, spreads
-from .builder import Builder, Compute
+from .builder import Builder
 from .call import Call, Opaque, schema
+from .constants import Compute
 from .places import stretched
 from .terms import Shape, Term
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .builder import COMMUTATIVE
-from .terms import DOT, PRODUCT, SUM, Shape, Term, numbers_of
+from .terms import UNORDERED, Shape, Term, numbers_of
 
 #: The most relative difference of constants that are computed in another order.
 _NEAR = 1e-4
-_UNORDERED = COMMUTATIVE | {SUM, PRODUCT, DOT}
 
 
 @dataclass
@@ -64,7 +62,7 @@ class Matching:
             len(b.args),
         )
         if alike and a.args:
-            if a.op in _UNORDERED:
+            if a.op in UNORDERED:
                 alike = self._unordered(a.args, b.args)
             else:
                 alike = all(self.same(*pair) for pair in zip(a.args, b.args, strict=True))

@@ -11,8 +11,9 @@ import numpy as np
 from ...sizes.atoms import Symbol
 from ...sizes.dim import Number, dim
 from .axes import places_of
-from .constants import has_floats, is_finite, number_in
+from .constants import NEAR, folded, has_floats, is_finite, number_in
 from .places import axes_in, index, lone_axis
+from .prints import fingerprint
 from .terms import DOT, PRODUCT, SUM, Term, numbers_of, plain_axes
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def _scaled_dot(builder: Builder, scale: Term, term: Term) -> Term | None:
         if not arg.constant or axes is None or not axes_in(places) <= set(axes):
             continue
         wide = builder.view(scale.base, arg.shape, places)
-        known = builder.fold(lambda two: np.multiply(*two), [arg, wide], arg.shape)
+        known = folded(builder, lambda two: np.multiply(*two), [arg, wide], arg.shape)
         if known is not None:
             args = [known if j == k else other for j, other in enumerate(term.args)]
             return builder.dot(args[0], args[1], term.shape)
@@ -111,7 +112,7 @@ def led_by_one(
     led, numbers = [], []
     for factor in factors:
         number = _lead(builder, factor)
-        if number == 1:
+        if abs(number - 1) <= NEAR:
             led.append(factor)
             continue
         led.append(builder.product([builder.number(1 / number, factor, shape), factor], shape))
@@ -133,9 +134,12 @@ def _lead(builder: Builder, term: Term) -> float:
     split = [builder.without_number(part) for part in parts if not part.constant]
     if not split:
         return 1.0
-    # The largest is the same whichever order the terms have; the sign is that of the first.
+    # The same whichever order the terms have.
     largest = max(abs(number) for _, number in split)
-    _, first = min(split, key=lambda pair: pair[0].number)
+    signs = {number > 0 for _, number in split}
+    if len(signs) == 1:
+        return largest if True in signs else -largest
+    _, first = min(split, key=lambda pair: fingerprint(pair[0], builder.prints))
     return math.copysign(largest, first)
 
 

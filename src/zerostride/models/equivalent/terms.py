@@ -24,6 +24,11 @@ MOST_ELEMENTS = 1 << 24
 #: The ops that terms have beside those of ONNX.
 INPUT, CONSTANT, VIEW, SIZES = "input", "constant", "view", "sizes"
 SUM, PRODUCT, DOT, REDUCE, CONCAT = "sum", "product", "dot", "reduce", "concat"
+#: Element-wise ops, beside sums and products, whose operands may come in any order.
+COMMUTATIVE = frozenset(
+    ["Max", "Min", "And", "Or", "Xor", "Equal", "BitwiseAnd", "BitwiseOr", "BitwiseXor"]
+)
+UNORDERED = COMMUTATIVE | {SUM, PRODUCT, DOT}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,6 +193,7 @@ def below(term: Term) -> Iterator[Term]:
 
 
 __all__ = [
+    "COMMUTATIVE",
     "CONCAT",
     "CONSTANT",
     "DOT",
@@ -196,6 +202,7 @@ __all__ = [
     "REDUCE",
     "SIZES",
     "SUM",
+    "UNORDERED",
     "VIEW",
     "Term",
     "Terms",
