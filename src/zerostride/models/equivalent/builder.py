@@ -66,7 +66,8 @@ class Builder:
         self.facts = facts
         self._spaces: dict[Shape, Space] = {}
         self._views: dict[tuple[int, Shape, Places], Term] = {}
-        self._pointwise: set[str] = {SUM, PRODUCT}
+        #: The ops that are computed element by element.
+        self.element_wise: set[str] = {SUM, PRODUCT}
         self._depth = 0
         #: Fingerprints of terms, by their number.
         self.prints: dict[int, int] = {}
@@ -120,10 +121,8 @@ class Builder:
             used = sorted(axes_in(places))
             if len(used) < len(shape):
                 return self._view_in_few_axes(term, shape, places, used)
-            if term.op in self._pointwise:
-                return self._again(
-                    term, [self.view(arg, shape, places) for arg in term.args], shape
-                )
+            if term.op in self.element_wise:
+                return self.again(term, [self.view(arg, shape, places) for arg in term.args], shape)
             if term.op in (DOT, REDUCE):
                 return self._view_of_fold(term, shape, places)
             if term.op in ALONG:
@@ -205,7 +204,8 @@ class Builder:
         ]
         return self.concat(parts, along, shape)
 
-    def _again(self, term: Term, args: Sequence[Term], shape: Shape) -> Term:
+    def again(self, term: Term, args: Sequence[Term], shape: Shape) -> Term:
+        """A sum, a product or an element-wise op of other operands."""
         if term.op == SUM:
             return self.total(args, shape)
         if term.op == PRODUCT:
@@ -272,7 +272,7 @@ class Builder:
             known = folded(self, compute, args, shape)
             if known is not None:
                 return known
-        self._pointwise.add(op)
+        self.element_wise.add(op)
         narrow = self._narrowed(
             args, shape, lambda few, small: self.pointwise(op, few, small, attributes, dtype)
         )
@@ -411,7 +411,7 @@ class Builder:
         if join and in_order and len(arg.shape) == rank + 1 and continues(arg, rank):
             parts = [self._reduced_part(kind, part, shape, dtype) for part in arg.args]
             whole = self.terms.get(join, parts, shape, dtype=arg.dtype)
-            return self._again(whole, parts, whole.shape)
+            return self.again(whole, parts, whole.shape)
         return self.terms.get(REDUCE, (arg,), shape, (kind,), dtype=dtype or arg.dtype)
 
     def _reduced_part(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...sizes.dim import Dim, Number, dim, plain
 from .axes import places_of
 from .places import Places, Space, index
-from .terms import Term
+from .terms import UNORDERED, Term
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -20,10 +20,32 @@ def joined(
     """The view whose parts these are, one behind the other; None if there is none."""
     base = args[0].base
     if any(arg.base is not base for arg in args):
-        return None
+        return _of_joined(builder, args, axis, shape)
     space = builder.space(shape)
     places = _behind(builder, args, axis, space) or _woven(args, axis, space)
     return None if places is None else builder.view(base, shape, places)
+
+
+def _of_joined(
+    builder: Builder, args: Sequence[Term], axis: int, shape: Sequence[Number]
+) -> Term | None:
+    """The element-wise op of joined operands, if all are that op of parts of the same tensors."""
+    first = args[0]
+    if first.op not in builder.element_wise or any(
+        (arg.op, arg.attributes, len(arg.args)) != (first.op, first.attributes, len(first.args))
+        for arg in args
+    ):
+        return None
+    lists = [arg.args for arg in args]
+    if first.op in UNORDERED:
+        lists = [tuple(sorted(own, key=lambda term: term.base.number)) for own in lists]
+    whole = []
+    for parts in zip(*lists, strict=True):
+        one = joined(builder, parts, axis, shape)
+        if one is None:
+            return None
+        whole.append(one)
+    return builder.again(first, whole, tuple(map(plain, shape)))
 
 
 def _behind(builder: Builder, args: Sequence[Term], axis: int, space: Space) -> Places | None:
