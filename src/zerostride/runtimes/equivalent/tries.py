@@ -70,6 +70,9 @@ class Run:
 class Tries:
     """Runs two models.
 
+    An engine is not asked again after it crashed or took too long, and not where a loop does more
+    work than is done here.
+
     Attributes:
         pair: the models.
         paths: their files.
@@ -85,6 +88,7 @@ class Tries:
     cases: tuple[Condition, ...] = ()
     _stack: ExitStack = field(default_factory=ExitStack)
     _processes: list[Process] = field(default_factory=list)
+    _endless: bool = False
 
     def __enter__(self) -> Tries:
         return self
@@ -194,13 +198,13 @@ class Tries:
             }
             theirs = sized(theirs, None, shapes)
         run = self._here(ours, theirs, inputs, sizes)
-        if run is not None or not self._real:
+        if run is not None or not self._real or self._endless:
             return run or Run(sizes, inputs, None, None, ("", ""), "")
         return self._on_engine(inputs, sizes)
 
     def again(self, run: Run) -> Run | None:
         """The same run on the real engine; None where that is not installed."""
-        if not self._real:
+        if not self._real or self._endless:
             return None
         return self._on_engine(run.inputs, run.sizes)
 
@@ -249,6 +253,8 @@ class Tries:
                 refusals.append("")
             except ZerostrideError as error:
                 if "more work than the limit" in str(error):
+                    loops = any(node.op in ("Loop", "Scan") for node in graph.nodes)
+                    self._endless = self._endless or loops
                     return None
                 results.append(None)
                 refusals.append(str(error))
@@ -264,6 +270,8 @@ class Tries:
             wanted = [names[k] for names in self.pair.outputs]
             reply = tensors(process, self.paths[k], arrays, wanted, as_written=True)
             done = reply.kind is ReplyKind.RESULT
+            # What takes too long once does so for other inputs, too.
+            self._endless = self._endless or reply.kind is ReplyKind.CRASHED
             results.append(list(reply.arrays) if done else None)
             refusals.append("" if done else reply.message)
         place = f"{_ENGINE} {process.version}"
