@@ -355,3 +355,13 @@ def test_facts_hold_in_every_run() -> None:
     assert result.condition == "N >= 5"
     assert result.tried
     assert all(sizes["N"] >= 5 for sizes in result.tried)
+
+
+def test_constants_that_an_op_does_not_take_are_no_fault() -> None:
+    """NumPy does not subtract truth values; the node fails where it runs."""
+    text = (
+        "(float[N] x) => (float[a] y) <bool[2] p={1,0}, bool[2] q={1,1}> "
+        "{ d = Sub(p, q) f = Cast<to=1>(d) y = Mul(x, f) }"
+    )
+    result = compared(text, text)
+    assert result.verdict is not DIFFERENT

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...errors import ZerostrideError
 from ...sizes.condition import Condition
 from ...sizes.dim import Dim, Number, Symbol, of_atom, plain
 from ..execute.program import readable
@@ -183,8 +182,10 @@ class Reader:
                 return self._loop(call)
         except Opaque:
             pass
-        except (ArithmeticError, ZerostrideError):
-            pass
+        except (RecursionError, MemoryError):
+            raise
+        except SURPRISES:
+            pass  # constants that an op does not take, say
         return self._opaque(call)
 
     def _filled(self, call: Call) -> list[Term]:
