@@ -103,7 +103,8 @@ def _computed(term: Term, args: list[Array], shape: Any, sizes: Any, x: Any) -> 
     if term.op == "Pow":
         return args[0] ** args[1]
     if term.op == "sizes":
-        return np.array([int(dim(size).evaluate(sizes)) for size in term.attributes]).reshape(shape)
+        numbers = [int(dim(size).evaluate(sizes)) for size in term.attributes[:-1]]
+        return np.array(numbers).reshape(shape)
     if term.op in _UNARY:
         return _UNARY[term.op](*args)
     return _by_the_table(term, args)

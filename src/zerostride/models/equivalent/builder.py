@@ -286,7 +286,10 @@ class Builder:
 
     def _ordered(self, op: str, args: Sequence[Term], shape: Sequence[Number]) -> list[Term]:
         """The operands in order; those of an op of the same kind instead of it."""
-        flat = [arg for one in args for arg in self.parts_of(one, op)]
+        # Whether two are equal is no chain: it gives truth values of numbers.
+        flat = list(args)
+        if op != "Equal":
+            flat = [arg for one in args for arg in self.parts_of(one, op)]
         flat.sort(key=lambda term: term.number)
         if op not in _IDEMPOTENT:
             return flat
@@ -339,7 +342,9 @@ class Builder:
                 return known
         if not self.exact:
             rest = self._grouped(op, rest, shape)
-        every = sorted([*constants, *rest], key=lambda term: term.number)
+        every = [*constants, *rest]
+        if len(every) == 2 or not self.exact:  # of three, the order changes rounding
+            every.sort(key=lambda term: term.number)
         if len(every) == 1:
             return every[0]
         return self.terms.get(op, every, shape, dtype=dtype)

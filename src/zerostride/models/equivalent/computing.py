@@ -238,7 +238,7 @@ def _reduced(call: Call) -> list[Term]:
     rank = len(term.shape)
     axes = call.whole(1, "axes")
     if not axes:
-        if axes is not None and call.attribute("noop_with_empty_axes", 0):
+        if call.attribute("noop_with_empty_axes", 0):
             return [term]
         axes = tuple(range(rank))
     return [_fold(call, kind, term, {axis_of(axis, rank) for axis in axes}, call.shape)]

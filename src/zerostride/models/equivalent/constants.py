@@ -95,11 +95,12 @@ def folded(
         with np.errstate(all="ignore"):
             result = np.asarray(compute(np.broadcast_arrays(*arrays)))
         if result.shape == sizes:
-            whole = builder.terms.constant(result)
+            whole = builder.terms.constant(result, computed=True)
             inner = [labels[axis][0] for axis in plain_axes(whole) or ()]
             return builder.view(whole.base, shape, inner)
     every = [numbers_of(arg) for arg in args]
     if any(array is None for array in every):
         return None
     with np.errstate(all="ignore"):
-        return builder.terms.constant(np.asarray(compute([a for a in every if a is not None])))
+        result = np.asarray(compute([a for a in every if a is not None]))
+    return builder.terms.constant(result, computed=True)

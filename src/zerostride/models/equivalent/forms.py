@@ -147,7 +147,7 @@ def _quotient(call: Call, args: Sequence[Term]) -> Term | None:
 
 def inverse(builder: Builder, term: Term) -> Term:
     """1 / a term."""
-    if term.op == "Reciprocal":
+    if term.op == "Reciprocal" and not builder.exact:
         return term.args[0]
 
     def compute(arrays: Sequence[Array]) -> Array:

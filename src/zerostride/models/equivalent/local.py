@@ -85,13 +85,8 @@ def _results(
     reader = Reader(builder, graph, {}, frozenset(own), facts, matching)
     for value in _read(graph):
         twin = inputs[value.name]
-        shape, unranked = shape_of(twin), ("unranked",)
         reader.terms[id(value)] = builder.terms.get(
-            INPUT,
-            (),
-            shape or (),
-            (value.name, *(() if shape is not None else unranked)),
-            dtype=twin.dtype,
+            INPUT, (), shape_of(twin), (value.name,), dtype=twin.dtype
         )
     return reader.read()
 

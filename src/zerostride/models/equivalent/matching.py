@@ -7,10 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .terms import UNORDERED, Shape, Term, numbers_of
+from ..ir.graph import Array
+from .terms import PRODUCT, SUM, UNORDERED, Shape, Term, numbers_of
 
 #: The most relative difference of constants that are computed in another order.
-_NEAR = 1e-4
+_NEAR = 1e-5
+#: The same, relative to the size of the constant's numbers: a few roundings of float32.
+_LEAST = 5e-7
+#: Constants that are computed here may be off by so many times as much: cosines of large numbers.
+_COMPUTED = 40
+#: A number so many times as large as half of the others does not count.
+_OUTLIER = 1000
 
 
 @dataclass
@@ -62,7 +69,9 @@ class Matching:
             len(b.args),
         )
         if alike and a.args:
-            if a.op in UNORDERED:
+            # The order of three terms changes the rounding of their sum.
+            rounds = self.exact and len(a.args) > 2 and a.op in (SUM, PRODUCT)
+            if a.op in UNORDERED and not rounds:
                 alike = self._unordered(a.args, b.args)
             else:
                 alike = all(self.same(*pair) for pair in zip(a.args, b.args, strict=True))
@@ -94,12 +103,30 @@ class Matching:
             one, other = numbers_of(a), numbers_of(b)
         else:
             one, other = a.base.data, b.base.data
-        if one is None or other is None or one.shape != other.shape:
+        if one is None or other is None or (one.shape, one.dtype) != (other.shape, other.dtype):
             return False
         if one.dtype.kind not in "fc" or other.dtype.kind not in "fc":
             return bool(np.array_equal(one, other))
         if self.exact:
             return bool(np.array_equal(one, other, equal_nan=True))
-        wide, far = one.astype(np.float64), other.astype(np.float64)
-        scale = np.abs(wide).max(initial=0.0)
-        return bool(np.allclose(wide, far, rtol=_NEAR, atol=_NEAR * scale, equal_nan=True))
+        kind = np.complex128 if one.dtype.kind == "c" else np.float64
+        wide, far = one.astype(kind), other.astype(kind)
+        computed = a.base.computed or b.base.computed
+        times = _COMPUTED if computed else 1
+        least = _LEAST * _size(wide, _OUTLIER if not computed else np.inf)
+        with np.errstate(all="ignore"):
+            close = np.abs(wide - far) <= times * np.maximum(_NEAR * np.abs(wide), least)
+        alike = (wide == far) | (np.isnan(wide) & np.isnan(far))
+        return bool(np.all(alike | (close & np.isfinite(wide) & np.isfinite(far))))
+
+
+def _size(numbers: Array, most: float) -> float:
+    """The size of an array's numbers: sums that cancel are off by a part of it.
+
+    Numbers over `most` times as large as half of them do not count: a mask has -1e9 beside -9.
+    """
+    sizes = np.abs(numbers[np.isfinite(numbers) & (numbers != 0)])
+    if not sizes.size:
+        return 0.0
+    half = np.partition(sizes, (sizes.size - 1) // 2)[(sizes.size - 1) // 2]
+    return float(sizes[sizes <= most * half].max())

@@ -120,6 +120,10 @@ def paired(ours: Graph, theirs: Graph, facts: Condition = ALWAYS) -> Pair:
     outputs = _names("output", ours.outputs, theirs.outputs, ours.path, theirs.path)
     original = _bare(ours)
     numbers, narrowed, fixed = _compared(original, theirs, names)
+    if decide(all_of([facts, *narrowed])).answer is Answer.NO:
+        raise ModelError(
+            f"no size that is given works in both: {theirs.path} needs {all_of(narrowed)}"
+        )
     first = sized(original, numbers) if numbers else original
     shapes = dict(zip((v.name for v in first.inputs), named_inputs(first), strict=True))
     back = {other: name for name, other in names.items()}
@@ -225,6 +229,7 @@ def _compared(
         the first alone fixes, in words.
     """
     others = dict(zip((v.name for v in theirs.inputs), named_inputs(theirs), strict=True))
+    its = {value.name: value for value in theirs.inputs}
     numbers: dict[str, int] = {}
     narrowed: list[Condition] = []
     fixed: list[str] = []
@@ -233,23 +238,34 @@ def _compared(
         if shape is None or other is None:
             continue
         where = printable(value.name)
+        _same_type(where, value, its[names[value.name]], ours, theirs)
         if len(shape) != len(other):
             raise ModelError(
                 f"the input {where!r} has {len(shape)} axes in {ours.path}, and {len(other)} in "
                 f"{theirs.path}"
             )
-        for axis, (size, its) in enumerate(zip(shape, other, strict=True)):
-            if isinstance(size, int) and isinstance(its, int) and size != its:
+        for axis, (size, number) in enumerate(zip(shape, other, strict=True)):
+            if isinstance(size, int) and isinstance(number, int) and size != number:
                 raise ModelError(
                     f"the input {where!r} has the size {size} along axis {axis} in {ours.path}, "
-                    f"and {its} in {theirs.path}"
+                    f"and {number} in {theirs.path}"
                 )
-            if isinstance(its, int) and not isinstance(size, int):
-                numbers[f"{value.name}[{axis}]"] = its
-                narrowed.append(eq(dim(size), its))
-            elif isinstance(size, int) and not isinstance(its, int):
+            if isinstance(number, int) and not isinstance(size, int):
+                numbers[f"{value.name}[{axis}]"] = number
+                narrowed.append(eq(dim(size), number))
+            elif isinstance(size, int) and not isinstance(number, int):
                 fixed.append(f"{where}[{axis}]={size}")
     return numbers, narrowed, tuple(fixed)
+
+
+def _same_type(where: str, value: Value, other: Value, ours: Graph, theirs: Graph) -> None:
+    """Refuses inputs of two element types; files of other formats may lack some types."""
+    types = value.dtype, other.dtype
+    if ours.format == theirs.format and None not in types and types[0] != types[1]:
+        raise ModelError(
+            f"the input {where!r} is of {types[0]} in {ours.path}, and of {types[1]} in "
+            f"{theirs.path}"
+        )
 
 
 def _names(

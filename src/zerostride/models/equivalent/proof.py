@@ -97,7 +97,7 @@ class _Comparison:
         builder = Builder(pair.condition, exact=exact)
         inputs = {
             value.name: builder.terms.get(
-                INPUT, (), shape_of(value) or (), (value.name,), dtype=value.dtype
+                INPUT, (), shape_of(value), (value.name,), dtype=value.dtype
             )
             for value in pair.ours.inputs
         }
@@ -120,8 +120,17 @@ class _Comparison:
             its = theirs[other]
             if self.pair.ours.format != self.pair.theirs.format and ours[name].dtype == "bool":
                 its = _truth(self.ours.builder, its)
-            same[name, other] = self.matching.same(ours[name], its)
+            same[name, other] = self._same_type(name, other) and self.matching.same(ours[name], its)
         return same
+
+    def _same_type(self, name: str, other: str) -> bool:
+        """Whether an output has one element type in files of one format, as far as is known."""
+        graphs = self.pair.ours, self.pair.theirs
+        one, its = (
+            next((v.dtype for v in graph.outputs if v.name == wanted), None)
+            for graph, wanted in zip(graphs, (name, other), strict=True)
+        )
+        return graphs[0].format != graphs[1].format or None in (one, its) or one == its
 
 
 def _truth(builder: Builder, term: Term) -> Term:

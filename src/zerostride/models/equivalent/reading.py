@@ -94,7 +94,7 @@ class Reader:
         if readable(value) or value.constant:
             return self.builder.terms.constant(np.asarray(value.data()))
         # A tensor that the file names and nothing makes.
-        return self.builder.terms.get(INPUT, (), shape_of(value) or (), (value.name,))
+        return self.builder.terms.get(INPUT, (), shape_of(value), (value.name,))
 
     def nodes(self, node: Node) -> None:
         """Gives the results of a node their terms, or of those that it stands for."""
@@ -132,7 +132,8 @@ class Reader:
         if all(isinstance(number, int) for number in numbers):
             array = np.array(numbers, value.dtype or "int64").reshape(sizes)
             return [self.builder.terms.constant(array)]
-        return [self.builder.terms.get(SIZES, (), sizes, numbers, dtype=value.dtype)]
+        kind = value.dtype or "int64"
+        return [self.builder.terms.get(SIZES, (), sizes, (*numbers, kind), dtype=value.dtype)]
 
     def _of_constants(self, node: Node, args: Sequence[Term | None]) -> list[Term] | None:
         """The results of an op of constants alone; None if it is not computed here."""
@@ -154,7 +155,8 @@ class Reader:
             results = run_op(NodeCall(node, tuple(arrays)))
         except SURPRISES:
             return None
-        return [self.builder.terms.constant(np.asarray(result)) for result in results]
+        constant = self.builder.terms.constant
+        return [constant(np.asarray(result), computed=True) for result in results]
 
     def _by_row(self, call: Call) -> Sequence[Term]:
         node = call.node
@@ -216,26 +218,16 @@ class Reader:
         results = []
         for k, (a, b) in enumerate(zip(one, other, strict=True)):
             shape = call.shapes[k]
+            if shape is None and a.ranked and b.ranked and a.shape == b.shape:
+                shape = a.shape
             args = [call.arg(0), a, b]
-            results.append(a if a is b else self.builder.terms.get("If", args, shape or a.shape))
+            results.append(a if a is b else self.builder.terms.get("If", args, shape))
         return results
 
     def _loop(self, call: Call) -> list[Term]:
         """Loop and Scan: their body as terms of what it is handed."""
         (body,) = call.node.bodies
-        self.bodies += 1
-        handed = [
-            self.builder.terms.get(
-                "handed", (), self.renamed(shape_of(value)) or (), (self.bodies, k)
-            )
-            for k, value in enumerate(body.inputs)
-        ]
-        try:
-            results = self._body(body, handed)
-        except _Fails:
-            raise Opaque from None  # it may run no step
-        finally:
-            self.bodies -= 1
+        results = self._of_handed(body)
         missing = tuple(k for k, arg in enumerate(call.args) if arg is None)
         args = [*(arg for arg in call.args if arg is not None), *results]
         attributes = tuple(
@@ -245,19 +237,33 @@ class Reader:
             self.builder.terms.get(
                 call.node.op,
                 args,
-                shape or (),
+                shape,
                 (missing, attributes, len(results), k),
                 dtype=value.dtype,
             )
             for k, (value, shape) in enumerate(zip(call.node.outputs, call.shapes, strict=True))
         ]
 
+    def _of_handed(self, body: Body) -> list[Term]:
+        """The results of a body, as terms of what it is handed."""
+        self.bodies += 1
+        handed = [
+            self.builder.terms.get("handed", (), self.renamed(shape_of(value)), (self.bodies, k))
+            for k, value in enumerate(body.inputs)
+        ]
+        try:
+            return self._body(body, handed)
+        except _Fails:
+            raise Opaque from None  # it may run no step
+        finally:
+            self.bodies -= 1
+
     def _attempt(self, body: Body) -> list[Term]:
         """The results of a body that may not run; where it always fails, they are nothing."""
         try:
             return self._body(body, ())
         except _Fails:
-            fails = self.builder.terms.get("fails", (), (), ("unranked",))
+            fails = self.builder.terms.get("fails", (), None)
             return [fails] * len(body.outputs)
 
     def _body(self, body: Body, handed: Sequence[Term]) -> list[Term]:
@@ -281,13 +287,19 @@ class Reader:
         missing = tuple(k for k, arg in enumerate(call.args) if arg is None)
         args = [arg for arg in call.args if arg is not None]
         if node.op in _RANDOM:
-            attributes = (*attributes, node.outputs[0].name)
+            attributes = (*attributes, node.scope, node.outputs[0].name)
+        for body in node.bodies:
+            try:
+                args += self._of_handed(body)
+            except (Opaque, *SURPRISES):
+                # Bodies that are not read are not the same, even in the same model.
+                attributes = (*attributes, len(self.builder.terms.every), id(self))
         return [
             self.builder.terms.get(
                 f"{node.domain}:{node.op}" if node.domain else node.op,
                 args,
-                shape if shape is not None else (),
-                (since, attributes, missing, k, *(() if shape is not None else ("unranked",))),
+                shape,
+                (since, attributes, missing, k),
                 dtype=value.dtype,
             )
             for k, (value, shape) in enumerate(zip(node.outputs, call.shapes, strict=True))

@@ -41,7 +41,9 @@ def region_of(
         matching: compared them.
     """
     one, two = _Side(*ours), _Side(*theirs)
-    last = matching.apart[0] if matching.apart else None
+    # Of two inputs nothing is said: the nodes that read them differ.
+    pairs = (pair for pair in matching.apart if pair[0].args or pair[1].args)
+    last = next(pairs, None)
     if last is not None:
         ends = one.numbers.get(last[0].number), two.numbers.get(last[1].number)
         if ends[0] is not None and ends[1] is not None:  # the first that are not the same

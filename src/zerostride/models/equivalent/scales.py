@@ -78,7 +78,8 @@ def _scaled_conv(builder: Builder, scale: Term, view: Term) -> Term | None:
     if numbers is None or weights.shape[axis] != channels:
         return None  # a transposed convolution in groups
     spread = [-1 if k == axis else 1 for k in range(weights.ndim)]
-    known = builder.terms.constant(weights * numbers.reshape(spread).astype(weights.dtype))
+    product = weights * numbers.reshape(spread).astype(weights.dtype)
+    known = builder.terms.constant(product, computed=True)
     known, largest = by_largest(builder, known)
     scaled = builder.terms.get(
         term.op, (term.args[0], known), term.shape, term.attributes, dtype=term.dtype
@@ -95,7 +96,7 @@ def by_largest(builder: Builder, weights: Term) -> tuple[Term, float]:
     largest = float(np.abs(data).max())
     if largest in (0.0, 1.0) or not np.isfinite(largest):
         return weights, 1.0
-    base = builder.terms.constant(data / data.dtype.type(largest))
+    base = builder.terms.constant(data / data.dtype.type(largest), computed=weights.base.computed)
     if base.shape != data.shape or base.op != weights.base.op:
         return weights, 1.0
     return builder.view(base, weights.shape, places_of(weights)), largest
@@ -157,7 +158,7 @@ def taken_out(builder: Builder, arg: Term, rank: int) -> tuple[Term, list[Term]]
     outer = [
         factor
         for factor in factors
-        if factor.constant and all(axis < rank for axis in axes_in(places_of(factor)))
+        if is_finite(factor) and all(axis < rank for axis in axes_in(places_of(factor)))
     ]
     if not outer:
         return arg, []

@@ -22,6 +22,7 @@ Shape = tuple[Number, ...]
 #: Elements of a constant that is computed here.
 MOST_ELEMENTS = 1 << 24
 #: The ops that terms have beside those of ONNX.
+_UNRANKED = "unranked"
 INPUT, CONSTANT, VIEW, SIZES = "input", "constant", "view", "sizes"
 SUM, PRODUCT, DOT, REDUCE, CONCAT = "sum", "product", "dot", "reduce", "concat"
 #: Element-wise ops, beside sums and products, whose operands may come in any order.
@@ -44,6 +45,7 @@ class Term:
         places: of a view.
         dtype: its element type, as far as it is known.
         data: the numbers of a constant.
+        computed: whether a constant is computed here, so that it may be off by many roundings.
     """
 
     number: int
@@ -54,6 +56,7 @@ class Term:
     places: Places = ()
     dtype: str | None = None
     data: Array | None = field(default=None, repr=False)
+    computed: bool = False
 
     @property
     def base(self) -> Term:
@@ -63,7 +66,7 @@ class Term:
     @property
     def ranked(self) -> bool:
         """Whether its rank is known."""
-        return not (self.attributes and self.attributes[-1] == "unranked")
+        return not (self.attributes and self.attributes[-1] == _UNRANKED)
 
     @property
     def constant(self) -> bool:
@@ -88,32 +91,42 @@ class Terms:
         self,
         op: str,
         args: Sequence[Term] = (),
-        shape: Sequence[Number] = (),
+        shape: Sequence[Number] | None = (),
         attributes: tuple[Any, ...] = (),
         *,
         places: Places = (),
         dtype: str | None = None,
         data: Array | None = None,
+        computed: bool = False,
     ) -> Term:
-        """The term; the same object for the same arguments."""
+        """The term; the same object for the same arguments. A shape of None: of unknown rank."""
+        if shape is None:
+            shape, attributes = (), (*attributes, _UNRANKED)
         sizes = tuple(map(plain, shape))
         digest = None if data is None else (str(data.dtype), data.shape, digest_of(data))
         key = (op, tuple(arg.number for arg in args), sizes, attributes, places, digest)
         term = self._numbers.get(key)
         if term is None:
-            term = Term(len(self.every), op, tuple(args), sizes, attributes, places, dtype, data)
+            rest = sizes, attributes, places, dtype, data, computed
+            term = Term(len(self.every), op, tuple(args), *rest)
             self.every.append(term)
             self._numbers[key] = term
         return term
 
-    def constant(self, array: Array) -> Term:
-        """A constant: a view of its numbers without the axes along which they are all alike."""
+    def constant(self, array: Array, *, computed: bool = False) -> Term:
+        """A constant: a view of its numbers without the axes along which they are all alike.
+
+        Args:
+            array: the numbers.
+            computed: whether they are computed here.
+        """
         kept = [axis for axis in range(array.ndim) if _varies(array, axis)]
         first = tuple(slice(None) if axis in kept else 0 for axis in range(array.ndim))
         base = np.array(array[first], order="C") if array.size else array
         if not array.size:
             kept = list(range(array.ndim))
-        term = self.get(CONSTANT, (), base.shape, dtype=str(base.dtype), data=base)
+        kind = str(base.dtype)
+        term = self.get(CONSTANT, (), base.shape, dtype=kind, data=base, computed=computed)
         if base.shape == array.shape:
             return term
         places = tuple(index(axis) for axis in kept)

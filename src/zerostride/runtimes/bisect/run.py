@@ -241,7 +241,7 @@ def bisected(
         notes.append(f"{theirs.name} stores its weights in half precision")
     notes += chosen.notes
     if other is not None:
-        notes += question_words(chosen.graph, read_model(theirs), theirs.name)
+        notes += question_words(options.read(file), read_model(theirs), theirs.name)
     bisection = Bisection(tuple(stages), tuple(culprits), tuple(notes))
     return _report(file, other_engine, release, bisection)
 

@@ -15,8 +15,8 @@ from ...sizes.budget import FLOW_STEPS, allowance
 from ...sizes.condition import ALWAYS, Condition
 
 _WORDS = {
-    Sameness.EQUAL: "proven: {} means the same for every size",
-    Sameness.ROUNDED: "proven: {} means the same for every size, but for rounding",
+    Sameness.EQUAL: "proven: {} means the same{}",
+    Sameness.ROUNDED: "proven: {} means the same{}, but for rounding",
 }
 #: Names of nodes or tensors in a sentence.
 _MOST_NAMED = 3
@@ -71,7 +71,11 @@ def _if_proven(proof: Proof, name: str) -> tuple[str, ...]:
     verdicts = {output.verdict for output in proof.outputs}
     worst = max(verdicts, key=list(Sameness).index, default=Sameness.UNDECIDED)
     words = _WORDS.get(worst)
-    return () if words is None else (words.format(name),)
+    if words is None:
+        return ()
+    fewer = any(next(iter(pair.only_ours()), None) is not None for pair in proof.pairs)
+    where = " where it works, which is not for every size" if fewer else " for every size"
+    return (words.format(name, where),)
 
 
 __all__ = ["converted_words", "question_words"]

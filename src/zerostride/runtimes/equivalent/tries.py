@@ -289,6 +289,10 @@ def difference(run: Run, position: int, most: float) -> Difference | None:
         return Difference(
             run.sizes, shapes, (), ours.shape, theirs.shape, np.inf, run.engine, words
         )
+    if ours.dtype != theirs.dtype and run.engine != _HERE:
+        words = f"the element types {ours.dtype} and {theirs.dtype}"
+        types = str(ours.dtype), str(theirs.dtype)
+        return Difference(run.sizes, shapes, (), *types, np.inf, run.engine, words)
     error = error_of(ours, theirs)
     if run.engine != _HERE and ours.dtype.kind == "f":
         # An engine approximates: a sigmoid near 0 is off by more than by its own size.
