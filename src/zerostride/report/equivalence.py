@@ -21,7 +21,7 @@ def verdict_words(result: Equivalence) -> str:
     if result.verdict is Sameness.DIFFERENT and all(
         output.verdict is not Sameness.DIFFERENT for output in result.outputs
     ):
-        return "they work for different sizes"
+        return "the second refuses sizes that the first takes"
     return SAMENESS[result.verdict][1]
 
 
@@ -30,6 +30,8 @@ def equivalence_lines(result: Equivalence) -> Iterator[str]:
     for output in result.outputs:
         yield ""
         mark, words, _ = SAMENESS[output.verdict]
+        if result.narrower is not None:
+            words = words.replace("for every size", "wherever both work")
         yield f"{mark}  {_names(output)}: {words}"
         yield from (f"  {line}" for line in output_lines(output))
     yield ""
@@ -89,7 +91,7 @@ def sizes_lines(result: Equivalence) -> Iterator[str]:
         f"{done} {counted_noun(len(result.tried), 'run')} on {result.engine}: {'; '.join(sizes)}; "
         f"largest error {result.error:.1e}{where}"
     )
-    if result.rounding is not None:
+    if result.rounding:
         yield f"one rounding in every tensor moves the first by up to {result.rounding:.1e}"
 
 
