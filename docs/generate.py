@@ -374,7 +374,7 @@ def optimisers_page() -> str:
     lines = [
         f"{MADE}# Faults of optimisers",
         "",
-        "Optimisers that changed the meaning of a model, some of them public reports. Each has a "
+        "These optimisers changed the meaning of a model; some cases are public reports. Each has a "
         "small model of ours and what the optimiser wrote for it. The tests compare each pair with "
         "[equivalent](equivalent.md), and run today's releases where they are installed.",
         "",
