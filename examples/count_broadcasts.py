@@ -194,7 +194,7 @@ COUNTED: tuple[Group, ...] = (
     ),
     Group(
         "normalisation",
-        ("LayerNormalization", "RMSNormalization"),
+        ("LayerNormalization", "RMSNormalization", "SimplifiedLayerNormalization"),
         always,
         "always (the scale is required)",
         "scale and bias go one way to the tensor, under the NumPy rule",
