@@ -374,9 +374,9 @@ def optimisers_page() -> str:
     lines = [
         f"{MADE}# Faults of optimisers",
         "",
-        "These optimisers changed the meaning of a model; some cases are public reports. Each has a "
-        "small model of ours and what the optimiser wrote for it. The tests compare each pair with "
-        "[equivalent](equivalent.md), and run today's releases where they are installed.",
+        "These optimisers changed the meaning of a model; some cases are public reports. Each has "
+        "a small model of ours and what the optimiser wrote for it. The tests compare each pair "
+        "with [equivalent](equivalent.md), and run today's releases where they are installed.",
         "",
         "| fault | release | today |",
         "|---|---|---|",
