@@ -62,6 +62,7 @@ PARTS = (
                 "benchmarks/index",
                 "real_models",
                 "optimisers",
+                "optimiser_bugs",
                 "conversions",
                 "strict_alarms",
                 "evidence",
