@@ -32,7 +32,6 @@ CHILDREN = {
     "engines": ("engines/*",),
     "reasons": ("reasons/*",),
     "bugs": ("bugs/*",),
-    "equivalent": ("optimiser_bugs",),
     "api/index": ("api/plans", "api/elementwise", "api/reductions", "api/fuse", "api/*"),
     "benchmarks/index": (
         "benchmarks/RESULTS",
