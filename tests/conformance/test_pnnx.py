@@ -44,6 +44,8 @@ from zerostride.models.formats import read_model  # noqa: E402
 pytestmark = pytest.mark.conformance
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+#: Without the models that optimisers get wrong: ONNX Runtime's own does, too.
+FILES = [p for p in sorted(EXAMPLES.rglob("*.onnx")) if p.parent.name != "optimisers"]
 SAMPLE = 120
 NETWORKS = 25
 
@@ -262,7 +264,7 @@ def test_compounds_have_pnnxs_verdict(ncnn_ops: Child, tmp_path: Path, name: str
     assert same or finding.verdict is not Verdict.SAME
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.onnx")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_examples_marked_same_give_equal_numbers(
     ncnn_ops: Child, tmp_path: Path, path: Path
 ) -> None:
