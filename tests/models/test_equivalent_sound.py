@@ -61,6 +61,12 @@ DIFFERENT = {
         "(float[N] x) => (float[N] o) <float k={2}> { o = Mul(x,k) }",
         "(float[N] x) => (float[N] o) <float k={2.00018}> { o = Mul(x,k) }",
     ),
+    "a bias of two axes": (
+        "(float[N,1,4] x) => (float[a,b,c] o) <float[2,1,1] w={1,2}, float[2] c={3,4}>"
+        " { o = Conv(x,w,c) }",
+        "(float[N,1,4] x) => (float[a,b,c] o) <float[2,1,1] w={1,2}, float[2,1] c={3,4}>"
+        " { o = Conv(x,w,c) }",
+    ),
     "another element type": (
         "(float[N] x) => (int64[1] o) { o = Shape(x) }",
         "(float[N] x) => (int32[1] o) { a = Shape(x) o = Cast<to=6>(a) }",

@@ -114,6 +114,8 @@ class Call:
         self, term: Term, places: Sequence[Dim], shape: Sequence[Number] | None = None
     ) -> Term:
         """A view of a term with the shape of the first result."""
+        if len(places) != len(term.shape):
+            raise Opaque  # an operand of a rank that the op does not take
         return self.builder.view(term, self.shape if shape is None else shape, places)
 
     def right(self, term: Term, shape: Sequence[Number]) -> Term:
