@@ -20,7 +20,7 @@ class Drawn:
 
     Args:
         seed: of its draws.
-        shapes: of which one is the shape of its input.
+        shapes: its input has one of them.
 
     Attributes:
         pick, numbers: draw choices and numbers.

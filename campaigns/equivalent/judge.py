@@ -71,7 +71,7 @@ def _shown(result: Result, model: onnx.ModelProto, other: onnx.ModelProto | None
 
 
 def seen(model: onnx.ModelProto, other: onnx.ModelProto) -> str:
-    """What runs show: "same", "differs", or "fails" where the first or the second does not run."""
+    """The runs' result: "same", "differs", or "fails" if the first or the second does not run."""
     sessions = [_session(one) for one in (model, other)]
     if None in sessions:
         return "fails"

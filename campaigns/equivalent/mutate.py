@@ -27,13 +27,13 @@ def mutants_of(
     model: onnx.ModelProto, seed: int, count: int
 ) -> Iterator[tuple[onnx.ModelProto, str]]:
     """Yield mutants of a model, each with its change in words."""
-    made = 0
+    yielded = 0
     for k in range(_TRIES * count):
-        if made == count:
+        if yielded == count:
             return
         mutant = mutate(model, seed * 10_007 + k)
         if mutant is not None:
-            made += 1
+            yielded += 1
             yield mutant
 
 
@@ -60,8 +60,8 @@ def _numbers(
     if position >= len(node.input):
         return None
     name = node.input[position]
-    found = next((one for one in model.graph.initializer if one.name == name), None)
-    return None if found is None else numpy_helper.to_array(found).copy()
+    tensor = next((one for one in model.graph.initializer if one.name == name), None)
+    return None if tensor is None else numpy_helper.to_array(tensor).copy()
 
 
 def _replace(

@@ -13,7 +13,7 @@ from .drawn import Drawn, Shape
 #: Heads of an attention, and the features of each.
 _HEADS, _FEATURES = 2, 4
 WIDTH = _HEADS * _FEATURES
-#: What a masked score is.
+#: The score of a key that is masked.
 _LOW = -1e4
 _EPSILONS = (1e-5, 1e-6, 1e-3, 1e-12)
 _INT = np.int64

@@ -1,4 +1,4 @@
-"""What a step of an optimiser made of a model: its end and the verdict."""
+"""The result of a step of an optimiser: how it ended, and the verdict on its model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOTHING = "read and written"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one step of an optimiser made of a model, and the verdict.
+    """The result of one step of an optimiser on a model.
 
     Attributes:
         step: the pass; "" for the whole optimiser.

@@ -94,7 +94,7 @@ def _steps(optimiser: Optimiser) -> Iterator[tuple[str, Optimise]]:
 
 
 def _made(model: onnx.ModelProto, optimise: Optimise) -> tuple[onnx.ModelProto | None, str]:
-    """What a step makes; None, and the reason, where it makes nothing."""
+    """The model that a step writes; None, and the reason, if it writes none."""
     try:
         return optimise(model), ""
     except Exception as error:  # noqa: BLE001 - whatever an optimiser raises

@@ -21,7 +21,7 @@ _ORDER = (Sameness.EQUAL, Sameness.ROUNDED, Sameness.UNDECIDED)
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What is proven of two models.
+    """The verdicts on two models without any run.
 
     Attributes:
         outputs: the verdict on each output.

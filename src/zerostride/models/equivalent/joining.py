@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def joined(
     builder: Builder, args: Sequence[Term], axis: int, shape: Sequence[Number]
 ) -> Term | None:
-    """The view whose parts these are, one behind the other; None if there is none."""
+    """One view that is these parts, one behind the other; None if there is none."""
     base = args[0].base
     if any(arg.base is not base for arg in args):
         return _of_joined(builder, args, axis, shape)
@@ -49,7 +49,7 @@ def _of_joined(
 
 
 def _behind(builder: Builder, args: Sequence[Term], axis: int, space: Space) -> Places | None:
-    """The places of parts of which each begins where the one before ends."""
+    """The places of parts, if each begins where the one before ends."""
     starts: list[Number] = [0]
     for arg in args[:-1]:
         starts.append(starts[-1] + arg.shape[axis])

@@ -63,9 +63,9 @@ def _alone(graph: Graph, nodes: Sequence[Node]) -> Graph:
 
 def _read(graph: Graph) -> list[Value]:
     """The tensors that nodes read and none of them makes, without constants of the file."""
-    made = {id(value) for node in graph.nodes for value in node.outputs}
+    inside = {id(value) for node in graph.nodes for value in node.outputs}
     every = (value for node in graph.nodes for value in node.inputs if value is not None)
-    own = (value for value in every if id(value) not in made)
+    own = (value for value in every if id(value) not in inside)
     return [value for value in own if value.missing is not None or not readable(value)]
 
 

@@ -62,7 +62,7 @@ class Pair:
 
     @property
     def condition(self) -> Condition:
-        """What both need of the sizes of the inputs that are open in both."""
+        """The needs of both, of the sizes of the inputs that are open in both."""
         return _about(self.symbols, all_of(self.needs))
 
     @property

@@ -74,8 +74,8 @@ def _proven(pair: Pair) -> list[Proven]:
                 proven.append(Proven(*names, Sameness.ROUNDED))
             else:
                 sides = (pair.ours, rounding.ours), (pair.theirs, rounding.theirs)
-                found = region_of(*names, *sides, rounding.matching)
-                proven.append(Proven(*names, Sameness.UNDECIDED, *found))
+                region = region_of(*names, *sides, rounding.matching)
+                proven.append(Proven(*names, Sameness.UNDECIDED, *region))
         return proven
 
 

@@ -103,8 +103,8 @@ class _Side:
     def __init__(self, graph: Graph, reader: Reader) -> None:
         self.graph = graph
         self.parts = Parts(graph)
-        made = [value for node in self.parts.nodes for value in node.outputs]
-        self.values = {value.name: value for value in (*graph.inputs, *made)}
+        results = [value for node in self.parts.nodes for value in node.outputs]
+        self.values = {value.name: value for value in (*graph.inputs, *results)}
         self.terms = {name: reader.term(value) for name, value in self.values.items()}
         self.numbers = {term.number: name for name, term in self.terms.items()}
         self.inputs = {value.name for value in graph.inputs}

@@ -1,4 +1,4 @@
-"""What is proven of a model and another file of it, in a sentence for other commands."""
+"""The proof about a model and another file of it, in a sentence for other commands."""
 
 from __future__ import annotations
 

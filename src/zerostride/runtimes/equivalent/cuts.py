@@ -50,7 +50,7 @@ def _file(part: Part) -> bytes | None:
 
 
 def _tensor(value: Value) -> Tensor | None:
-    """What a tensor is; None where its element type is not known."""
+    """The type and shape of a tensor; None where its element type is not known."""
     if value.dtype is None:
         return None
     shape = value.shape
