@@ -92,3 +92,20 @@ def test_a_known_branch_is_taken() -> None:
             assert shape is not None
             assert len(shape) == rank
             assert not sizes.branches
+
+
+def test_a_truth_that_a_loop_changes_decides_nothing() -> None:
+    """The number is 0 in the first pass alone, so that the branch is not known."""
+    text = (
+        "(float[N] x) => (float[N] y) <int64 n={3}, bool t={1}, int64 zero={0}, int64 one={1},"
+        " int64[1] axes={0}> { z, y = Loop(n, t, zero, x) < body = b (int64 i, bool k, int64 v,"
+        " float[N] c) => (bool d, int64 w, float[N] o) { d = Identity(k) w = Add(v, one)"
+        " e = Equal(v, zero) r = If(e) < then_branch = p () => (float[] q)"
+        " { q = Unsqueeze(c, axes) }, else_branch = s () => (float[] u) { u = Identity(c) } >"
+        " o = Reshape(r, last) } > }"
+    ).replace("int64[1] axes", "int64[1] last={-1}, int64[1] axes")
+    with model_file(parser.parse_model(HEAD + text)) as file:
+        graph = ModelOptions().read(file.path)
+        sizes = flow(graph)
+    (branch,) = (node for node in graph.nodes if node.op == "If")
+    assert sizes.shape_of(branch.outputs[0]) is None

@@ -41,7 +41,9 @@ class LocalProofs:
         others = {value.name: inputs.get(value.name, value) for value in _read(sides[1])}
         for verdict in (Sameness.EQUAL, Sameness.ROUNDED):
             exact = verdict is Sameness.EQUAL
-            builder = self._builders.setdefault((facts, exact), Builder(facts, exact=exact))
+            if (facts, exact) not in self._builders:
+                self._builders[facts, exact] = Builder(facts, exact=exact)
+            builder = self._builders[facts, exact]
             matching = Matching(exact)
             try:
                 with allowance(FLOW_STEPS):

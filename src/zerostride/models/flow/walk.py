@@ -225,8 +225,10 @@ class Walk:
         else:
             results = self.take(node, self.answer(node, facts))
         truth = truth_of(node, facts, self.truths)
-        if truth is not None:
-            self.truths[id(node.outputs[0])] = truth
+        for value in node.outputs[:1]:  # an earlier pass through a loop may have known more
+            self.truths.pop(id(value), None)
+            if truth is not None:
+                self.truths[id(value)] = truth
         opened: dict[int, Symbol] = {}
         for value, fact in zip(node.outputs, results, strict=False):
             fact = self.settled(self.close(fact, value.name or node.path, opened))
