@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,36 +9,13 @@ from typing import Any
 from ...sizes.dim import Dim, Number, Symbol, dim, plain
 from ..ir.graph import Node
 from .builder import Builder
+from .opsets import document
 from .places import Places, index, own_places, stretched
 from .terms import Shape, Term
 
 
 class Opaque(Exception):  # noqa: N818 - an answer, not a fault
     """A row does not take a node apart."""
-
-
-@functools.lru_cache(4096)
-def schema(op: str, domain: str, version: int) -> tuple[Mapping[str, Any], int]:
-    """The defaults of an op's attributes, and the version of its document; none of other ops."""
-    import onnx.defs
-    import onnx.helper
-
-    try:
-        row = onnx.defs.get_schema(op, version, domain)
-    except onnx.defs.SchemaError:
-        return {}, 0
-    defaults = {
-        name: onnx.helper.get_attribute_value(attribute.default_value)
-        for name, attribute in row.attributes.items()
-        if attribute.default_value.name
-    }
-    return {name: _text(value) for name, value in defaults.items()}, row.since_version
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    return tuple(value) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +60,7 @@ class Call:
         node = self.node
         if name in node.attributes:
             return node.attributes[name]
-        return schema(node.op, node.domain, node.version)[0].get(name, default)
+        return document(node.op, node.domain, node.version)[0].get(name, default)
 
     def content(self, position: int, name: str = "") -> tuple[Number, ...] | None:
         """Whole numbers that are an attribute in some op sets and an operand in others."""
@@ -139,4 +115,4 @@ def axis_of(axis: int, rank: int) -> int:
     return axis % rank
 
 
-__all__ = ["Call", "Opaque", "axis_of", "dim", "index", "own_places", "right_places", "schema"]
+__all__ = ["Call", "Opaque", "axis_of", "dim", "index", "own_places", "right_places"]

@@ -20,8 +20,9 @@ from ..onnx_ops.sites import find_site
 from ..onnx_ops.table import op_row
 from .axes import places_of, spreads
 from .builder import Builder
-from .call import Call, Opaque, schema
+from .call import Call, Opaque
 from .constants import Compute
+from .opsets import document
 from .places import stretched
 from .terms import Shape, Term
 
@@ -98,7 +99,7 @@ def _dtype(call: Call) -> str | None:
 def attributes_of(call: Call) -> tuple[Any, ...]:
     """A node's attributes with their defaults, in order."""
     node = call.node
-    given = {**schema(node.op, node.domain, node.version)[0], **node.attributes}
+    given = {**document(node.op, node.domain, node.version)[0], **node.attributes}
     return tuple(sorted((name, frozen(value)) for name, value in given.items()))
 
 

@@ -17,11 +17,13 @@ from ..onnx_ops.kernels.pointwise import UNARY
 from ..onnx_ops.sizes.facts import SURPRISES
 from ..onnx_ops.table import op_row, run_op
 from .builder import Builder
-from .call import Call, Opaque, schema
+from .call import Call, Opaque
 from .computing import COMPUTED
 from .forms import broadcast, frozen, unary
 from .matching import Matching
 from .moving import MOVES
+from .opsets import document
+from .recurrent import with_few_operands
 from .terms import INPUT, SIZES, Shape, Term, numbers_of
 from .written import written
 
@@ -228,8 +230,8 @@ class Reader:
         """Loop and Scan: their body as terms of what it is handed."""
         (body,) = call.node.bodies
         results = self._of_handed(body)
-        missing = tuple(k for k, arg in enumerate(call.args) if arg is None)
-        args = [*(arg for arg in call.args if arg is not None), *results]
+        missing, args = _those_there(call.args)
+        args += results
         attributes = tuple(
             sorted((k, frozen(v)) for k, v in call.node.attributes.items() if k != "body")
         )
@@ -279,13 +281,12 @@ class Reader:
 
     def _opaque(self, call: Call) -> list[Term]:
         node = call.node
-        defaults, since = schema(node.op, node.domain, node.version)
+        defaults, since = document(node.op, node.domain, node.version)
         given = {**defaults, **node.attributes}
         attributes: tuple[object, ...] = tuple(
             sorted((name, frozen(value)) for name, value in given.items())
         )
-        missing = tuple(k for k, arg in enumerate(call.args) if arg is None)
-        args = [arg for arg in call.args if arg is not None]
+        missing, args = _those_there(with_few_operands(call))
         if node.op in _RANDOM:
             attributes = (*attributes, node.scope, node.outputs[0].name)
         for body in node.bodies:
@@ -369,6 +370,13 @@ def _is_same(node: Node, args: Sequence[Term | None]) -> bool:
     return node.op == "Identity" or (
         first.dtype is not None and first.dtype == node.outputs[0].dtype
     )
+
+
+def _those_there(args: Sequence[Term | None]) -> tuple[tuple[int, ...], list[Term]]:
+    """The positions that are left out before the last operand, and the operands."""
+    there = [arg for arg in args if arg is not None]
+    last = max((k for k, arg in enumerate(args) if arg is not None), default=0)
+    return tuple(k for k, arg in enumerate(args[:last]) if arg is None), there
 
 
 def _false(term: Term) -> bool:
