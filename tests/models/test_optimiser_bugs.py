@@ -51,6 +51,13 @@ def test_a_run_shows_the_fault(fault: dict[str, Any]) -> None:
         assert "other y" not in result.arrays
 
 
+def test_a_model_that_takes_no_size_is_said_so() -> None:
+    parts = (EXAMPLES / "optimisers" / f"onnxslim-323-{part}.onnx" for part in ("before", "after"))
+    text = str(zs.equivalent(*parts))
+    assert "both work for no sizes" in text
+    assert "never" not in text
+
+
 def test_rows_are_complete() -> None:
     optional = {"mended", "begins"}
     for fault in FAULTS:

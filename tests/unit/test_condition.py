@@ -52,6 +52,14 @@ def test_equal_conditions_have_one_form() -> None:
     assert N.differs(M) == ne(N, M)
 
 
+def test_joined_conditions_leave_out_what_another_implies() -> None:
+    one, two = eq(N, 1), eq(M, 2)
+    either, both = any_of([one, two]), all_of([one, two])
+    assert all_of([either, one]) == any_of([one, both]) == one
+    assert all_of([either, one, K >= 3]) == all_of([one, K >= 3])
+    assert any_of([both, eq(K, 1)]) != any_of([one, eq(K, 1)])
+
+
 def test_joined_conditions_have_no_duplicates() -> None:
     one, two = eq(N, 1), eq(M, 2)
     assert all_of([]) is ALWAYS

@@ -18,6 +18,7 @@ from zerostride.runtimes.runners import (
     load_runner,
     own_names,
 )
+from zerostride.runtimes.runners.onnxruntime_ import words
 from zerostride.runtimes.task import Array, Form, Task
 
 X, Y = np.arange(6.0).reshape(2, 3), np.array([1.0, -2.0, 3.0])
@@ -93,3 +94,37 @@ def test_names_that_do_not_fit_are_refused() -> None:
         from_file(("x",), ["d"], True)
     with pytest.raises(Refused, match=r"outputs \['d', 'e'\]; the model \['u'\]"):
         from_file(("a", "b"), ["u"], True)
+
+
+CODE = "[ONNXRuntimeError] : 1 : FAIL : "
+RUNNING = CODE + "Non-zero status code returned while running "
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            RUNNING + "MatMul node. Name:'' Status Message: matmul_helper.h:59 Compute MatMul no",
+            "MatMul: Compute MatMul no",
+        ),
+        (
+            RUNNING + "Reshape node. Name:'/r' Status Message: /s/reshape_helper.h:91 R::R(int&) "
+            "a == b was false. No such shape:{5}",
+            "Reshape '/r' No such shape:{5}",
+        ),
+        (
+            CODE + "Load model from ModelProto 'net' failed:Node (n) Op (Add) "
+            "[ShapeInferenceError] Incompatible dimensions",
+            "Node (n) Op (Add) Incompatible dimensions",
+        ),
+        (
+            CODE + "Got invalid dimensions for input: x for the following indices\n index: 0 "
+            "Got: 4 Expected: 2\n Please fix either the inputs/outputs or the model.",
+            "Got invalid dimensions for input: x for the following indices index: 0 Got: 4 "
+            "Expected: 2",
+        ),
+        ("", ""),
+    ],
+)
+def test_onnxruntimes_messages_lose_what_only_its_developers_read(text: str, message: str) -> None:
+    assert words(RuntimeError(text)) == message

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ..models.equivalence import Difference, Equivalence, Output, Region, Sameness
+from ..sizes.condition import NEVER
 from .words import LONGEST_NAME, counted_noun, shown
 
 #: The verdict of an output: its mark, its words, and the class of its badge.
@@ -27,13 +28,17 @@ def verdict_words(result: Equivalence) -> str:
 
 def equivalence_lines(result: Equivalence) -> Iterator[str]:
     """Yield the lines of a comparison: outputs, the sizes it holds for, the runs behind it."""
+    apart = True
     for output in result.outputs:
-        yield ""
+        lines = list(output_lines(output))
+        if apart or lines:
+            yield ""
+        apart = bool(lines)
         mark, words, _ = SAMENESS[output.verdict]
         if result.narrower is not None:
             words = words.replace("for every size", "wherever both work")
         yield f"{mark}  {_names(output)}: {words}"
-        yield from (f"  {line}" for line in output_lines(output))
+        yield from (f"  {line}" for line in lines)
     yield ""
     words, *lines = narrower_lines(result) or [""]
     if words:
@@ -76,7 +81,10 @@ def narrower_lines(result: Equivalence) -> list[str]:
 
 def sizes_lines(result: Equivalence) -> Iterator[str]:
     """Yield the sizes that the verdicts hold for, and those of the runs."""
-    if result.condition:
+    if result.condition == str(NEVER):
+        yield "both work for no sizes"
+        return
+    elif result.condition:
         yield f"both work for sizes with {shown(result.condition, 300)}"
     if result.only_theirs:
         yield f"only the second works for {shown(result.only_theirs, 300)}"

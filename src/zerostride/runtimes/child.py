@@ -76,7 +76,7 @@ def _operands(engine: str, packed: Packed) -> Sequence[Array]:
 
 
 def _without_result(error: Exception, runner: Runner, task: Task) -> dict[str, str]:
-    message = _last_line(error)
+    message = _short(type(error).__name__, runner.words(error))
     if isinstance(error, Absent):
         return {"answer": "absent", "message": str(error)}
     # Of a call by name all refusals are known; of a model's computation they are not.
@@ -91,14 +91,10 @@ def _without_result(error: Exception, runner: Runner, task: Task) -> dict[str, s
 _BEGINNING, _END = 80, 115
 
 
-def _last_line(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if not lines:
-        return type(error).__name__
-    line = lines[-1]
-    if len(line) > _BEGINNING + _END + 5:
-        line = f"{line[:_BEGINNING]} ... {line[-_END:]}"
-    return f"{type(error).__name__}: {line}"
+def _short(kind: str, words: str) -> str:
+    if len(words) > _BEGINNING + _END + 5:
+        words = f"{words[:_BEGINNING]} ... {words[-_END:]}"
+    return f"{kind}: {words}" if words else kind
 
 
 if __name__ == "__main__":

@@ -391,7 +391,14 @@ def _joined(kind: Literal["and", "or"], ends: str, conditions: Iterable[Conditio
     for condition in parts:
         if condition.kind == "!=" and _make("==", condition.size) in parts:
             return NEVER if kind == "and" else ALWAYS
-    return _make(kind, _ZERO, tuple(parts))
+    inner = "or" if kind == "and" else "and"
+    # A and (A or B) is A; A or (A and B) is A.
+    kept = [
+        condition
+        for condition in parts
+        if condition.kind != inner or not any(part in parts for part in condition.parts)
+    ]
+    return _make(kind, _ZERO, tuple(kept)) if len(kept) > 1 else kept[0]
 
 
 def order_of(condition: Condition) -> tuple[Any, ...]:

@@ -83,8 +83,13 @@ class Pair:
     def only_theirs(self) -> str:
         """Sizes for which only the second model works, in words; "" if none are known."""
         more = _more(self.works[0], self.works[1], _symbols(self.original))
-        words = [f"sizes that do not meet {clause}" for clause, _ in more]
+        words = [outside(clause) for clause, _ in more]
         return "; ".join([*(f"{name} other than that" for name in self.fixed), *words])
+
+
+def outside(condition: Condition) -> str:
+    """The sizes that do not meet a condition, in words."""
+    return "every size" if condition.never else f"sizes that do not meet {condition}"
 
 
 def _more(

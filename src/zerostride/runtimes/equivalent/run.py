@@ -12,7 +12,7 @@ from ...errors import ZerostrideError
 from ...models.arguments import checked
 from ...models.equivalence import Difference, Equivalence, Output, Sameness
 from ...models.equivalent.cases import Proof, proven
-from ...models.equivalent.pair import Pair, paired
+from ...models.equivalent.pair import Pair, outside, paired
 from ...models.findings import Report
 from ...models.flow.input_sizes import InputShapes, Sizes
 from ...models.formats.model_file import model_file
@@ -155,7 +155,7 @@ def _narrower(pairs: Iterable[Pair], tries: Tries) -> tuple[str, Difference, Run
         except ZerostrideError:
             continue
         if found is not None:
-            return f"sizes that do not meet {clause}", *found[1:]
+            return outside(clause), *found[1:]
     return None
 
 

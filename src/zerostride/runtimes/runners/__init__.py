@@ -116,6 +116,12 @@ class ModelFile:
     compute: Callable[[Mapping[int, Array], Sequence[int | str]], Sequence[Array]]
 
 
+def last_line(error: BaseException) -> str:
+    """The last line of an exception's message."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Runner:
     """An engine, loaded.
@@ -131,6 +137,7 @@ class Runner:
         open_file: opens a model file, for a caller who calls the inputs by these names.
         open_as_written: the same, without what the engine's optimiser makes of it; None where the
             engine has no such choice.
+        words: the message of an exception; lines that only its developers read left out.
     """
 
     version: str
@@ -141,6 +148,7 @@ class Runner:
     forms: Mapping[Form, Perform] = field(default_factory=dict)
     open_file: Callable[[str, Sequence[str]], ModelFile] | None = None
     open_as_written: Callable[[str, Sequence[str]], ModelFile] | None = None
+    words: Callable[[BaseException], str] = last_line
 
     def run(self, task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         """The engine's results.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,36 @@ _MORE: Mapping[str, Attrs] = {
 }
 #: The option with the folder of weights that lie beside a model in memory.
 _WEIGHTS = "session.model_external_initializers_file_folder_path"
+#: Parts of messages that only its developers read, and words for them: the status and its number,
+#: the node that computed, the place in its sources with the condition that failed there.
+_INSIDE = (
+    (r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", ""),
+    (r"Non-zero status code returned while running (\w+) node\. Name:''", r"\1:"),
+    (r"Non-zero status code returned while running (\w+) node\. Name:", r"\1 "),
+    (r"Load model from (?:ModelProto '.*?'|\S+) failed:", ""),
+    (r" ?Status Message: ", " "),
+    (r"\S+\.(?:h|cc|cpp):\d+ .*? was false\. ", ""),
+    (r"\S+\.(?:h|cc|cpp):\d+ ", ""),
+    (r"\[ShapeInferenceError\] ", ""),
+)
 #: The most sessions of calls that are kept.
 _MOST_SESSIONS = 1024
 
 
 def _named(op: Op, attrs: Attrs) -> tuple[str, Attrs]:
     return f"{op.names['onnx'][0]}-{OPSET}", _MORE.get(op.name, {})
+
+
+def words(error: BaseException) -> str:
+    """The message of an exception on one line, without its inner parts.
+
+    >>> words(ValueError("[ONNXRuntimeError] : 1 : FAIL : Node (n) Op (Add) no sizes"))
+    'Node (n) Op (Add) no sizes'
+    """
+    text = " ".join(str(error).split())
+    for pattern, better in _INSIDE:
+        text = re.sub(pattern, better, text)
+    return text.removesuffix("Please fix either the inputs/outputs or the model.").strip()
 
 
 class _OnnxRuntime:
@@ -123,6 +148,7 @@ def load() -> Runner:
         {Form.NODE: engine.node},
         engine.open_file,
         engine.open_as_written,
+        words,
     )
 
 
