@@ -64,6 +64,30 @@ SAME = {
         "(float[N,4] x, float[4,5] k, float[5] b) => (float[a,b] y) { kk=Add(k,b) "
         "y=com.microsoft.FusedMatMul<alpha=0.0625>(x,kk) }",
     ),
+    "the sign of a constant": (
+        "(float[N,4] x) => (float[a,b] y) <float[4,2] w={0,-1,3,-3,0.5,1,2,1}, float m={-1}> "
+        "{ n=Mul(w,m) y=MatMul(x,n) }",
+        "(float[N,4] x) => (float[a,b] y) <float[4,2] w={0,-1,3,-3,0.5,1,2,1}> "
+        "{ y=com.microsoft.FusedMatMul<alpha=-1.0>(x,w) }",
+    ),
+    "a sum before a product with constants": (
+        "(float[N,4] x) => (float[a,b] y) <float[4] c={1,2,3,4}, float[4,2] "
+        "w={1,2,3,4,5,6,7,8}> { s=Add(x,c) y=MatMul(s,w) }",
+        "(float[N,4] x) => (float[a,b] y) <float[2] c={50,60}, float[4,2] "
+        "w={1,2,3,4,5,6,7,8}> { p=MatMul(x,w) y=Add(p,c) }",
+    ),
+    "a column before a product with constants": (
+        "(float[3,4] x) => (float[a,b] y) <float[3,1] c={1,2,3}, float[4,2] "
+        "w={0.5,2,3,4,5,6,7,8}> { s=Add(x,c) y=MatMul(s,w) }",
+        "(float[3,4] x) => (float[a,b] y) <float[3,2] c={15.5,20,31,40,46.5,60}, float[4,2] "
+        "w={0.5,2,3,4,5,6,7,8}> { p=MatMul(x,w) y=Add(p,c) }",
+    ),
+    "an affine map before a convolution of one point": (
+        "(float[N,2,H,W] x) => (float[a,b,c,d] y) <float k={2}, float c={0.5}, float[3,2,1,1] "
+        "w={1,2,3,4,5,6}, float[3] b={1,1,1}> { m=Mul(x,k) s=Add(m,c) y=Conv(s,w,b) }",
+        "(float[N,2,H,W] x) => (float[a,b,c,d] y) <float[3,2,1,1] w={2,4,6,8,10,12}, float[3] "
+        "b={2.5,4.5,6.5}> { y=Conv(x,w,b) }",
+    ),
 }
 
 

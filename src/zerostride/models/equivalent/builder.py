@@ -19,7 +19,7 @@ from .axes import MOST_PARTS, axes_of, continues, kept_axis, places_of, spreads
 from .constants import Compute, folded, is_number, number_in
 from .joining import joined
 from .places import Places, Space, axes_in, index, lone_axis, own_places
-from .scales import led_by_one, scaled, taken_out
+from .scales import constants_apart, led_by_one, scaled, taken_out
 from .terms import (
     COMMUTATIVE,
     CONCAT,
@@ -381,6 +381,9 @@ class Builder:
         if narrow is not None:
             return narrow
         if not self.exact:
+            apart = constants_apart(self, a, b, shape)
+            if apart is not None:
+                return apart
             scales: list[Term] = []
             args = []
             for arg in (a, b):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...sizes.dim import Dim, Number, size_order
 from ..ir.graph import Array
 from .axes import places_of
-from .places import axes_in
+from .places import axes_in, index
 from .terms import MOST_ELEMENTS, Term, numbers_of, plain_axes
 
 if TYPE_CHECKING:
@@ -56,6 +56,8 @@ def number_in(term: Term) -> float | None:
     return float(value) if floats else None
 
 
+#: The most products that are added up at once.
+_MOST_PRODUCTS = 1 << 27
 #: The difference of a number that roundings make: of a scale that was taken out and put back.
 NEAR = 1e-6
 
@@ -104,3 +106,25 @@ def folded(
     with np.errstate(all="ignore"):
         result = np.asarray(compute([a for a in every if a is not None]))
     return builder.terms.constant(result, computed=True)
+
+
+def folded_dot(builder: Builder, a: Term, b: Term, shape: Sequence[Number]) -> Term | None:
+    """The sums over the last axis of the products of two constants; None if not computed."""
+    labels = sorted({*labels_of(a), *labels_of(b)}, key=label_order)
+    over = [label for label in labels if len(shape) in axes_in([label[0]])]
+    if over != [(index(len(shape)), a.shape[-1])]:
+        return None  # places that depend on more than one axis, or on none
+    kept = [label for label in labels if label not in over]
+    if math.prod(size for _, size in labels) > _MOST_PRODUCTS:
+        return None
+    if math.prod(size for _, size in kept) > MOST_ELEMENTS:
+        return None
+    operands: list[Any] = []
+    for term in (a, b):
+        own = sorted(set(labels_of(term)), key=labels.index)
+        operands += [laid_out(term, own), [labels.index(label) for label in own]]
+    with np.errstate(all="ignore"):
+        result = np.einsum(*operands, [labels.index(label) for label in kept], optimize=True)
+    whole = builder.terms.constant(result, computed=True)
+    inner = [kept[axis][0] for axis in plain_axes(whole) or ()]
+    return builder.view(whole.base, shape, inner)

@@ -11,7 +11,7 @@ import numpy as np
 from ...sizes.atoms import Symbol
 from ...sizes.dim import Number, dim
 from .axes import places_of
-from .constants import NEAR, folded, has_floats, is_finite, number_in
+from .constants import NEAR, folded, folded_dot, has_floats, is_finite, number_in
 from .places import axes_in, index, lone_axis
 from .prints import fingerprint
 from .terms import DOT, PRODUCT, SUM, Term, numbers_of, plain_axes
@@ -89,12 +89,17 @@ def _scaled_conv(builder: Builder, scale: Term, view: Term) -> Term | None:
 
 
 def by_largest(builder: Builder, weights: Term) -> tuple[Term, float]:
-    """Weights as a number and weights of which the largest is 1 or -1: a scale is seen so."""
+    """Weights as a number and weights of which the largest is 1: a scale, or a sign, is seen so."""
     data = weights.base.data
     if builder.exact or data is None or data.dtype.kind != "f" or not data.size:
         return weights, 1.0
-    largest = float(np.abs(data).max())
-    if largest in (0.0, 1.0) or not np.isfinite(largest):
+    size = np.abs(data)
+    largest = float(size.max())
+    if largest == 0 or not np.isfinite(largest):
+        return weights, 1.0
+    first = int(np.argmax(size >= largest * (1 - NEAR)))  # of several, perhaps but for rounding
+    largest = math.copysign(largest, data.flat[first])
+    if largest == 1:
         return weights, 1.0
     base = builder.terms.constant(data / data.dtype.type(largest), computed=weights.base.computed)
     if base.shape != data.shape or base.op != weights.base.op:
@@ -142,6 +147,21 @@ def _lead(builder: Builder, term: Term) -> float:
         return largest if True in signs else -largest
     _, first = min(split, key=lambda pair: fingerprint(pair[0], builder.prints))
     return math.copysign(largest, first)
+
+
+def constants_apart(builder: Builder, a: Term, b: Term, shape: Sequence[Number]) -> Term | None:
+    """``(x + c) @ w`` as ``x @ w + c @ w`` for constants c and w; None where there are none."""
+    for term, weights in ((a, b), (b, a)):
+        if term.base.op != SUM or not is_finite(weights) or not has_floats(term):
+            continue
+        parts = builder.parts_of(term, SUM)
+        known = [part for part in parts if is_finite(part)]
+        dots = [folded_dot(builder, part, weights, shape) for part in known]
+        rest = [part for part in parts if part not in known]
+        if dots and rest and None not in dots:
+            inner = builder.dot(builder.total(rest, term.shape), weights, shape)
+            return builder.total([inner, *(one for one in dots if one is not None)], shape)
+    return None
 
 
 def taken_out(builder: Builder, arg: Term, rank: int) -> tuple[Term, list[Term]]:

@@ -21,7 +21,7 @@ from ...models.options import ModelOptions
 from ...sizes.budget import FLOW_STEPS, allowance
 from ..process import MODEL_SECONDS
 from .cuts import region_files
-from .tries import FAR, FARTHER, Run, Tries, difference, error_of
+from .tries import FAR, FARTHER, Run, Tries, difference, errors_of
 
 #: Runs with other numbers, where no run shows a difference of an output that is not proven.
 _MORE_SEEDS = 3
@@ -105,7 +105,7 @@ def _confirmed(proof: Proof, tries: Tries) -> Equivalence:
             most = FARTHER if output.verdict is Sameness.ROUNDED else FAR
             found = difference(run, k, most)
             if found is None and run.ours[k].shape == run.theirs[k].shape:
-                error = float(error_of(run.ours[k], run.theirs[k]).max(initial=0.0))
+                error = float(errors_of(run, k).max(initial=0.0))
                 if error >= worst:
                     worst, furthest = error, run
             if found is not None and k not in shown:

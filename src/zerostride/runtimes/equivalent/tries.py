@@ -293,18 +293,29 @@ def difference(run: Run, position: int, most: float) -> Difference | None:
         words = f"the element types {ours.dtype} and {theirs.dtype}"
         types = str(ours.dtype), str(theirs.dtype)
         return Difference(run.sizes, shapes, (), *types, np.inf, run.engine, words)
-    error = error_of(ours, theirs)
-    if run.engine != _HERE and ours.dtype.kind == "f":
-        # An engine approximates: a sigmoid near 0 is off by more than by its own size.
-        with np.errstate(all="ignore"):
-            close = np.abs(ours.astype(np.float64) - theirs) <= most * _LEAST
-        error = np.where(close, 0.0, error)
+    error = errors_of(run, position)
     if not error.size or not (worst := float(error.max())) > most:
         return None
     index = tuple(map(int, np.unravel_index(int(error.argmax()), error.shape)))
     one, other = ours[index].item(), theirs[index].item()
     words = f"{one:.6g} and {other:.6g} at {list(index)}" if index else f"{one:.6g} and {other:.6g}"
     return Difference(run.sizes, shapes, index, one, other, worst, run.engine, words)
+
+
+def errors_of(run: Run, position: int) -> Array:
+    """The relative differences of an output that has one shape in both models.
+
+    An engine's numbers that are small are compared as if they were `_LEAST`.
+    """
+    assert run.ours is not None
+    assert run.theirs is not None
+    ours, theirs = run.ours[position], run.theirs[position]
+    error = error_of(ours, theirs)
+    if run.engine != _HERE and ours.dtype.kind == "f":
+        # An engine approximates: a sigmoid near 0 is off by more than by its own size.
+        with np.errstate(all="ignore"):
+            error = np.fmin(error, np.abs(ours.astype(np.float64) - theirs) / _LEAST)
+    return error
 
 
 def error_of(ours: Array, theirs: Array) -> Array:
