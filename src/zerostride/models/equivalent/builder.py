@@ -17,6 +17,7 @@ from ...sizes.condition import ALWAYS, Condition, all_of, ge
 from ...sizes.dim import Dim, Number, dim, plain
 from .axes import MOST_PARTS, axes_of, continues, kept_axis, places_of, spreads
 from .constants import Compute, folded, is_number, number_in
+from .folds import fold_operand
 from .joining import joined
 from .places import Places, Space, axes_in, index, lone_axis, own_places
 from .scales import constants_apart, led_by_one, scaled, taken_out
@@ -403,6 +404,7 @@ class Builder:
         """A reduction over the last axes of a view, those beyond the result's rank."""
         if len(arg.shape) == len(shape):
             return arg
+        arg = fold_operand(self, kind, arg, len(shape))
         narrow = self._narrowed(
             (arg,), shape, lambda one, small: self.reduce(kind, one[0], small, dtype)
         )

@@ -300,13 +300,44 @@ def _layer_norm(call: Call) -> list[Term]:
     """LayerNormalization and what is like it: over the last axes, by the definition."""
     x = call.arg(0)
     axis = axis_of(call.attribute("axis", -1), len(x.shape))
-    scale, bias = call.arg(1), call.arg(2) if call.has(2) else None
+    bias = call.right(call.arg(2), x.shape) if call.has(2) else None
+    scale = call.right(call.arg(1), x.shape)
     return [_normal(call, x, axis, scale, bias, centred=call.node.op == "LayerNormalization")]
+
+
+def _instance_norm(call: Call) -> list[Term]:
+    """InstanceNormalization: over the axes behind the channels."""
+    if call.node.version < 6:
+        raise Opaque  # another type of attributes
+    x = call.arg(0)
+    scale, bias = (call.view(call.arg(k), [index(1)]) for k in (1, 2))
+    return [_normal(call, x, 2, scale, bias, centred=True)]
+
+
+def _group_norm(call: Call) -> list[Term]:
+    """GroupNormalization: over the channels of a group and the axes behind them."""
+    builder, x, groups = call.builder, call.arg(0), call.attribute("num_groups")
+    count, channels, *others = x.shape
+    if not isinstance(channels, int) or channels % groups:
+        raise Opaque
+    each = channels // groups
+    shape = (count, groups, each, *others)
+    channel = index(1) * each + index(2)
+    behind = [index(axis) for axis in range(3, len(shape))]
+    wide = builder.view(x, shape, [index(0), channel, *behind])
+    of_group = call.node.version < 21  # a scale for each group; later for each channel
+    place = index(1) if of_group else channel
+    scale, bias = (call.view(call.arg(k), [place], shape) for k in (1, 2))
+    term = _normal(call, wide, 2, scale, bias, centred=True)
+    behind = [index(axis) for axis in range(2, len(x.shape))]
+    places = [index(0), index(1) // each, index(1) % each, *behind]
+    return [builder.view(term, x.shape, places)]
 
 
 def _normal(
     call: Call, x: Term, axis: int, scale: Term, bias: Term | None, *, centred: bool
 ) -> Term:
+    """Divided by the deviation over the axes from one on, times a scale, plus a bias."""
     if any(value.name for value in call.node.outputs[1:]):
         raise Opaque
     builder, shape = call.builder, x.shape
@@ -322,9 +353,8 @@ def _normal(
     variance = mean(builder.product([x, x], shape))
     epsilon = builder.number(call.attribute("epsilon", 1e-5), x, shape)
     root = _root(call, builder.total([variance, epsilon], shape))
-    parts = [x, inverse(builder, root), call.right(scale, shape)]
-    term = builder.product(parts, shape)
-    return term if bias is None else builder.total([term, call.right(bias, shape)], shape)
+    term = builder.product([x, inverse(builder, root), scale], shape)
+    return term if bias is None else builder.total([term, bias], shape)
 
 
 def _skip_norm(call: Call) -> list[Term]:
@@ -338,8 +368,9 @@ def _skip_norm(call: Call) -> list[Term]:
     whole = builder.total(parts, x.shape)
     node = replace(call.node, outputs=call.node.outputs[:1])
     inner = replace(call, node=node, shapes=(x.shape,))
-    bias = None if simple or not call.has(3) else call.arg(3)
-    term = _normal(inner, whole, len(x.shape) - 1, call.arg(2), bias, centred=not simple)
+    bias = None if simple or not call.has(3) else call.right(call.arg(3), x.shape)
+    scale = call.right(call.arg(2), x.shape)
+    term = _normal(inner, whole, len(x.shape) - 1, scale, bias, centred=not simple)
     outputs = len(call.node.outputs)
     if outputs > 1 and any(value.name for value in call.node.outputs[1:3]):
         raise Opaque
@@ -389,6 +420,8 @@ COMPUTED: Mapping[tuple[str, str], Row] = MappingProxyType(
         **{("", f"Reduce{kind}"): _reduced for kind in _REDUCTIONS},
         ("", "GlobalAveragePool"): _global_average,
         ("", "BatchNormalization"): _batch_norm,
+        ("", "GroupNormalization"): _group_norm,
+        ("", "InstanceNormalization"): _instance_norm,
         ("", "LayerNormalization"): _layer_norm,
         ("", "RMSNormalization"): _layer_norm,
         ("", "SimplifiedLayerNormalization"): _layer_norm,

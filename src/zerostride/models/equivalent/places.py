@@ -126,7 +126,7 @@ def _digit_of(monomial: Monomial) -> tuple[int | None, Dim]:
     return (None if axes_in([divisor]) else lone_axis(inner)), divisor
 
 
-def _magnitude(radix: Dim) -> tuple[int, int, object]:
+def magnitude(radix: Dim) -> tuple[int, int, object]:
     """The sort key of radices: a product comes after its factors."""
     (atoms, factor), *_ = radix.terms or (((), radix.const),)
     return len(atoms), factor, size_order(radix)
@@ -136,7 +136,7 @@ def _digits_of_index(
     along: Dim, extent: Dim, floors: Sequence[tuple[Dim, int]]
 ) -> list[tuple[Dim, Dim, Dim]] | None:
     """The digits of an index that is divided by some radices, each a multiple of the one before."""
-    radices = sorted({dim(1), *(radix for radix, _ in floors)}, key=_magnitude)
+    radices = sorted({dim(1), *(radix for radix, _ in floors)}, key=magnitude)
     steps = [exact_quotient(b, a) for a, b in itertools.pairwise(radices)]
     digits = []
     for k, radix in enumerate(radices):
@@ -409,6 +409,7 @@ __all__ = [
     "evaluated",
     "index",
     "lone_axis",
+    "magnitude",
     "own_places",
     "reshaped",
     "stretched",
