@@ -110,6 +110,8 @@ class Equivalence:
     Attributes:
         outputs: one for each output.
         condition: what sizes the verdicts hold for, in words; "" where they hold for all.
+        fixed: the numbers that the second file has for sizes that the first leaves open, in words,
+            where its engines resize models; "" if there are none.
         only_ours, only_theirs: sizes for which one model works and the other does not, in words; ""
             if no such sizes are known.
         narrower: a run that shows that the first model works for sizes for which the second does
@@ -127,6 +129,7 @@ class Equivalence:
 
     outputs: tuple[Output, ...]
     condition: str = ""
+    fixed: str = ""
     only_ours: str = ""
     only_theirs: str = ""
     narrower: Difference | None = None
@@ -159,6 +162,7 @@ class Equivalence:
             "verdict": self.verdict,
             "outputs": [output.as_dict() for output in self.outputs],
             "condition": self.condition,
+            "fixed": self.fixed,
             "only_ours": self.only_ours,
             "only_theirs": self.only_theirs,
             "narrower": self.narrower and self.narrower.as_dict(),

@@ -23,7 +23,13 @@ def verdict_words(result: Equivalence) -> str:
         output.verdict is not Sameness.DIFFERENT for output in result.outputs
     ):
         return "the second refuses sizes that the first takes"
-    return SAMENESS[result.verdict][1]
+    return _worded(SAMENESS[result.verdict][1], result)
+
+
+def _worded(words: str, result: Equivalence) -> str:
+    """A verdict's words, where the models do not work for the same sizes."""
+    apart = result.narrower is not None or result.fixed
+    return words.replace("for every size", "wherever both work") if apart else words
 
 
 def equivalence_lines(result: Equivalence) -> Iterator[str]:
@@ -35,9 +41,7 @@ def equivalence_lines(result: Equivalence) -> Iterator[str]:
             yield ""
         apart = bool(lines)
         mark, words, _ = SAMENESS[output.verdict]
-        if result.narrower is not None:
-            words = words.replace("for every size", "wherever both work")
-        yield f"{mark}  {_names(output)}: {words}"
+        yield f"{mark}  {_names(output)}: {_worded(words, result)}"
         yield from (f"  {line}" for line in lines)
     yield ""
     words, *lines = narrower_lines(result) or [""]
@@ -81,6 +85,8 @@ def narrower_lines(result: Equivalence) -> list[str]:
 
 def sizes_lines(result: Equivalence) -> Iterator[str]:
     """Yield the sizes that the verdicts hold for, and those of the runs."""
+    if result.fixed:
+        yield f"the second file has numbers for open sizes: {shown(result.fixed, 300)}"
     if result.condition == str(NEVER):
         yield "both work for no sizes"
         return

@@ -28,6 +28,15 @@ from .terms import Shape, Term
 
 Row = Callable[[Call], "Sequence[Term]"]
 
+#: Attributes of ops with windows, and the number in each axis that they are without.
+_WINDOW = {"dilations": 1, "pads": 0, "strides": 1}
+#: Attributes of Resize, each with the one, and the value of it, with which it has a meaning.
+_ONLY_WITH = {
+    "cubic_coeff_a": ("mode", "cubic"),
+    "extrapolation_value": ("coordinate_transformation_mode", "tf_crop_and_resize"),
+    "nearest_mode": ("mode", "nearest"),
+}
+
 
 def frozen(value: Any) -> Any:
     """An attribute as something that can be compared."""
@@ -100,7 +109,15 @@ def attributes_of(call: Call) -> tuple[Any, ...]:
     """A node's attributes with their defaults, in order."""
     node = call.node
     given = {**document(node.op, node.domain, node.version)[0], **node.attributes}
-    return tuple(sorted((name, frozen(value)) for name, value in given.items()))
+    every = {name: frozen(value) for name, value in given.items()}
+    return tuple(sorted(row for row in every.items() if _has_meaning(node.op, *row, every)))
+
+
+def _has_meaning(op: str, name: str, value: object, every: Mapping[str, object]) -> bool:
+    if op == "Resize" and name in _ONLY_WITH:
+        other, wanted = _ONLY_WITH[name]
+        return every.get(other) == wanted
+    return name not in _WINDOW or not isinstance(value, tuple) or set(value) != {_WINDOW[name]}
 
 
 def unary(call: Call) -> list[Term]:

@@ -35,6 +35,8 @@ class Pair:
         original: the first model with all of its open sizes.
         needs: the conditions of `ours` and `theirs` on sizes, those of tensors inside included.
         works: for which sizes of the inputs each model works.
+        narrowed: what the second needs because its file has numbers for sizes that the first leaves
+            open.
         fixed: sizes that are a number in the first model and open in the second, in words.
         names: the names of the second model's inputs in its file, by those of the first.
         outputs: pairs of names of outputs.
@@ -52,6 +54,7 @@ class Pair:
     original: Graph
     needs: tuple[Condition, Condition]
     works: tuple[Condition, Condition]
+    narrowed: Condition
     fixed: tuple[str, ...]
     names: Mapping[str, str]
     outputs: tuple[tuple[str, str], ...]
@@ -76,9 +79,18 @@ class Pair:
         whole = all_of(self.works)
         return "" if whole.always else str(whole)
 
+    @property
+    def resized(self) -> bool:
+        """Whether an engine of the second file takes other sizes than the numbers in it."""
+        return self.read[1].format != "onnx"
+
     def only_ours(self) -> Iterator[tuple[Condition, dict[Symbol, int]]]:
-        """Yield what the second model needs and the first does not, with sizes that show it."""
-        return _more(self.works[1], self.works[0], _symbols(self.original))
+        """Yield what the second model needs and the first does not, with sizes that show it.
+
+        Numbers in an ONNX file are refused for others; engines of other formats resize a model.
+        """
+        known = all_of([self.works[0], self.narrowed]) if self.resized else self.works[0]
+        return _more(self.works[1], known, _symbols(self.original))
 
     def only_theirs(self) -> str:
         """Sizes for which only the second model works, in words; "" if none are known."""
@@ -157,6 +169,7 @@ def paired(ours: Graph, theirs: Graph, facts: Condition = ALWAYS) -> Pair:
         original,
         needs,
         (works[0], works[1]),
+        all_of(narrowed),
         fixed,
         names,
         tuple(outputs.items()),
@@ -193,15 +206,21 @@ class _Side:
 
 
 def _side(graph: Graph, facts: Condition) -> _Side:
-    if graph.format != "onnx":
-        # Nodes are lowered by their operands' ranks; the tensors between them need sizes, too.
-        graph = lowered(ranked(graph, module_of(graph).lower))
+    graph = in_onnx_ops(graph)
     whole, needs, flow = resolved(graph, facts)
     if flow is None:
         return _Side(whole, needs)
     failing = frozenset(failure.node_path for failure in flow.failures)
     fails = any(failure.certain for failure in flow.failures)
     return _Side(whole, needs, flow.branches, failing, fails)
+
+
+def in_onnx_ops(graph: Graph) -> Graph:
+    """A graph of any format in ONNX's ops, as far as they exist."""
+    if graph.format == "onnx":
+        return graph
+    # Nodes are lowered by their operands' ranks; the tensors between them need sizes, too.
+    return lowered(ranked(graph, module_of(graph).lower))
 
 
 def _solved(graph: Graph, facts: Condition) -> Graph:

@@ -19,11 +19,11 @@ from ..onnx_ops.table import op_row, run_op
 from .builder import Builder
 from .call import Call, Opaque
 from .computing import COMPUTED
-from .forms import broadcast, frozen, unary
+from .forms import attributes_of, broadcast, frozen, unary
 from .matching import Matching
 from .moving import MOVES
+from .operands import operands_of
 from .opsets import document
-from .recurrent import with_few_operands
 from .terms import INPUT, SIZES, Shape, Term, numbers_of
 from .written import written
 
@@ -281,12 +281,9 @@ class Reader:
 
     def _opaque(self, call: Call) -> list[Term]:
         node = call.node
-        defaults, since = document(node.op, node.domain, node.version)
-        given = {**defaults, **node.attributes}
-        attributes: tuple[object, ...] = tuple(
-            sorted((name, frozen(value)) for name, value in given.items())
-        )
-        missing, args = _those_there(with_few_operands(call))
+        _, since = document(node.op, node.domain, node.version)
+        attributes: tuple[object, ...] = attributes_of(call)
+        missing, args = _those_there(operands_of(call))
         if node.op in _RANDOM:
             attributes = (*attributes, node.scope, node.outputs[0].name)
         for body in node.bodies:

@@ -73,8 +73,11 @@ def _if_proven(proof: Proof, name: str) -> tuple[str, ...]:
     words = _WORDS.get(worst)
     if words is None:
         return ()
-    fewer = any(next(iter(pair.only_ours()), None) is not None for pair in proof.pairs)
-    where = " where it works, which is not for every size" if fewer else " for every size"
+    where = " for every size"
+    if any(next(iter(pair.only_ours()), None) is not None for pair in proof.pairs):
+        where = " where it works, which is not for every size"
+    elif not all(pair.narrowed.always for pair in proof.pairs):
+        where = " for the sizes in its file"
     return (words.format(name, where),)
 
 

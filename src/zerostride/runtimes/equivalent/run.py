@@ -134,6 +134,7 @@ def _confirmed(proof: Proof, tries: Tries) -> Equivalence:
     return Equivalence(
         tuple(outputs),
         pair.words,
+        "" if pair.narrowed.always or not pair.resized else str(pair.narrowed),
         "" if lost is None else lost[0],
         pair.only_theirs(),
         None if lost is None else lost[1],

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 
 import numpy as np
 
 from ...errors import ZerostrideError
 from ...models.equivalence import Difference
-from ...models.equivalent.pair import Pair
+from ...models.equivalent.pair import Pair, in_onnx_ops
 from ...models.execute import Nudge, execute, not_executed
 from ...models.execute.chosen_sizes import chosen_sizes
 from ...models.execute.random_inputs import RANGES, random_inputs
@@ -233,14 +233,27 @@ class Tries:
         formats = {graph.format for graph in self.pair.read}
         return formats == {"onnx"} and find_spec(_ENGINE) is not None
 
+    @property
+    def _one_format(self) -> bool:
+        return len({graph.format for graph in self.pair.read}) == 1
+
     def _renamed(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The inputs by the second model's names; some formats have int32 for int64."""
         names = self.pair.names
-        return {names[name]: array for name, array in inputs.items() if name in names}
+        types = {value.name: value.dtype for value in self.pair.files[1].inputs}
+        if self._one_format:
+            types = {}
+        return {
+            names[name]: array.astype(types.get(names[name]) or array.dtype, copy=False)
+            for name, array in inputs.items()
+            if name in names
+        }
 
     def _here(
         self, ours: Graph, theirs: Graph, inputs: dict[str, Array], sizes: dict[str, int]
     ) -> Run | None:
         """The run of the executor; None if it cannot run both."""
+        ours, theirs = (replace(in_onnx_ops(one), format="onnx") for one in (ours, theirs))
         if not_executed(ours) or not_executed(theirs):
             return None
         results: list[list[Array] | None] = []
