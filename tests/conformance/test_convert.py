@@ -373,8 +373,20 @@ def test_what_cannot_be_converted(tmp_path: Path) -> None:
     assert error.count("\n") == 1
 
 
-def test_the_converted_file_is_proven_for_every_size(tmp_path: Path) -> None:
-    needed("openvino")
-    report = zs.convert(EXAMPLES / "clean.onnx", "openvino", tmp_path / "out")
-    words = "proven: clean.openvino.xml means the same for every size, but for rounding"
-    assert words in report.notes
+@pytest.mark.parametrize(
+    ("name", "engine", "words"),
+    [
+        ("clean", "openvino", "clean.openvino.xml means the same for every size, but for rounding"),
+        (
+            "unet_dynamic",
+            "openvino",
+            "unet_dynamic.openvino.xml means the same for every size, but for rounding",
+        ),
+        ("unet_dynamic", "mnn", "unet_dynamic.mnn means the same for the sizes in its file"),
+        ("clean", "ncnn", "clean.ncnn.param means the same for every size"),
+    ],
+)
+def test_the_converted_file_is_proven(tmp_path: Path, name: str, engine: str, words: str) -> None:
+    needed(engine)
+    report = zs.convert(EXAMPLES / f"{name}.onnx", engine, tmp_path / "out")
+    assert f"proven: {words}" in report.notes

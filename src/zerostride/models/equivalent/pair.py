@@ -15,9 +15,8 @@ from ...sizes.simplify import pinning
 from ...sizes.solve import decide, values_for
 from ..flow.input_sizes import named_inputs, sized
 from ..flow.resolved import resolved
-from ..format_table import lowered, module_of
-from ..formats.ranks import ranked
 from ..ir.graph import Graph, Value
+from .batch import in_onnx_ops, with_batch_axes
 
 #: Names of inputs that an error lists.
 _MOST_NAMED = 12
@@ -80,6 +79,11 @@ class Pair:
         return "" if whole.always else str(whole)
 
     @property
+    def formats(self) -> frozenset[str]:
+        """The formats of both files."""
+        return frozenset(graph.format for graph in self.read)
+
+    @property
     def resized(self) -> bool:
         """Whether an engine of the second file takes other sizes than the numbers in it."""
         return self.read[1].format != "onnx"
@@ -135,8 +139,9 @@ def paired(ours: Graph, theirs: Graph, facts: Condition = ALWAYS) -> Pair:
     """
     names = _names("input", ours.inputs, theirs.inputs, ours.path, theirs.path)
     outputs = _names("output", ours.outputs, theirs.outputs, ours.path, theirs.path)
-    original = _bare(ours)
-    numbers, narrowed, fixed = _compared(original, theirs, names)
+    original, read = _bare(ours), (ours, theirs)
+    theirs = with_batch_axes(theirs, ours, names, outputs)
+    numbers, narrowed, fixed = _compared(original, theirs, names, read[0].format == read[1].format)
     if decide(all_of([facts, *narrowed])).answer is Answer.NO:
         raise ModelError(
             f"no size that is given works in both: {theirs.path} needs {all_of(narrowed)}"
@@ -165,7 +170,7 @@ def paired(ours: Graph, theirs: Graph, facts: Condition = ALWAYS) -> Pair:
         _solved(sides[0].graph, shared),
         _solved(sides[1].graph, shared),
         (first, second),
-        (ours, theirs),
+        read,
         original,
         needs,
         (works[0], works[1]),
@@ -215,14 +220,6 @@ def _side(graph: Graph, facts: Condition) -> _Side:
     return _Side(whole, needs, flow.branches, failing, fails)
 
 
-def in_onnx_ops(graph: Graph) -> Graph:
-    """A graph of any format in ONNX's ops, as far as they exist."""
-    if graph.format == "onnx":
-        return graph
-    # Nodes are lowered by their operands' ranks; the tensors between them need sizes, too.
-    return lowered(ranked(graph, module_of(graph).lower))
-
-
 def _solved(graph: Graph, facts: Condition) -> Graph:
     """The graph with sizes that facts decide in their place: 1 for N where N == 1."""
     if not any(clause.kind == "==" for clause in facts.clauses):
@@ -244,7 +241,7 @@ def _solved(graph: Graph, facts: Condition) -> Graph:
 
 
 def _compared(
-    ours: Graph, theirs: Graph, names: Mapping[str, str]
+    ours: Graph, theirs: Graph, names: Mapping[str, str], one_format: bool
 ) -> tuple[dict[str, int], list[Condition], tuple[str, ...]]:
     """The sizes that only one model leaves open.
 
@@ -262,7 +259,8 @@ def _compared(
         if shape is None or other is None:
             continue
         where = printable(value.name)
-        _same_type(where, value, its[names[value.name]], ours, theirs)
+        if one_format:  # files of other formats may lack some types
+            _same_type(where, value, its[names[value.name]], ours, theirs)
         if len(shape) != len(other):
             raise ModelError(
                 f"the input {where!r} has {len(shape)} axes in {ours.path}, and {len(other)} in "
@@ -283,9 +281,9 @@ def _compared(
 
 
 def _same_type(where: str, value: Value, other: Value, ours: Graph, theirs: Graph) -> None:
-    """Refuses inputs of two element types; files of other formats may lack some types."""
+    """Refuses inputs of two element types."""
     types = value.dtype, other.dtype
-    if ours.format == theirs.format and None not in types and types[0] != types[1]:
+    if None not in types and types[0] != types[1]:
         raise ModelError(
             f"the input {where!r} is of {types[0]} in {ours.path}, and of {types[1]} in "
             f"{theirs.path}"

@@ -38,7 +38,7 @@ def _numbers(data: Array) -> list[str]:
     kept = flat[::step][:_MOST_NUMBERS]
     if data.dtype.kind not in "fc":
         return [str(number) for number in kept.tolist()]
-    largest = float(np.abs(data).max(initial=0.0)) or 1.0
+    largest = float(np.abs(data).max(initial=0.0, where=np.isfinite(data))) or 1.0
     return [f"{number + 0:.{_DIGITS}f}" for number in (kept / largest).tolist()]
 
 

@@ -118,7 +118,7 @@ class _Comparison:
         same = {}
         for name, other in self.pair.outputs:
             its = theirs[other]
-            if self.pair.ours.format != self.pair.theirs.format and ours[name].dtype == "bool":
+            if len(self.pair.formats) > 1 and ours[name].dtype == "bool":
                 its = _truth(self.ours.builder, its)
             same[name, other] = self._same_type(name, other) and self.matching.same(ours[name], its)
         return same
@@ -130,7 +130,7 @@ class _Comparison:
             next((v.dtype for v in graph.outputs if v.name == wanted), None)
             for graph, wanted in zip(graphs, (name, other), strict=True)
         )
-        return graphs[0].format != graphs[1].format or None in (one, its) or one == its
+        return len(self.pair.formats) > 1 or None in (one, its) or one == its
 
 
 def _truth(builder: Builder, term: Term) -> Term:

@@ -39,7 +39,7 @@ def _file(part: Part) -> bytes | None:
     values = (*part.operands, part.result)
     ends = [_tensor(value) for value in values]
     known = [end for end in ends if end is not None]
-    whole = part.graph.format == "onnx" and part.nodes and len(known) == len(ends)
+    whole = part.nodes and len(known) == len(ends)
     if not whole or sum(array.nbytes for array in constants_of(part).values()) > _MOST_BYTES:
         return None
     inputs = {v.name: end for v, end in zip(part.operands, known[:-1], strict=True)}

@@ -143,7 +143,7 @@ def _confirmed(proof: Proof, tries: Tries) -> Equivalence:
         worst,
         rounding,
         arrays,
-        region_files(proof.outputs, outputs),
+        region_files(proof.outputs, outputs) if pair.formats == {"onnx"} else {},
     )
 
 

@@ -12,7 +12,8 @@ import numpy as np
 
 from ...errors import ZerostrideError
 from ...models.equivalence import Difference
-from ...models.equivalent.pair import Pair, in_onnx_ops
+from ...models.equivalent.batch import in_onnx_ops
+from ...models.equivalent.pair import Pair
 from ...models.execute import Nudge, execute, not_executed
 from ...models.execute.chosen_sizes import chosen_sizes
 from ...models.execute.random_inputs import RANGES, random_inputs
@@ -230,18 +231,13 @@ class Tries:
     @property
     def _real(self) -> bool:
         """Whether the engine is installed, and runs files of both formats."""
-        formats = {graph.format for graph in self.pair.read}
-        return formats == {"onnx"} and find_spec(_ENGINE) is not None
-
-    @property
-    def _one_format(self) -> bool:
-        return len({graph.format for graph in self.pair.read}) == 1
+        return self.pair.formats == {"onnx"} and find_spec(_ENGINE) is not None
 
     def _renamed(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The inputs by the second model's names; some formats have int32 for int64."""
         names = self.pair.names
         types = {value.name: value.dtype for value in self.pair.files[1].inputs}
-        if self._one_format:
+        if len(self.pair.formats) == 1:
             types = {}
         return {
             names[name]: array.astype(types.get(names[name]) or array.dtype, copy=False)
