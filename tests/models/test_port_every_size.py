@@ -25,7 +25,9 @@ HEAD = '<ir_version: 8, opset_import: ["" : 17]> net '
 @pytest.mark.parametrize("file", MODELS, ids=lambda file: file.stem)
 def test_every_rewrite_is_proven(file: Path, target: str, tmp_path: Path) -> None:
     report = zs.port(file, target, tmp_path / "out.onnx", via="none")
-    assert {change.every_size for change in report.changes} <= {"equal"}
+    # A normalisation that is written out is the same but for rounding.
+    ends = {change.every_size for change in report.changes}
+    assert ends <= ({"equal", "rounded"} if target == "tosa" else {"equal"})
 
 
 def graph(text: str, tmp_path: Path, name: str) -> Graph:

@@ -16,7 +16,7 @@ from ...sizes.atoms import Symbol
 from ...sizes.condition import ALWAYS, Condition, all_of, ge
 from ...sizes.dim import Dim, Number, dim, plain
 from .axes import MOST_PARTS, axes_of, continues, kept_axis, places_of, spreads
-from .constants import Compute, folded, is_number, number_in
+from .constants import Compute, cancels, folded, is_number, number_in
 from .folds import fold_operand
 from .joining import joined
 from .places import Places, Space, axes_in, index, lone_axis, own_places
@@ -333,7 +333,8 @@ class Builder:
             known: Term | None = constants[0]
             for other in constants[1:]:
                 known = known and folded(self, lambda two: function(*two), [known, other], shape)
-            constants = constants if known is None else [known]
+            if known is not None and not (rest and op == SUM and cancels(constants, known)):
+                constants = [known]
         if rest:
             near = op == PRODUCT and not self.exact
             constants = [arg for arg in constants if not is_number(arg, neutral, near=near)]
@@ -344,7 +345,9 @@ class Builder:
         if not self.exact:
             rest = self._grouped(op, rest, shape)
         every = [*constants, *rest]
-        if len(every) == 2 or not self.exact:  # of three, the order changes rounding
+        if self.exact and len(every) > 2:
+            every = [arg for arg in flat if arg in every]
+        else:  # of three, the order changes rounding
             every.sort(key=lambda term: term.number)
         if len(every) == 1:
             return every[0]

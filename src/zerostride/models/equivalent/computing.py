@@ -16,6 +16,7 @@ from .forms import (
     attributes_of,
     between,
     biased_gelu,
+    cast_like,
     clip,
     curve_of,
     frozen,
@@ -239,6 +240,8 @@ def _reduced(call: Call) -> list[Term]:
     axes = call.whole(1, "axes")
     if not axes:
         if call.attribute("noop_with_empty_axes", 0):
+            if kind not in _OF_ONE:
+                raise Opaque  # ONNX Runtime squares each number, say
             return [term]
         axes = tuple(range(rank))
     return [_fold(call, kind, term, {axis_of(axis, rank) for axis in axes}, call.shape)]
@@ -272,22 +275,36 @@ def _global_average(call: Call) -> list[Term]:
     return [_fold(call, "Mean", term, set(range(2, len(term.shape))), call.shape)]
 
 
-# Normalisations.
+# Normalisations. Engines compute them in ways of their own, so that what is written out is the same
+# but for rounding.
+
+#: The relative error of a number that is stored in 16 bits.
+_ROUNDED = 2.0**-8
 
 
 def _batch_norm(call: Call) -> list[Term]:
-    if call.attribute("training_mode", 0) or len(call.node.outputs) > 1:
+    if call.attribute("training_mode", 0) or len(call.node.outputs) > 1 or call.builder.exact:
         raise Opaque
     builder, x, shape = call.builder, call.arg(0), call.shape
     if len(shape) < 2:
         raise Opaque
     scale, bias, mean, variance = (call.view(call.arg(k), [index(1)]) for k in range(1, 5))
-    epsilon = builder.number(call.attribute("epsilon", 1e-5), variance, shape)
+    epsilon = _epsilon(call, variance, shape)
     factor = builder.product(
         [scale, inverse(builder, _root(call, builder.total([variance, epsilon], shape)))], shape
     )
     centred = builder.total([x, minus(call, mean)], shape)
     return [builder.total([builder.product([centred, factor], shape), bias], shape)]
+
+
+def _epsilon(call: Call, like: Term, shape: Sequence[Number]) -> Term:
+    """The number that is added to a variance; of float32 where a narrower type has no such."""
+    # ONNX Runtime's own ops have another default than ONNX's.
+    value = call.attribute("epsilon", 1e-12 if call.node.op.startswith("Skip") else 1e-5)
+    term = call.builder.number(value, like, shape)
+    if abs(float(term.number_of) - value) <= _ROUNDED * value:
+        return term
+    return call.builder.view(call.builder.terms.constant(np.array(value, np.float32)), shape, ())
 
 
 def _root(call: Call, term: Term) -> Term:
@@ -338,7 +355,7 @@ def _normal(
     call: Call, x: Term, axis: int, scale: Term, bias: Term | None, *, centred: bool
 ) -> Term:
     """Divided by the deviation over the axes from one on, times a scale, plus a bias."""
-    if any(value.name for value in call.node.outputs[1:]):
+    if any(value.name for value in call.node.outputs[1:]) or call.builder.exact:
         raise Opaque
     builder, shape = call.builder, x.shape
     rank = len(shape)
@@ -351,7 +368,7 @@ def _normal(
     if centred:
         x = builder.total([x, minus(call, mean(x))], shape)
     variance = mean(builder.product([x, x], shape))
-    epsilon = builder.number(call.attribute("epsilon", 1e-5), x, shape)
+    epsilon = _epsilon(call, x, shape)
     root = _root(call, builder.total([variance, epsilon], shape))
     term = builder.product([x, inverse(builder, root), scale], shape)
     return term if bias is None else builder.total([term, bias], shape)
@@ -392,7 +409,7 @@ def _along(call: Call) -> list[Term]:
     axis = axis_of(along, rank)
     if old and axis != rank - 1:
         raise Opaque  # along several axes at once
-    attributes = tuple(item for item in attributes_of(call) if item[0] != "axis")
+    attributes = tuple(item for item in attributes_of(call.node) if item[0] != "axis")
     return [call.builder.along(node.op, x, axis, attributes)]
 
 
@@ -409,6 +426,7 @@ _REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "SumSquare", "Lo
 
 COMPUTED: Mapping[tuple[str, str], Row] = MappingProxyType(
     {
+        ("", "CastLike"): cast_like,
         ("", "Clip"): clip,
         ("", "MatMul"): _matmul,
         ("", "Gemm"): _gemm,

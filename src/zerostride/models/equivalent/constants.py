@@ -56,6 +56,9 @@ def number_in(term: Term) -> float | None:
     return float(value) if floats else None
 
 
+#: Numbers up to this size may cancel in a sum; larger ones only if the sum is not so many times as
+#: small.
+_MOST_CANCELLED, _CANCELLED = 2.0**12, 2.0**10
 #: The most products that are added up at once.
 _MOST_PRODUCTS = 1 << 27
 #: The difference of a number that roundings make: of a scale that was taken out and put back.
@@ -76,6 +79,22 @@ def is_finite(term: Term) -> bool:
     """Whether a term is a constant of finite floats."""
     data = term.base.data
     return data is not None and data.dtype.kind == "f" and bool(np.isfinite(data).all())
+
+
+def cancels(terms: Sequence[Term], total: Term) -> bool:
+    """Whether terms are so large beside their sum that what they are added to loses its digits.
+
+    ``x + 12582912 - 12582912`` is x without its fraction.
+    """
+    sizes = [_largest(term) for term in terms]
+    return max(sizes) > max(_MOST_CANCELLED, _CANCELLED * _largest(total))
+
+
+def _largest(term: Term) -> float:
+    data = term.base.data
+    if data is None or data.dtype.kind not in "f" or not data.size:
+        return 0.0
+    return float(np.abs(data).max(initial=0.0, where=np.isfinite(data)))
 
 
 def has_floats(term: Term) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 from ...compute.kernels import KERNELS
 from ...errors import BroadcastError
 from ...sizes.dim import dim
+from ..formats.lowering import ELEMENT_TYPES
 from ..ir.graph import Array, Node
 from ..ir.site import Kind
 from ..onnx_ops.kernels.call import NodeCall
@@ -53,9 +55,15 @@ def frozen(value: Any) -> Any:
 _AT_THE_RIGHT = frozenset(["numpy", "unidirectional"])
 
 
+#: Ops that leave their operand as it is where it is the only one.
+_OF_ONE = frozenset(["Max", "Mean", "Min", "Sum"])
+
+
 def broadcast(call: Call) -> list[Term]:
     """An op that broadcasts, by its site's plan."""
     node = call.node
+    if len(call.args) == 1 and node.op in _OF_ONE:
+        return [call.arg(0)]
     site = find_site(node)
     if (
         site is None
@@ -97,7 +105,7 @@ def _pointwise(call: Call, op: str, args: Sequence[Term], compute: Compute | Non
         term = row(call, args)
         if term is not None:
             return term
-    attributes = attributes_of(call)
+    attributes = attributes_of(call.node)
     return call.builder.pointwise(op, args, call.shape, attributes, _dtype(call), compute)
 
 
@@ -105,9 +113,8 @@ def _dtype(call: Call) -> str | None:
     return call.node.outputs[0].dtype if call.node.outputs else None
 
 
-def attributes_of(call: Call) -> tuple[Any, ...]:
+def attributes_of(node: Node) -> tuple[Any, ...]:
     """A node's attributes with their defaults, in order."""
-    node = call.node
     given = {**document(node.op, node.domain, node.version)[0], **node.attributes}
     every = {name: frozen(value) for name, value in given.items()}
     return tuple(sorted(row for row in every.items() if _has_meaning(node.op, *row, every)))
@@ -122,7 +129,8 @@ def _has_meaning(op: str, name: str, value: object, every: Mapping[str, object])
 
 def unary(call: Call) -> list[Term]:
     """An op of one tensor."""
-    kernel = UNARY.get(call.node.op) or op_row(call.node.op, call.node.domain).kernel
+    # The row's kernel has the attributes, and the element type of the result.
+    kernel = op_row(call.node.op, call.node.domain).kernel or UNARY.get(call.node.op)
     compute: Compute | None = None
     if kernel is not None:
         chosen = kernel
@@ -132,6 +140,16 @@ def unary(call: Call) -> list[Term]:
             return result[0] if isinstance(result, tuple) else result
 
     return [_pointwise(call, call.node.op, [call.arg(0)], compute)]
+
+
+def cast_like(call: Call) -> list[Term]:
+    """CastLike: Cast to the element type of its result."""
+    number = ELEMENT_TYPES.get(_dtype(call) or "")
+    if number is None:
+        raise Opaque
+    attributes = {**call.node.attributes, "to": number}
+    node = replace(call.node, op="Cast", inputs=call.node.inputs[:1], attributes=attributes)
+    return unary(replace(call, node=node, args=call.args[:1]))
 
 
 def minus(call: Call, term: Term) -> Term:
@@ -193,8 +211,37 @@ def _power(call: Call, args: Sequence[Term]) -> Term | None:
 
 
 def _where(call: Call, args: Sequence[Term]) -> Term | None:
-    chosen = args[0].number_of
-    return None if chosen is None else args[1 if chosen else 2]
+    condition, one, other = args
+    if condition.base.op == "Not":
+        condition, one, other = _inside(call, condition), other, one
+    chosen = condition.number_of
+    if chosen is not None:
+        return one if chosen else other
+    return call.builder.pointwise(
+        "Where", [condition, one, other], call.shape, (), _dtype(call), _values_of(call.node)
+    )
+
+
+def _inside(call: Call, term: Term) -> Term:
+    """The operand of an op of one tensor, with the shape of a view of its result."""
+    return call.builder.view(term.base.args[0], term.shape, places_of(term))
+
+
+def _not(call: Call, args: Sequence[Term]) -> Term | None:
+    return _inside(call, args[0]) if args[0].base.op == "Not" else None
+
+
+def _turned(call: Call, args: Sequence[Term]) -> Term | None:
+    """Greater, GreaterOrEqual: Less, LessOrEqual of the operands in the other order."""
+    op = call.node.op.replace("Greater", "Less")
+    values = op_row(op).values
+    assert values is not None
+    node = replace(call.node, op=op)
+
+    def compute(arrays: Sequence[Array]) -> Array:
+        return values(NodeCall(node, tuple(arrays)), arrays)
+
+    return call.builder.pointwise(op, args[::-1], call.shape, (), "bool", compute)
 
 
 def _sloped(call: Call, args: Sequence[Term]) -> Term | None:
@@ -234,11 +281,15 @@ def _cast(call: Call, args: Sequence[Term]) -> Term | None:
 
 
 def _holds(wide: str, narrow: str) -> bool:
-    """Whether a type has every number of another of its kind, or of truth values."""
+    """Whether a type has every number of another."""
     if narrow == "bool":
         return True
-    kinds = {name.rstrip("0123456789") for name in (wide, narrow)}
-    return len(kinds) == 1 and np.can_cast(np.dtype(narrow), np.dtype(wide))
+    if narrow in ("int64", "uint64") and wide.startswith("float"):
+        return False
+    try:
+        return np.can_cast(np.dtype(narrow), np.dtype(wide))
+    except TypeError:  # bfloat16, say
+        return False
 
 
 def _swish(call: Call, args: Sequence[Term]) -> Term | None:
@@ -314,10 +365,11 @@ _FORMS: Mapping[str, Callable[[Call, Sequence[Term]], Term | None]] = MappingPro
         "Reciprocal": lambda call, args: inverse(call.builder, args[0]),
         "Pow": _power,
         "Where": _where,
+        "Not": _not,
+        **dict.fromkeys(("Greater", "GreaterOrEqual"), _turned),
         "Relu": _largest,
         **dict.fromkeys(("PRelu", "LeakyRelu"), _sloped),
         "Cast": _cast,
-        "CastLike": _cast,
         **dict.fromkeys(("Swish", "QuickGelu"), _swish),
         "HardSigmoid": _hard_sigmoid,
         "HardSwish": _hard_swish,

@@ -87,14 +87,18 @@ class Matching:
         return any((x.number, y.number) in self._pairs for x in a.args for y in b.args)
 
     def _unordered(self, ones: Sequence[Term], others: Sequence[Term]) -> bool:
-        left = [term for term in ones if term not in others]
-        right = [term for term in others if term not in ones]
+        left, right = [], list(others)
+        for term in ones:  # each as often as it occurs
+            if term in right:
+                right.remove(term)
+            else:
+                left.append(term)
         for term in left:
             found = next((other for other in right if self.same(term, other)), None)
             if found is None:
                 return False
             right.remove(found)
-        return True
+        return not right
 
     def _near(self, a: Term, b: Term) -> bool:
         if a.shape != b.shape:

@@ -87,6 +87,15 @@ def _gathered(call: Call) -> list[Term | None]:
     return [data, builder.view(inner, indices.shape, places_of(indices)), *others]
 
 
+def _padded(call: Call) -> list[Term | None]:
+    """Without the value 0, which is the one that is taken for none."""
+    args = list(call.args)
+    value = args[2] if len(args) > 2 else None
+    if value is not None and is_number(value, 0):
+        args[2] = None
+    return args
+
+
 _ROWS: Mapping[str, Callable[[Call], list[Term | None]]] = MappingProxyType(
-    {**dict.fromkeys(_ZEROS, _recurrent), "Resize": _resized, "Gather": _gathered}
+    {**dict.fromkeys(_ZEROS, _recurrent), "Resize": _resized, "Gather": _gathered, "Pad": _padded}
 )

@@ -18,6 +18,9 @@ _AS_BEFORE: Mapping[str, tuple[int, ...]] = MappingProxyType(
         **dict.fromkeys(("LSTM", "GRU", "RNN"), (14,)),  # layout
         **dict.fromkeys(("ArgMax", "ArgMin"), (12, 13)),  # select_last_index
         **dict.fromkeys(("ScatterElements", "ScatterND"), (13, 16, 18)),  # reduction
+        "BatchNormalization": (9, 14, 15),  # training_mode
+        "Cast": (9, 13, 19, 24),  # saturate, round_mode
+        "CastLike": (19, 24),
         "DepthToSpace": (11, 13),  # mode
         "DequantizeLinear": (13, 19, 21, 23),  # axis, block_size, output_dtype
         "Gather": (11, 13),

@@ -137,10 +137,10 @@ def paired(ours: Graph, theirs: Graph, facts: Condition = ALWAYS) -> Pair:
     Raises:
         ModelError: the models have other inputs or outputs, or sizes that contradict each other.
     """
-    names = _names("input", ours.inputs, theirs.inputs, ours.path, theirs.path)
+    names = dict(_names("input", ours.inputs, theirs.inputs, ours.path, theirs.path))
     outputs = _names("output", ours.outputs, theirs.outputs, ours.path, theirs.path)
     original, read = _bare(ours), (ours, theirs)
-    theirs = with_batch_axes(theirs, ours, names, outputs)
+    theirs = with_batch_axes(theirs, ours, names, dict(outputs))
     numbers, narrowed, fixed = _compared(original, theirs, names, read[0].format == read[1].format)
     if decide(all_of([facts, *narrowed])).answer is Answer.NO:
         raise ModelError(
@@ -177,7 +177,7 @@ def paired(ours: Graph, theirs: Graph, facts: Condition = ALWAYS) -> Pair:
         all_of(narrowed),
         fixed,
         names,
-        tuple(outputs.items()),
+        outputs,
         facts,
         tuple(branch for branch in branches if set(symbols).issuperset(branch.symbols)),
         (sides[0].failing, sides[1].failing),
@@ -292,17 +292,17 @@ def _same_type(where: str, value: Value, other: Value, ours: Graph, theirs: Grap
 
 def _names(
     kind: str, ours: Sequence[Value], theirs: Sequence[Value], model: str, other: str
-) -> dict[str, str]:
+) -> tuple[tuple[str, str], ...]:
     """Names of one model with those of the other: by name, or by position.
 
     An optimiser may drop an input that nothing reads; an output is never dropped.
     """
     own, its = [value.name for value in ours], [value.name for value in theirs]
-    common = {name: name for name in own if name in its}
+    common = tuple((name, name) for name in dict.fromkeys(own) if name in its)
     if len(common) == len(its) and (kind == "input" or len(common) == len(own)):
         return common
     if len(own) == len(its):
-        return dict(zip(own, its, strict=True))
+        return tuple(zip(own, its, strict=True))
     lists = [printable(", ".join(names[:_MOST_NAMED])) or "none" for names in (own, its)]
     raise ModelError(f"the {kind}s of {model} are {lists[0]}, and those of {other} {lists[1]}")
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...errors import ModelError
 from ...sizes.condition import Condition
 from ...sizes.dim import Dim, Number, Symbol, of_atom, plain
 from ..execute.program import readable
@@ -30,6 +31,13 @@ from .written import written
 #: Element-wise ops that have a row of their own, or none of the op table's.
 _UNARY = frozenset(
     ["Cast", "Not", "IsNaN", "IsInf", "Gelu", "BitwiseNot", "Dropout", *UNARY, "Sign", "Swish"]
+)
+#: Ops that are not taken apart whose attribute is an axis of their first operand.
+_OF_AN_AXIS = frozenset(
+    [
+        *("Gather", "GatherElements", "ScatterElements", "TopK", "Compress", "Unique"),
+        *("QuantizeLinear", "DequantizeLinear", "Concat", "Split", "ConcatFromSequence"),
+    ]
 )
 #: Ops that draw numbers: two are not alike because they are asked for the same.
 _RANDOM = frozenset(
@@ -75,6 +83,8 @@ class Reader:
     bodies: int = 0
     # Terms are kept by identity, so that the nodes that are written must live as long.
     _alive: list[Sequence[Node]] = field(default_factory=list)
+    #: The results of bodies, by identity.
+    _read: dict[int, list[Term]] = field(default_factory=dict)
 
     def read(self) -> dict[str, Term]:
         """The terms of the outputs, by name."""
@@ -110,11 +120,7 @@ class Reader:
         if node.path in self.failing and node.scope:
             raise _Fails
         args = tuple(None if value is None else self.term(value) for value in node.inputs)
-        present = [arg for arg in args if arg is not None]
-        attributes = tuple(sorted((k, frozen(v)) for k, v in node.attributes.items()))
-        shapes = self._named_shapes(
-            node, present, attributes, [shape_of(value) for value in node.outputs]
-        )
+        shapes = self._named_shapes(node, args, [shape_of(value) for value in node.outputs])
         known = self._of_content(node, shapes) or self._of_constants(node, args)
         results: Sequence[Term] = known or self._by_row(
             Call(self.builder, node, args, shapes, self.sizes)
@@ -132,7 +138,10 @@ class Reader:
         if len(sizes) < len(shapes[0]):
             return None
         if all(isinstance(number, int) for number in numbers):
-            array = np.array(numbers, value.dtype or "int64").reshape(sizes)
+            try:
+                array = np.array(numbers, value.dtype or "int64").reshape(sizes)
+            except OverflowError:
+                return None  # more than the type holds
             return [self.builder.terms.constant(array)]
         kind = value.dtype or "int64"
         return [self.builder.terms.get(SIZES, (), sizes, (*numbers, kind), dtype=value.dtype)]
@@ -142,10 +151,11 @@ class Reader:
         if node.bodies or (not args and node.op != "Constant"):
             return None
         if node.op == "Constant":
-            return [self._constant(value) for value in node.outputs]
+            return [self._written_constant(node, value) for value in node.outputs]
         if any(arg is not None and not arg.constant for arg in args):
             return None
-        if op_row(node.op, node.domain).kernel is None or node.op in _UNARY:
+        row = op_row(node.op, node.domain)
+        if row.kernel is None or node.op in _UNARY or (row.values is not None and len(args) > 1):
             return None
         arrays: list[Array | None] = []
         for arg in args:
@@ -157,8 +167,18 @@ class Reader:
             results = run_op(NodeCall(node, tuple(arrays)))
         except SURPRISES:
             return None
+        if len(results) < sum(bool(value.name) for value in node.outputs):
+            return None
         constant = self.builder.terms.constant
         return [constant(np.asarray(result), computed=True) for result in results]
+
+    def _written_constant(self, node: Node, value: Value) -> Term:
+        try:
+            return self._constant(value)
+        except ModelError:  # strings are read; others are not the same, even in the same model
+            strings = node.attributes.get("value_strings") or node.attributes.get("value_string")
+            key = (value.name, id(self)) if strings is None else (frozen(strings),)
+            return self.builder.terms.get("Constant", (), shape_of(value), key, dtype=value.dtype)
 
     def _by_row(self, call: Call) -> Sequence[Term]:
         node = call.node
@@ -214,7 +234,7 @@ class Reader:
         taken = call.arg(0).number_of
         if taken is not None:
             wanted = "then_branch" if taken else "else_branch"
-            return self._body(next(b for b in call.node.bodies if b.name == wanted), ())
+            return self._attempt(next(b for b in call.node.bodies if b.name == wanted))
         bodies = {body.name: self._attempt(body) for body in call.node.bodies}
         one, other = bodies["then_branch"], bodies["else_branch"]
         results = []
@@ -248,13 +268,16 @@ class Reader:
 
     def _of_handed(self, body: Body) -> list[Term]:
         """The results of a body, as terms of what it is handed."""
+        if id(body) in self._read:
+            return list(self._read[id(body)])
         self.bodies += 1
         handed = [
             self.builder.terms.get("handed", (), self.renamed(shape_of(value)), (self.bodies, k))
             for k, value in enumerate(body.inputs)
         ]
         try:
-            return self._body(body, handed)
+            results = self._read[id(body)] = self._body(body, handed)
+            return list(results)
         except _Fails:
             raise Opaque from None  # it may run no step
         finally:
@@ -262,11 +285,13 @@ class Reader:
 
     def _attempt(self, body: Body) -> list[Term]:
         """The results of a body that may not run; where it always fails, they are nothing."""
-        try:
-            return self._body(body, ())
-        except _Fails:
-            fails = self.builder.terms.get("fails", (), None)
-            return [fails] * len(body.outputs)
+        if id(body) not in self._read:
+            try:
+                self._read[id(body)] = self._body(body, ())
+            except _Fails:
+                fails = self.builder.terms.get("fails", (), None)
+                self._read[id(body)] = [fails] * len(body.outputs)
+        return list(self._read[id(body)])
 
     def _body(self, body: Body, handed: Sequence[Term]) -> list[Term]:
         for value, term in zip(body.inputs, handed, strict=True):
@@ -282,11 +307,13 @@ class Reader:
     def _opaque(self, call: Call) -> list[Term]:
         node = call.node
         _, since = document(node.op, node.domain, node.version)
-        attributes: tuple[object, ...] = attributes_of(call)
+        attributes: tuple[object, ...] = attributes_of(node)
+        attributes = _counted(attributes, node, call.args)
         missing, args = _those_there(operands_of(call))
         if node.op in _RANDOM:
             attributes = (*attributes, node.scope, node.outputs[0].name)
-        for body in node.bodies:
+        for body in sorted(node.bodies, key=lambda body: body.name):
+            attributes = (*attributes, (body.name, len(body.outputs)))
             try:
                 args += self._of_handed(body)
             except (Opaque, *SURPRISES):
@@ -306,25 +333,41 @@ class Reader:
     def _named_shapes(
         self,
         node: Node,
-        args: Sequence[Term],
-        attributes: tuple[object, ...],
+        args: Sequence[Term | None],
         shapes: Sequence[Shape | None],
     ) -> tuple[Shape | None, ...]:
         """The shapes of results, their new sizes named after what they are computed of.
 
         A size that depends on data has the name of its tensor, which an optimiser may change.
         """
-        numbers = ""
+        name = ""
         for k, shape in enumerate(shapes):
             for axis, size in enumerate(shape or ()):
                 for symbol in size.symbols if isinstance(size, Dim) else ():
                     if symbol not in self.sizes and symbol not in self.own:
-                        numbers = numbers or ", ".join(map(str, map(self.matching.first, args)))
-                        name = f"{node.op}({numbers}){hash_of(attributes)}.{k}[{axis}]"
-                        new = Symbol(name, symbol.low, symbol.high, named=False)
+                        name = name or self._name_of(node, args)
+                        whole = f"{name}.{k}[{axis}]"
+                        new = Symbol(whole, symbol.low, symbol.high, named=False)
                         self.sizes[symbol] = of_atom(new)
                         self._learn(symbol)
         return tuple(self.renamed(shape) for shape in shapes)
+
+    def _name_of(self, node: Node, args: Sequence[Term | None]) -> str:
+        """A name of what a node computes: of its op, its operands, its attributes and bodies."""
+        _, since = document(node.op, node.domain, node.version)
+        key: tuple[object, ...] = (node.domain, since, attributes_of(node))
+        parts = list(args)
+        for body in sorted(node.bodies, key=lambda body: body.name):
+            key = (*key, (body.name, len(body.outputs)))
+            try:
+                read = self._of_handed if node.op in ("Loop", "Scan") else self._attempt
+                parts += read(body)
+            except (Opaque, *SURPRISES):
+                key = (*key, len(self.builder.terms.every), id(self))
+        if node.op in _RANDOM:
+            key = (*key, node.scope, node.outputs[0].name)
+        first = ["" if part is None else str(self.matching.first(part)) for part in parts]
+        return f"{node.op}({', '.join(first)}){hash_of(key)}"
 
     def _learn(self, new: Symbol) -> None:
         """Learns what the model needs of a size that has its name now."""
@@ -367,6 +410,20 @@ def _is_same(node: Node, args: Sequence[Term | None]) -> bool:
     return node.op == "Identity" or (
         first.dtype is not None and first.dtype == node.outputs[0].dtype
     )
+
+
+def _counted(
+    attributes: tuple[object, ...], node: Node, args: Sequence[Term | None]
+) -> tuple[object, ...]:
+    """Attributes with an axis of the first operand counted from 0."""
+    axis = node.attributes.get("axis")
+    first = args[0] if args else None
+    if node.domain or node.op not in _OF_AN_AXIS or first is None or not first.ranked:
+        return attributes
+    rank = len(first.shape)
+    if not isinstance(axis, int) or not -rank <= axis < 0:
+        return attributes
+    return tuple(("axis", axis + rank) if row == ("axis", axis) else row for row in attributes)
 
 
 def _those_there(args: Sequence[Term | None]) -> tuple[tuple[int, ...], list[Term]]:

@@ -104,7 +104,8 @@ class _Side:
         self.graph = graph
         self.parts = Parts(graph)
         results = [value for node in self.parts.nodes for value in node.outputs]
-        self.values = {value.name: value for value in (*graph.inputs, *results)}
+        every = (*graph.outputs, *graph.inputs, *results)  # an output may be a constant
+        self.values = {value.name: value for value in every}
         self.terms = {name: reader.term(value) for name, value in self.values.items()}
         self.numbers = {term.number: name for name, term in self.terms.items()}
         self.inputs = {value.name for value in graph.inputs}

@@ -63,7 +63,11 @@ class _Writer:
 def _wider(values: Sequence[Value | None]) -> FileShape:
     """The shape of a scale and of another that is one number."""
     shapes = [value.shape for value in values if value is not None]
-    return max((shape for shape in shapes if shape is not None), key=len, default=None)
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) < len(shapes):
+        return None
+    # Of as many axes, the one of more than one number.
+    return max(known, key=lambda shape: (len(shape), shape != (1,)), default=None)
 
 
 def _dynamic_product(writer: _Writer) -> None:

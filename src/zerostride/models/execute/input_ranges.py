@@ -108,7 +108,7 @@ def _numbers(node: Node, position: int) -> list[float] | None:
         return None
     try:
         return [float(number) for number in np.asarray(value.data()).reshape(-1)[:64]]
-    except ModelError:
+    except (ModelError, TypeError, ValueError):  # no numbers, or strings
         return None
 
 

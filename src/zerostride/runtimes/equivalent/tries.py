@@ -39,6 +39,9 @@ _MOST_ALTERNATIVES = 6
 #: An error that rounding does not make: of an output that is not proven, and of one that is proven
 #: but for rounding.
 FAR, FARTHER = 1e-3, 5e-2
+#: The same in roundings of the output's type, where that is a narrow one; and what one rounding is.
+_ROUNDINGS = 8
+_EPSILONS = {"float16": 2.0**-10, "bfloat16": 2.0**-7}
 #: Runs in which rounding moves every tensor.
 _MOVES = 2
 #: The least size of an engine's numbers by which a difference is judged.
@@ -199,7 +202,8 @@ class Tries:
             }
             theirs = sized(theirs, None, shapes)
         run = self._here(ours, theirs, inputs, sizes)
-        if run is not None or not self._real or self._endless:
+        refused = run is None or (not whole and None in (run.ours, run.theirs))
+        if not refused or not self._real or self._endless:
             return run or Run(sizes, inputs, None, None, ("", ""), "")
         return self._on_engine(inputs, sizes)
 
@@ -303,11 +307,17 @@ def difference(run: Run, position: int, most: float) -> Difference | None:
         types = str(ours.dtype), str(theirs.dtype)
         return Difference(run.sizes, shapes, (), *types, np.inf, run.engine, words)
     error = errors_of(run, position)
+    most = max(most, _ROUNDINGS * _EPSILONS.get(ours.dtype.name, 0.0))
     if not error.size or not (worst := float(error.max())) > most:
         return None
     index = tuple(map(int, np.unravel_index(int(error.argmax()), error.shape)))
-    one, other = ours[index].item(), theirs[index].item()
-    words = f"{one:.6g} and {other:.6g} at {list(index)}" if index else f"{one:.6g} and {other:.6g}"
+    one, other = ours[index], theirs[index]
+    if isinstance(one, np.number | np.bool):
+        one, other = one.item(), other.item()
+        words = f"{one:.6g} and {other:.6g}"
+    else:
+        words = f"{one!r} and {other!r}"
+    words += f" at {list(index)}" if index else ""
     return Difference(run.sizes, shapes, index, one, other, worst, run.engine, words)
 
 
@@ -329,6 +339,8 @@ def errors_of(run: Run, position: int) -> Array:
 
 def error_of(ours: Array, theirs: Array) -> Array:
     """The differences of two arrays of one shape, relative to the larger of the two tensors."""
+    if ours.dtype.name == theirs.dtype.name == "bfloat16":
+        ours, theirs = ours.astype(np.float32), theirs.astype(np.float32)
     if ours.dtype.kind not in "fc" and theirs.dtype.kind not in "fc":
         apart: Array = (ours != theirs).astype(np.float64)
         return apart

@@ -5,19 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...onnx_ops.validation import graphs_of, package_errors, refuse_functions, text
+from ...onnx_ops.validation import graphs_of, nodes_of, package_errors, refuse_functions, text
 
 if TYPE_CHECKING:
     import onnx
 
 
+def inline(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with calls of its functions replaced by their bodies.
+
+    The inliner forgets the attributes that a call leaves out and its function has defaults of: the
+    calls get them first.
+    """
+    import onnx.inliner
+
+    defaults = {
+        (function.domain, function.name): function.attribute_proto
+        for function in model.functions
+        if function.attribute_proto
+    }
+    if defaults:
+        bodies = (function.node for function in model.functions)
+        for nodes in (model.graph.node, *bodies):
+            for node in nodes_of(nodes):
+                present = {attribute.name for attribute in node.attribute}
+                own = defaults.get((node.domain, node.op_type), ())
+                node.attribute.extend(entry for entry in own if entry.name not in present)
+    return onnx.inliner.inline_local_functions(model)
+
+
 def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with the reader's places of nodes: functions inlined where possible."""
     if model.functions and refuse_functions(model) is None:
-        import onnx.inliner
-
         try:
-            return onnx.inliner.inline_local_functions(model)
+            return inline(model)
         except package_errors():
             pass  # the reader keeps the calls, too
     return model

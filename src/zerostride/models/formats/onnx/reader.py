@@ -31,6 +31,7 @@ from ...onnx_ops.validation import (
 from .functions import MOST_ROUNDS, write_out
 from .isolated_inference import infer_apart
 from .light import light
+from .messages import inline
 from .tensors import Tensors, dtype_name
 
 if TYPE_CHECKING:
@@ -188,12 +189,10 @@ def _inline(model: onnx.ModelProto, notes: list[str]) -> onnx.ModelProto:
     """The model with calls of its own functions replaced by their bodies."""
     if not model.functions:
         return model
-    import onnx.inliner
-
     reason = refuse_functions(model)
     if reason is None:
         try:
-            return onnx.inliner.inline_local_functions(light(model, whole=False))
+            return inline(light(model, whole=False))
         except package_errors() as error:
             reason = _line(error)
     notes.append(f"functions were not inlined, their bodies are not judged: {reason}")
