@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 #: Versions that mean what the version before meant, though their documents have other words: they
 #: take more element types, or an attribute more, whose default is the older meaning. (RoiAlign 16
-#: is not one of them: its default moves the boxes by half a pixel.)
+#: is not one of them: its default moves the boxes by half a pixel; nor OneHot 11: it counts negative
+#: indices from the end.)
 _AS_BEFORE: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {
         **dict.fromkeys(("LSTM", "GRU", "RNN"), (14,)),  # layout
@@ -27,7 +28,6 @@ _AS_BEFORE: Mapping[str, tuple[int, ...]] = MappingProxyType(
         "GatherElements": (13,),
         "GatherND": (12, 13),  # batch_dims
         "MaxPool": (10, 11, 12, 22),  # ceil_mode, dilations
-        "OneHot": (11,),
         "Pad": (13, 18, 19),  # axes
         "QuantizeLinear": (13, 19, 21, 23, 25),  # axis, saturate, block_size, precision
         "Resize": (13, 18, 19),  # antialias, axes, keep_aspect_ratio_policy

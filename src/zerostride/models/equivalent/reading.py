@@ -83,8 +83,8 @@ class Reader:
     bodies: int = 0
     # Terms are kept by identity, so that the nodes that are written must live as long.
     _alive: list[Sequence[Node]] = field(default_factory=list)
-    #: The results of bodies, by identity.
-    _read: dict[int, list[Term]] = field(default_factory=dict)
+    #: The results of bodies, by identity; None for one that always fails.
+    _read: dict[int, list[Term] | None] = field(default_factory=dict)
 
     def read(self) -> dict[str, Term]:
         """The terms of the outputs, by name."""
@@ -92,7 +92,10 @@ class Reader:
             self.terms[id(value)] = self.inputs[value.name]
         for node in self.graph.nodes:
             if not node.scope:
-                self.nodes(node)
+                try:
+                    self.nodes(node)
+                except _Fails:
+                    self.terms |= {id(value): self._nothing() for value in node.outputs}
         return {value.name: self.term(value) for value in self.graph.outputs}
 
     def term(self, value: Value) -> Term:
@@ -234,7 +237,10 @@ class Reader:
         taken = call.arg(0).number_of
         if taken is not None:
             wanted = "then_branch" if taken else "else_branch"
-            return self._attempt(next(b for b in call.node.bodies if b.name == wanted))
+            results = self._once(next(b for b in call.node.bodies if b.name == wanted))
+            if results is None:
+                raise _Fails
+            return results
         bodies = {body.name: self._attempt(body) for body in call.node.bodies}
         one, other = bodies["then_branch"], bodies["else_branch"]
         results = []
@@ -268,8 +274,9 @@ class Reader:
 
     def _of_handed(self, body: Body) -> list[Term]:
         """The results of a body, as terms of what it is handed."""
-        if id(body) in self._read:
-            return list(self._read[id(body)])
+        known = self._read.get(id(body))
+        if known is not None:
+            return list(known)
         self.bodies += 1
         handed = [
             self.builder.terms.get("handed", (), self.renamed(shape_of(value)), (self.bodies, k))
@@ -285,13 +292,21 @@ class Reader:
 
     def _attempt(self, body: Body) -> list[Term]:
         """The results of a body that may not run; where it always fails, they are nothing."""
+        results = self._once(body)
+        return [self._nothing()] * len(body.outputs) if results is None else results
+
+    def _nothing(self) -> Term:
+        return self.builder.terms.get("fails", (), None)
+
+    def _once(self, body: Body) -> list[Term] | None:
+        """The results of a body that is handed nothing; None if it always fails."""
         if id(body) not in self._read:
             try:
                 self._read[id(body)] = self._body(body, ())
             except _Fails:
-                fails = self.builder.terms.get("fails", (), None)
-                self._read[id(body)] = [fails] * len(body.outputs)
-        return list(self._read[id(body)])
+                self._read[id(body)] = None
+        results = self._read[id(body)]
+        return None if results is None else list(results)
 
     def _body(self, body: Body, handed: Sequence[Term]) -> list[Term]:
         for value, term in zip(body.inputs, handed, strict=True):
