@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from onnx.defs import OpSchema
 
 #: Versions that mean what the version before meant, though their documents have other words: they
-#: take more element types, or an attribute more, whose default is the older meaning. (RoiAlign 16
-#: is not one of them: its default moves the boxes by half a pixel; nor OneHot 11: it counts negative
+#: take more element types, or an attribute more, whose default is the older meaning. (Not
+#: RoiAlign 16, whose default moves the boxes by half a pixel, nor OneHot 11, which counts negative
 #: indices from the end.)
 _AS_BEFORE: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {
