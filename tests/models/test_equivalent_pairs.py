@@ -148,6 +148,9 @@ SAME = {
 
 #: Each is compared with itself, and takes that for the same, or at least says something of it.
 ITSELF = {
+    "an axis that is not there": (
+        "(float[5,2] x, int64[N] i) => (float[N,2] y) { y = Gather<axis=9>(x,i) }"
+    ),
     "a constant beyond its type": (
         "(float[N] x) => (int32[1] o) <int64[1] k={9223372036854775807}> { o = Cast<to=6>(k) }"
     ),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 
 import numpy as np
 
+from ..onnx_ops.sizes.facts import SURPRISES
 from .axes import places_of
-from .call import Call, axis_of
+from .call import Call, Opaque, axis_of
 from .constants import is_number
 from .terms import SIZES, SUM, Shape, Term, numbers_of
 
@@ -24,7 +26,10 @@ _NEW_SIZES = 3
 def operands_of(call: Call) -> list[Term | None]:
     """The operands of an op in one form; None for one that is left out."""
     row = None if call.node.domain else _ROWS.get(call.node.op)
-    return list(call.args) if row is None else row(call)
+    if row is not None:
+        with suppress(Opaque, *SURPRISES):  # an axis that is not there, say
+            return row(call)
+    return list(call.args)
 
 
 def _recurrent(call: Call) -> list[Term | None]:
