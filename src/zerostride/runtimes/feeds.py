@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -149,6 +151,8 @@ def _sizes(graph: Graph, seed: int, given: Mapping[str, Array]) -> Numbers:
         return chosen_sizes(graph, runs)
 
 
+#: Bytes of the tensors that a look keeps: faults of the nodes behind them are not asked for.
+_MOST_HELD = 2**28
 #: The most work of a look at what a model makes of its inputs: some seconds.
 _LOOK = 20_000
 
@@ -197,12 +201,15 @@ def _equal(one: Mapping[str, Array], other: Mapping[str, Array]) -> bool:
 
 
 def _tensors(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array] | None:
-    """Every tensor of the main graph; None if these numbers, or that much work, do not do.
+    """The tensors of the main graph, as many as there is room for, and the outputs.
 
-    ONNX Runtime computes them, where it is installed, if ops are not executed here.
+    None if these numbers, or that much work, do not do. ONNX Runtime computes them, where it is
+    installed, if ops are not executed here.
     """
-    values = (v for node in graph.nodes if not node.scope for v in node.outputs if v.name)
-    names = list(dict.fromkeys([*(v.name for v in values), *(v.name for v in graph.outputs)]))
+    values = [v for node in graph.nodes if not node.scope for v in node.outputs if v.name]
+    held = itertools.accumulate(map(_bytes, values))
+    kept = [value for value, total in zip(values, held, strict=True) if total <= _MOST_HELD]
+    names = list(dict.fromkeys(value.name for value in (*kept, *graph.outputs)))
     if graph.format == "onnx" and not_executed(graph) and find_spec("onnxruntime"):
         with running("onnxruntime", MODEL_SECONDS) as process:
             reply = tensors_of(process, graph.path, inputs, names)
@@ -212,6 +219,11 @@ def _tensors(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array] | No
         return {**inputs, **execute(graph, inputs, names, limit=_LOOK)}
     except ZerostrideError:
         return None
+
+
+def _bytes(value: Value) -> int:
+    sizes = [size for size in value.shape or () if isinstance(size, int)]
+    return 8 * math.prod(sizes)
 
 
 def _array(tensors: Mapping[str, Array], value: Value) -> Array | None:
