@@ -22,8 +22,9 @@ _SIZES = (
     *({"N": 2, "M": 3}, {"N": 5, "M": 2}, {"N": 1, "M": 4}, {"N": 3, "M": 1}),
     *({"N": 2, "M": 0}, {"N": 0, "M": 2}),
 )
-#: The largest numbers of the runs. Zeros show what is added to keep a root or a logarithm finite.
-_SCALES = (1.5, 3.0, 0.0)
+#: The largest numbers of the runs. Small ones and zeros show what is added to keep a root or a
+#: logarithm finite.
+_SCALES = (1.5, 3.0, 0.1, 0.0)
 #: A difference that rounding does not make.
 _FAR = 1e-3
 
