@@ -38,11 +38,22 @@ class Condition:
     (True, False, 1)
     """
 
-    __slots__ = ("_hash", "_order", "_symbols", "_text", "_weight", "kind", "parts", "size")
+    __slots__ = (
+        "_clauses",
+        "_hash",
+        "_order",
+        "_symbols",
+        "_text",
+        "_weight",
+        "kind",
+        "parts",
+        "size",
+    )
 
     kind: Kind
     size: Dim
     parts: tuple[Condition, ...]
+    _clauses: frozenset[Condition]
     _hash: int
     _order: tuple[Any, ...]
     _symbols: tuple[Symbol, ...]
@@ -92,6 +103,16 @@ class Condition:
         if self.kind == "true":
             return ()
         return self.parts if self.kind == "and" else (self,)
+
+    def has(self, clause: Condition) -> bool:
+        """Whether a condition is one of the clauses."""
+        if self.kind != "and":
+            return clause in self.clauses
+        try:
+            return clause in self._clauses
+        except AttributeError:
+            self._clauses = frozenset(self.parts)
+            return clause in self._clauses
 
     def __len__(self) -> int:
         return len(self.clauses)

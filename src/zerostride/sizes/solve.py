@@ -297,9 +297,15 @@ def _in_range(symbol: Symbol, value: int) -> bool:
 
 def implies(facts: Condition, condition: Condition) -> bool:
     """Whether a condition certainly holds wherever `facts` hold."""
-    if condition.always or condition in facts.clauses:
+    if condition.always or facts.has(condition):
         return True
     return compatible(facts, complement(condition)) is Answer.NO
+
+
+def facts_about(facts: Condition, symbols: Iterable[Symbol]) -> Condition:
+    """Those of the facts that are connected with some symbols."""
+    parts = _parts(facts)
+    return all_of(dict.fromkeys(parts[symbol] for symbol in symbols if symbol in parts))
 
 
 def excludes(facts: Condition, condition: Condition) -> bool:

@@ -20,7 +20,7 @@ from ...sizes.atoms import Applied, Monomial, Symbol
 from ...sizes.condition import ALWAYS, Condition, all_of, ge
 from ...sizes.dim import Dim, Number, dim, dim_of_terms, of_atom, size_order
 from ...sizes.functions import exact_quotient, floordiv, minimum
-from ...sizes.solve import implies
+from ...sizes.solve import facts_about, implies
 
 Places = tuple[Dim, ...]
 #: The name of an index begins with this; no file's size is called so and unnamed at once.
@@ -169,16 +169,24 @@ class Space:
         self.extents = tuple(extents)
         self.facts = facts
         self._known: Condition | None = None
+        self._own = ALWAYS
+        self._symbols: frozenset[Symbol] = frozenset()
 
     def holds(self, condition: Condition) -> bool:
         """Whether a condition on sizes holds wherever the view has an element."""
         if condition.always or condition.never:
             return condition.always
         if self._known is None:
+            sizes = [extent for extent in self.extents if isinstance(extent, Dim)]
+            symbols = dict.fromkeys(symbol for size in sizes for symbol in size.symbols)
+            self._symbols = frozenset(symbols)
             # A view without elements reads nothing, so that every extent is at least 1.
-            own = (ge(extent, 1) for extent in self.extents if isinstance(extent, Dim))
-            self._known = all_of([*own, self.facts])
-        return implies(self._known, condition)
+            self._own = all_of(ge(size, 1) for size in sizes)
+            self._known = all_of([self._own, facts_about(self.facts, symbols)])
+        known = self._known
+        if not self._symbols.issuperset(condition.symbols):
+            known = all_of([self._own, self.facts])
+        return implies(known, condition)
 
     def within(self, size: Dim, divisor: Dim) -> bool:
         """Whether a place is from 0 to below a divisor, for all indices."""

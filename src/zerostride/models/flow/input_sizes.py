@@ -369,7 +369,10 @@ class _CallerSizes:
         if not isinstance(size, Dim):
             return size
         try:
-            return plain(size.substitute({s: number for s, (number, _) in self.values.items()}))
+            own = {
+                symbol: self.values[symbol][0] for symbol in size.symbols if symbol in self.values
+            }
+            return plain(size.substitute(own))
         except ArithmeticError:
             self._refuse(f"the size {size} does not exist for these numbers")
 
