@@ -382,7 +382,11 @@ def test_what_cannot_be_converted(tmp_path: Path) -> None:
             "openvino",
             "unet_dynamic.openvino.xml means the same for every size, but for rounding",
         ),
-        ("unet_dynamic", "mnn", "unet_dynamic.mnn means the same for the sizes in its file"),
+        (
+            "unet_dynamic",
+            "mnn",
+            "unet_dynamic.mnn means the same for the sizes in its file, but for rounding",
+        ),
         ("clean", "ncnn", "clean.ncnn.param means the same for every size"),
     ],
 )

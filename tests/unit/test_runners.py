@@ -115,7 +115,7 @@ RUNNING = CODE + "Non-zero status code returned while running "
         (
             CODE + "Load model from ModelProto 'net' failed:Node (n) Op (Add) "
             "[ShapeInferenceError] Incompatible dimensions",
-            "Node (n) Op (Add) Incompatible dimensions",
+            "ModelProto 'net' does not load: Node (n) Op (Add) Incompatible dimensions",
         ),
         (
             CODE + "Got invalid dimensions for input: x for the following indices\n index: 0 "

@@ -29,7 +29,7 @@ _INSIDE = (
     (r"^\[ONNXRuntimeError\] : \d+ : \w+ : ", ""),
     (r"Non-zero status code returned while running (\w+) node\. Name:''", r"\1:"),
     (r"Non-zero status code returned while running (\w+) node\. Name:", r"\1 "),
-    (r"Load model from (?:ModelProto '.*?'|\S+) failed:", ""),
+    (r"Load model from (ModelProto '.*?'|\S+) failed: ?", r"\1 does not load: "),
     (r" ?Status Message: ", " "),
     (r"\S+\.(?:h|cc|cpp):\d+ .*? was false\. ", ""),
     (r"\S+\.(?:h|cc|cpp):\d+ ", ""),
