@@ -20,7 +20,7 @@ from ..onnx_ops.attention_patterns import attention_roles
 from ..open_sizes import with_advice
 from ..options import ModelOptions
 from ..reasons import Cause
-from ..transport.batch import BatchAxes, batch_axes
+from ..transport.batch import BATCHLESS, BatchAxes, batch_axes
 from ..transport.converters import Converter, chosen
 from ..transport.lacking import lacking_ops
 from ..transport.misread_ops import misread_notes
@@ -29,7 +29,7 @@ from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
 from .delegate_checks import DelegateChecks
 from .delegated import with_outcomes
 from .intent import with_readings
-from .judge import BATCHLESS, Judge
+from .judge import Judge
 from .known_numbers import fitting
 from .source_lines import at_source
 

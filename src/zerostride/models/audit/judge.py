@@ -12,7 +12,6 @@ from typing import Any
 from ...core.plan import Plan
 from ...derive.size_traps import Side
 from ...engines.model import Engine
-from ...engines.table import ENGINES
 from ...errors import BroadcastError, Reason
 from ...sizes import Shape
 from ...sizes.condition import Condition
@@ -20,7 +19,7 @@ from ..findings import Finding, Verdict
 from ..ir.graph import MALFORMED, Node, Value
 from ..ir.site import Kind, Operand, Site
 from ..reasons import Cause
-from ..transport.batch import BatchAxes, follow
+from ..transport.batch import BATCHLESS, BatchAxes, follow
 from ..transport.converters import Converter
 from ..transport.element_types import mixed_types, narrowed_types
 from ..transport.mnn_packing import Packing
@@ -41,8 +40,6 @@ from .verdict import (
 )
 from .witness import find_batch_witness
 
-#: Engines whose tensors hold one sample, without the batch axis.
-BATCHLESS = frozenset(name for name, row in ENGINES.items() if row.samples)
 _RANK = frozenset({Reason.RANK_LIMIT})
 
 

@@ -8,14 +8,13 @@ from dataclasses import replace
 
 from ...errors import ZerostrideError
 from ..flow.input_sizes import named_inputs, sized
-from ..format_table import lowered, module_of
+from ..format_table import FORMATS, lowered, module_of
 from ..formats.ranks import ranked
 from ..ir.graph import Graph, Node, Value
+from ..transport.batch import BATCHLESS
 
 #: An op set in which Squeeze and Unsqueeze have their axes as an attribute.
 _VERSION = 11
-#: The formats whose tensors have no batch axis.
-_BATCHLESS = frozenset(["ncnn"])
 
 
 def in_onnx_ops(graph: Graph) -> Graph:
@@ -38,7 +37,7 @@ def with_batch_axes(
         ours: the other graph.
         names, outputs: the names of its inputs and outputs, by the other's.
     """
-    if theirs.format not in _BATCHLESS or ours.format in _BATCHLESS:
+    if not _batchless(theirs) or _batchless(ours):
         return theirs
     shapes = dict(zip((value.name for value in ours.inputs), named_inputs(ours), strict=True))
     wanted = {other: shapes[name] for name, other in names.items()}
@@ -81,6 +80,10 @@ def with_batch_axes(
         outputs=tuple(ends[1]),
         format="onnx",
     )
+
+
+def _batchless(graph: Graph) -> bool:
+    return FORMATS[graph.format].engine in BATCHLESS
 
 
 def _with_axis(value: Value) -> Value:

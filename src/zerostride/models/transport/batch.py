@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ...engines.table import ENGINES
 from ...sizes import Shape
 from ...sizes.condition import Condition, all_of
 from ...sizes.dim import Dim, plain
@@ -18,6 +19,8 @@ from ..ir.site import Operand
 from .batch_sizes import BY_SAMPLE, Samples, sizes_of_samples
 from .node_axes import new_axis
 
+#: Engines whose tensors hold one sample, without the batch axis.
+BATCHLESS = frozenset(name for name, row in ENGINES.items() if row.samples)
 #: Further ops by which pnnx takes axis 0 for the batch: tests/conformance/test_front_doors.py.
 _BY_PNNX = frozenset({"LayerNormalization", "PRelu", "RMSNormalization"})
 #: Ops whose result depends on a tensor's shape or values but does not hold its samples.

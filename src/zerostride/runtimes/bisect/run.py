@@ -14,7 +14,6 @@ import numpy as np
 from ...engines.table import find_engine
 from ...errors import ZerostrideError
 from ...models.arguments import checked
-from ...models.audit.judge import BATCHLESS
 from ...models.audit.run import audit_graph
 from ...models.bisect.cause import FaultCause, cause
 from ...models.bisect.search import search
@@ -29,6 +28,7 @@ from ...models.formats.torch_export import Example
 from ...models.ir.graph import Graph, Value
 from ...models.judging import APPROXIMATED, judged
 from ...models.options import ModelOptions
+from ...models.transport.batch import BATCHLESS
 from ...models.transport.converters import NONE
 from ...sizes.condition import ALWAYS
 from ..equivalent.converted import question_words

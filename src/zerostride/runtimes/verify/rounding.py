@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ...models.audit.judge import BATCHLESS
 from ...models.findings import Outcome
 from ...models.judging import STEPS_OF_1
+from ...models.transport.batch import BATCHLESS
 from ..task import Array
 from .compare import COMPOUND_ULPS, WIDEST, Agreement, compare
 

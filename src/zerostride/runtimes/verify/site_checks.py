@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...engines.table import find_engine
-from ...models.audit.judge import BATCHLESS
 from ...models.findings import Check, Finding, Outcome
 from ...models.ir.graph import FileShape, Graph
 from ...models.ir.site import Operand, Site
 from ...models.reasons import Cause
-from ...models.transport.batch import BatchAxes
+from ...models.transport.batch import BATCHLESS, BatchAxes
 from ...models.transport.converters import OP_FOR_OP, Converter
 from ..process import Process
 from ..task import key_of

@@ -12,7 +12,6 @@ from ...compute.kernels import KERNELS
 from ...derive.size_traps import Side
 from ...engines.model import Engine
 from ...errors import BroadcastError, ModelError
-from ...models.audit.judge import BATCHLESS
 from ...models.audit.judged_site import sizes_of
 from ...models.execute import execute
 from ...models.execute.broadcasts import PLANNED, broadcast
@@ -23,7 +22,7 @@ from ...models.ir.site import Kind, Site
 from ...models.onnx_ops.kernels.call import NodeCall, Unfit
 from ...models.onnx_ops.sites import find_site as onnx_site
 from ...models.onnx_ops.table import op_row, run_op
-from ...models.transport.batch import BatchAxes
+from ...models.transport.batch import BATCHLESS, BatchAxes
 from ...models.transport.converters import OP_FOR_OP, Converter
 from ...models.transport.sample import Sample, contracted_batch, whole, without_batch
 from ...models.transport.ways import NotJudged, canonical

@@ -12,7 +12,6 @@ import numpy as np
 
 from ...core.rules import NCNN_RANK
 from ...errors import ModelError, ZerostrideError
-from ...models.audit.judge import BATCHLESS
 from ...models.execute import Nudge, execute, not_executed
 from ...models.findings import Check, Outcome
 from ...models.flow.resolved import resolved
@@ -20,7 +19,7 @@ from ...models.format_table import lowered
 from ...models.formats import read_model
 from ...models.ir.graph import Graph, Value
 from ...models.judging import APPROXIMATED, OF_LARGEST
-from ...models.transport.batch import batch_axes
+from ...models.transport.batch import BATCHLESS, batch_axes
 from ...sizes.condition import ALWAYS
 from ..convert.converters import batches_of
 from ..files import form_of, is_sealed, tensors
