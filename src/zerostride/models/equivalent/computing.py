@@ -13,18 +13,17 @@ from .builder import ALONG, Builder
 from .call import Call, Opaque, axis_of
 from .constants import is_number
 from .forms import (
-    attributes_of,
     between,
     biased_gelu,
     cast_like,
     clip,
     curve_of,
-    frozen,
     inverse,
     minus,
     sloped,
     unary,
 )
+from .opsets import attributes_of, frozen
 from .places import index, stretched
 from .scales import by_largest
 from .terms import Shape, Term, numbers_of

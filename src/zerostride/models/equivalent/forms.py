@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 
@@ -24,37 +23,14 @@ from .axes import places_of, spreads
 from .builder import Builder
 from .call import Call, Opaque
 from .constants import Compute
-from .opsets import document
+from .opsets import attributes_of
 from .places import stretched
 from .terms import Shape, Term
 
 Row = Callable[[Call], "Sequence[Term]"]
 
-#: Attributes of ops with windows, and the number in each axis that they are without.
-_WINDOW = {"dilations": 1, "pads": 0, "strides": 1}
-#: Attributes of Resize, each with the one, and the value of it, with which it has a meaning.
-_ONLY_WITH = {
-    "cubic_coeff_a": ("mode", "cubic"),
-    "extrapolation_value": ("coordinate_transformation_mode", "tf_crop_and_resize"),
-    "nearest_mode": ("mode", "nearest"),
-}
-
-
-def frozen(value: Any) -> Any:
-    """An attribute as something that can be compared."""
-    if isinstance(value, np.ndarray):
-        return str(value.dtype), value.shape, value.tobytes()
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return tuple(map(frozen, value))
-    return value
-
-
-# Element-wise ops.
-
 #: Rules by which every operand's last axis lies at the result's last axis.
 _AT_THE_RIGHT = frozenset(["numpy", "unidirectional"])
-
-
 #: Ops that leave their operand as it is where it is the only one.
 _OF_ONE = frozenset(["Max", "Mean", "Min", "Sum"])
 
@@ -111,20 +87,6 @@ def _pointwise(call: Call, op: str, args: Sequence[Term], compute: Compute | Non
 
 def _dtype(call: Call) -> str | None:
     return call.node.outputs[0].dtype if call.node.outputs else None
-
-
-def attributes_of(node: Node) -> tuple[Any, ...]:
-    """A node's attributes with their defaults, in order."""
-    given = {**document(node.op, node.domain, node.version)[0], **node.attributes}
-    every = {name: frozen(value) for name, value in given.items()}
-    return tuple(sorted(row for row in every.items() if _has_meaning(node.op, *row, every)))
-
-
-def _has_meaning(op: str, name: str, value: object, every: Mapping[str, object]) -> bool:
-    if op == "Resize" and name in _ONLY_WITH:
-        other, wanted = _ONLY_WITH[name]
-        return every.get(other) == wanted
-    return name not in _WINDOW or not isinstance(value, tuple) or set(value) != {_WINDOW[name]}
 
 
 def unary(call: Call) -> list[Term]:

@@ -1,4 +1,4 @@
-"""An op in the versions of ONNX: its defaults, and from which version on it means the same."""
+"""An op in the versions of ONNX: its attributes, and from which version on it means the same."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import functools
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..ir.graph import Node
 
 if TYPE_CHECKING:
     from onnx.defs import OpSchema
@@ -34,6 +38,14 @@ _AS_BEFORE: Mapping[str, tuple[int, ...]] = MappingProxyType(
         "TopK": (11,),  # largest, sorted
     }
 )
+#: Attributes of ops with windows, and the number in each axis that they are without.
+_WINDOW = {"dilations": 1, "pads": 0, "strides": 1}
+#: Attributes of Resize, each with the one, and the value of it, with which it has a meaning.
+_ONLY_WITH = {
+    "cubic_coeff_a": ("mode", "cubic"),
+    "extrapolation_value": ("coordinate_transformation_mode", "tf_crop_and_resize"),
+    "nearest_mode": ("mode", "nearest"),
+}
 
 
 @functools.lru_cache(4096)
@@ -95,3 +107,26 @@ def _text(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return tuple(value) if isinstance(value, list) else value
+
+
+def attributes_of(node: Node) -> tuple[Any, ...]:
+    """A node's attributes with their defaults, in order."""
+    given = {**document(node.op, node.domain, node.version)[0], **node.attributes}
+    every = {name: frozen(value) for name, value in given.items()}
+    return tuple(sorted(row for row in every.items() if _has_meaning(node.op, *row, every)))
+
+
+def _has_meaning(op: str, name: str, value: object, every: Mapping[str, object]) -> bool:
+    if op == "Resize" and name in _ONLY_WITH:
+        other, wanted = _ONLY_WITH[name]
+        return every.get(other) == wanted
+    return name not in _WINDOW or not isinstance(value, tuple) or set(value) != {_WINDOW[name]}
+
+
+def frozen(value: Any) -> Any:
+    """An attribute as something that can be compared."""
+    if isinstance(value, np.ndarray):
+        return str(value.dtype), value.shape, value.tobytes()
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return tuple(map(frozen, value))
+    return value

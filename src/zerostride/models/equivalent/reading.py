@@ -20,11 +20,11 @@ from ..onnx_ops.table import op_row, run_op
 from .builder import Builder
 from .call import Call, Opaque
 from .computing import COMPUTED
-from .forms import attributes_of, broadcast, frozen, unary
+from .forms import broadcast, unary
 from .matching import Matching
 from .moving import MOVES
 from .operands import operands_of
-from .opsets import document
+from .opsets import attributes_of, document, frozen
 from .terms import INPUT, SIZES, Shape, Term, numbers_of
 from .written import written
 
