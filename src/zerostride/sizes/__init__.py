@@ -1,8 +1,9 @@
 """Sizes that are numbers, and open sizes.
 
 `shapes` reads whole numbers. `dim` holds the normal form of an expression such as ``2*N - 1``,
-`condition` holds formulas over sizes, and `solve` decides them with `system`, `parts` and `axioms`.
-`simplify` shortens them, `budget` counts the work, and `written` reads shapes as people write them.
+`condition` holds formulas over sizes, and `condition_text` writes them. `solve` decides them with
+`system`, `parts` and `axioms`, and `simplify` shortens them. `budget` counts the work. `written`
+reads shapes as people write them.
 The modules of open sizes are loaded when the first open size appears.
 In: numbers and words. Out: Dim, Condition.
 """

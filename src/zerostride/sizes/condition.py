@@ -9,14 +9,14 @@ dropped. :mod:`.solve` decides the rest.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 from ..errors import BroadcastError, Reason
 from .atoms import Applied, Number, Symbol, bounds, decide_zero, name_of, structure
 from .budget import PARTS_A_STEP, charge, process_cache
+from .condition_text import write_atom, write_parts
 from .dim import Dim, dim, dim_of_terms, of_atom, weight_of
-from .functions import grouped
 from .hooks import decide, read_condition
 from .shapes import Answer, brief, whole_numbers
 
@@ -236,10 +236,10 @@ class Condition:
         if self.kind == "false":
             return "never"
         if self.kind == "and":
-            return " and ".join(_write_parts(self.parts, name))
+            return " and ".join(write_parts(self.parts, name))
         if self.kind == "or":
             return " or ".join(part.write(name) for part in self.parts)
-        return _write_atom(self.kind, self.size, name)
+        return write_atom(self.kind, self.size, name)
 
 
 class Decision:
@@ -438,54 +438,6 @@ def in_order(condition: Condition) -> Condition:
         return condition
     parts = tuple(sorted(map(in_order, condition.parts), key=order_of))
     return _make(condition.kind, condition.size, parts)
-
-
-# Words.
-
-
-def _write_parts(parts: Sequence[Condition], name: Callable[[Symbol], str]) -> Iterator[str]:
-    """The parts of an *and*, each as text; the lower and upper bound of a size in one text."""
-    ends = {part.size.terms: part for part in parts if part.kind == ">="}
-    for part in parts:
-        other = ends.get(tuple((monomial, -factor) for monomial, factor in part.size.terms))
-        if other is None or ends.get(part.size.terms) is not part or _remainder(part.size):
-            yield f"({part.write(name)})" if part.kind == "or" else part.write(name)
-        elif part.size.terms[0][1] > 0:
-            middle = dim_of_terms(0, part.size.terms).write(name)
-            yield f"{-part.size.const} <= {middle} <= {other.size.const}"
-
-
-def _write_atom(kind: Kind, size: Dim, name: Callable[[Symbol], str]) -> str:
-    """``size kind 0`` with the negative terms moved to the other side."""
-    sign: str = kind
-    if (remainder := _remainder(size)) is not None:
-        whole, divisor, factor, rest = remainder
-        sign = "<=" if factor < 0 and kind == ">=" else kind
-        return f"{grouped(whole, name)} % {divisor} {sign} {rest}"
-    left = dim_of_terms(0, tuple((m, factor) for m, factor in size.terms if factor > 0))
-    right = dim_of_terms(0, tuple((m, -factor) for m, factor in size.terms if factor < 0))
-    if left.terms and right.terms:
-        left, right = (left + size.const, right) if size.const > 0 else (left, right - size.const)
-    elif left.terms:
-        right = right - size.const
-    else:
-        left, right, sign = right, left + size.const, "<=" if kind == ">=" else kind
-    return f"{left.write(name)} {sign} {right.write(name)}"
-
-
-def _remainder(size: Dim) -> tuple[Dim, int, int, int] | None:
-    """``(x, n, sign, r)`` if the size is ``sign * (x % n - r)`` with sign 1 or -1."""
-    for monomial, factor in size.terms:
-        call = monomial[0]
-        if len(monomial) != 1 or not isinstance(call, Applied) or call.function != "floordiv":
-            continue
-        whole, divisor = call.arguments
-        if divisor == abs(factor):
-            sign = -1 if factor > 0 else 1
-            rest = whole - of_atom(call) * divisor - size * sign
-            if not rest.terms:
-                return whole, divisor.const, sign, rest.const
-    return None
 
 
 __all__ = [
