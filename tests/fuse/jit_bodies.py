@@ -12,6 +12,7 @@ import pytest
 from zerostride.compute import native
 from zerostride.fusion.jit import phases as jit_ir
 from zerostride.fusion.jit import tier as jit
+from zerostride.fusion.jit.instruction_sets import TARGETS
 from zerostride.fusion.schedule.program import Literal, Load, Phase, Step, value_dtype
 from zerostride.ops import TRUTHS
 
@@ -61,7 +62,7 @@ def by_kernel(step: Step, args: Sequence[np.ndarray]) -> np.ndarray:
 
 @functools.lru_cache(64)
 def assemble(text: str, isa: str) -> jit.Code:
-    return jit.assemble(text, jit_ir.TARGETS[isa])
+    return jit.assemble(text, TARGETS[isa])
 
 
 def call(
@@ -106,7 +107,7 @@ class Case:
     def function(
         self, streamed: bool = False, row: int = 0, divides: bool = False
     ) -> jit_ir.Function | None:
-        target = jit_ir.TARGETS[_native.isa()]
+        target = TARGETS[_native.isa()]
         facts = self.phase, self.results, self.splats, target, forms, streamed, row, divides
         return jit_ir.write(*facts)
 

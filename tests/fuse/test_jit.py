@@ -33,6 +33,7 @@ from zerostride.fusion.jit import partition as jit_pieces
 from zerostride.fusion.jit import phases as jit_ir
 from zerostride.fusion.jit import tier as jit
 from zerostride.fusion.jit import vmath as jit_vmath
+from zerostride.fusion.jit.instruction_sets import TARGETS
 from zerostride.fusion.schedule import engine
 from zerostride.fusion.schedule.program import Literal, Load, Phase, Program, Slot, Step, Store
 
@@ -135,7 +136,7 @@ def test_random_chains_match_the_interpreter(seed: int) -> None:
     operands = tuple(row[:1] if splats >> k & 1 else row for k, row in enumerate(rows))
     case = Case(loop, results, operands, n)
     if case.function() is None:
-        written = jit_vmath.emitters(jit_ir.TARGETS[_native.isa()].functions)
+        written = jit_vmath.emitters(TARGETS[_native.isa()].functions)
         body = jit_pieces.Body(loop, results, splats, written)
         assert not any(map(body.is_written, body.rows()))
     else:
@@ -157,7 +158,7 @@ def test_expressions_slow_to_compile_stay_interpreted() -> None:
 def test_written_code_is_of_the_instruction_set_and_uncontracted(isa: str) -> None:
     if isa not in _native.available_isas():
         pytest.skip(f"this processor has no {isa}")
-    target = jit_ir.TARGETS[isa]
+    target = TARGETS[isa]
     function = jit_ir.write(chain(), (9,), 0, target, lambda op, of: [4096] * 8)
     assert function is not None
     llvm, _ = jit._llvm()
@@ -426,6 +427,7 @@ import os, threading, time
 import numpy as np
 import zerostride as zs
 from zerostride.fusion.jit import tier as jit
+from zerostride.fusion.jit.instruction_sets import TARGETS
 jit.HOT = 1e5
 
 def made(k):

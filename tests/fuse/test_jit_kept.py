@@ -19,6 +19,7 @@ from zerostride.compute import _native
 from zerostride.fusion.jit import image, kept
 from zerostride.fusion.jit import phases as jit_ir
 from zerostride.fusion.jit import tier as jit
+from zerostride.fusion.jit.instruction_sets import TARGETS
 from zerostride.fusion.schedule import engine
 from zerostride.fusion.schedule.program import Literal, Load, Phase, Program, Slot, Step, Store
 
@@ -267,7 +268,7 @@ for _ in range(50):
 
 def objects() -> list[bytes]:
     """The object files of the bodies."""
-    target = jit_ir.TARGETS[_native.isa()]
+    target = TARGETS[_native.isa()]
     files = []
     for body in BODIES:
         last = len(body.loads) + len(body.literals) + len(body.steps) - 1

@@ -33,8 +33,8 @@ from jit_bodies import (
 
 from zerostride.compute import _native
 from zerostride.fusion.jit import vmath as jit_vmath
+from zerostride.fusion.jit.instruction_sets import TARGETS
 from zerostride.fusion.jit.ops import EMITTERS, Emitter
-from zerostride.fusion.jit.phases import TARGETS
 from zerostride.fusion.jit.values import Code, Emitted
 from zerostride.fusion.schedule.program import Literal, Phase, Step
 from zerostride.ops import OPS

@@ -12,6 +12,7 @@ import zerostride as zs
 from zerostride.compute import _native
 from zerostride.fusion.jit import phases as jit_ir
 from zerostride.fusion.jit import tier as jit
+from zerostride.fusion.jit.instruction_sets import TARGETS
 from zerostride.fusion.schedule.program import Literal, Phase, Step
 
 
@@ -101,7 +102,7 @@ def check_rows_of(name: str, n: int) -> None:
 
 
 def lanes_of(name: str) -> int:
-    return jit_ir.TARGETS[_native.isa()].vector // max(4, dtype(name).itemsize)
+    return TARGETS[_native.isa()].vector // max(4, dtype(name).itemsize)
 
 
 @pytest.mark.parametrize("steps", [["exp"], ["exp", "sin"], ["tanh", "exp"]])
@@ -161,7 +162,7 @@ def test_only_one_loop_of_one_result_is_streamed() -> None:
 def test_streaming_stores_bypass_the_caches(isa: str) -> None:
     if isa not in _native.available_isas():
         pytest.skip(f"this processor has no {isa}")
-    target = jit_ir.TARGETS[isa]
+    target = TARGETS[isa]
     llvm, _ = jit._llvm()
     for streamed in (False, True):
         function = jit_ir.write(SUM["float32"], (2,), 0, target, lambda *_: [4096] * 8, streamed)

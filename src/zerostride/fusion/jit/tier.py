@@ -26,14 +26,12 @@ import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ...system.fork_gate import first_call
 from ..schedule.program import Program
 from . import image, kept
-
-if TYPE_CHECKING:
-    from . import phases as jit_ir
+from .instruction_sets import TARGETS, InstructionSet
 
 #: Steps times elements after which a program is hot: about the time of a compilation (10 to 40 ms
 #: of a thread; a step of the interpreter takes 0.05 to 0.1 ns an element). So compiling a program
@@ -116,7 +114,7 @@ def mode() -> str:
 
 # LLVM
 
-_known: weakref.WeakValueDictionary[tuple[str, jit_ir.InstructionSet], Code] = (
+_known: weakref.WeakValueDictionary[tuple[str, InstructionSet], Code] = (
     weakref.WeakValueDictionary()
 )
 #: Held while LLVM works, inside the gate: a forked child would otherwise inherit LLVM mid-work.
@@ -156,7 +154,7 @@ def _dispose(tracker: Any) -> None:
         tracker.close()
 
 
-def assemble(text: str, target: jit_ir.InstructionSet) -> Code:
+def assemble(text: str, target: InstructionSet) -> Code:
     """Compiles a function's text, or returns the live code of the same text.
 
     Raises:
@@ -182,7 +180,7 @@ def assemble(text: str, target: jit_ir.InstructionSet) -> Code:
 
 
 @functools.cache
-def _machine(target: jit_ir.InstructionSet) -> Any:
+def _machine(target: InstructionSet) -> Any:
     """LLVM's code generator for a target."""
     llvm, _ = _llvm()
     return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
@@ -253,13 +251,12 @@ class Tier:
 
     def _compile(self, native: Native, wanted: Wanted) -> None:
         isa, phase, splats, results, streamed, row, _ = wanted
-        writer = _writer()
-        target = writer.TARGETS.get(isa)
+        target = TARGETS.get(isa)
         if target is None or isa != _engine().isa():
             return
         forms = functools.partial(_engine().kernel_forms, isa)
         steps, divides = self._phases[phase], _divides(isa)
-        function = writer.write(steps, results, splats, target, forms, streamed, row, divides)
+        function = _writer().write(steps, results, splats, target, forms, streamed, row, divides)
         if function is None:
             self._left.add(wanted)
             return
