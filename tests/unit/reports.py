@@ -1,10 +1,13 @@
-"""Reports for tests: audits of small graphs, a port, a verification."""
+"""Reports for tests: audits of small graphs, a port, a verification, comparisons."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
+import zerostride as zs
 from zerostride.engines import find_engine
 from zerostride.models.audit.run import audit_graph
 from zerostride.models.findings import Change, Check, Outcome, Report
@@ -126,3 +129,42 @@ def verify_report(name: str = "wrong") -> Report:
     rows = [(check.node, "Add", ((5, 5), (5,))) for check in checks]
     findings = audited(*rows).findings
     return Report("made.onnx", "ncnn", None, "1.0", findings, command="verify", checks=checks)
+
+
+#: A report of each command, by its name.
+KINDS = {"audit": audit_report, "port": port_report, "verify": verify_report}
+
+
+def equivalent_reports(*wanted: str, name: str = "w") -> dict[str, Report]:
+    """Comparisons with every verdict, and one of models that take other sizes; or some of them."""
+    onnx = pytest.importorskip("onnx", reason="two models are made with onnx")
+
+    def model(nodes: str) -> Any:
+        text = (
+            f'<ir_version: 8, opset_import: ["" : 17]> g (float[N,4] x) => (float[a,b] w) {nodes}'
+        )
+        proto = onnx.parser.parse_model(text)
+        for part in (*proto.graph.output, proto.graph.node[-1]):
+            if isinstance(part, onnx.NodeProto):
+                part.name, part.output[:] = name, [name]
+            else:
+                part.name = name
+        return proto
+
+    relu, rows = "{ w = Relu(x) }", "<int64[2] s={3,4}>"
+    pairs = {
+        "equal": (relu, "{ t = Relu(x) w = Relu(t) }"),
+        "rounded": (
+            "<float k={0.1}, float q={0.2}> { t = Add(x, k) w = Add(t, q) }",
+            "<float q={0.3}> { w = Add(x, q) }",
+        ),
+        "different": (relu, "{ w = Softmax<axis=0>(x) }"),
+        "undecided": (
+            "{ w = Tanh(x) }",
+            "<float k={2}, float q={1}>"
+            " { t = Mul(x, k) s = Sigmoid(t) r = Mul(s, k) w = Sub(r, q) }",
+        ),
+        "sizes": (relu, f"{rows} {{ t = Reshape(x, s) w = Relu(t) }}"),
+    }
+    asked = wanted or tuple(pairs)
+    return {key: zs.equivalent(*map(model, pairs[key])) for key in asked}

@@ -1,26 +1,29 @@
-"""Reports of every command, with hostile names: the page, Markdown, text, JSON."""
+"""Reports of every command, with hostile names: the page, Markdown, text."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from base64 import b64encode
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from reports import HOSTILE, ROWS, audit_report, audited, port_report, verify_report
+from reports import (
+    HOSTILE,
+    KINDS,
+    ROWS,
+    audit_report,
+    audited,
+    equivalent_reports,
+    port_report,
+    verify_report,
+)
 
 from sampled import few
 from zerostride.errors import ZerostrideError
 from zerostride.models.bisection import Bisection
 from zerostride.models.findings import Known, Report, Unread, Verdict
-from zerostride.models.report_json import _Writer, plain
 from zerostride.report import (
     FORMS,
     finding_text,
@@ -34,9 +37,6 @@ from zerostride.report import (
 from zerostride.report.comment import LIMIT
 from zerostride.report.markup import asset, page
 from zerostride.report.words import after_fix
-
-SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "report.schema.json"
-KINDS = {"audit": audit_report, "port": port_report, "verify": verify_report}
 
 
 class Reader(HTMLParser):
@@ -345,106 +345,6 @@ def test_markdown_counts_the_findings_left_out() -> None:
     assert "Left out" not in markdown(audit_report())
 
 
-# JSON, and files.
-
-
-def test_json_is_an_object_for_one_and_a_list_for_many() -> None:
-    one = json.loads(json_text(audit_report()))
-    assert one == json.loads(audit_report().to_json())
-    many = json.loads(json_text([audit_report(), Unread("b.onnx", "no")]))
-    assert many[0] == one
-    assert many[1] == {"ok": False, "reason": "bad_input", "detail": "no", "model": "b.onnx"}
-    plan = one["findings"][1]["target"]
-    assert plan["evidence"]["run"] is True
-    assert "ncnn" in plan["evidence"]["source"]
-
-
-@pytest.mark.parametrize("indent", [None, 2, 4])
-def test_streamed_json_equals_the_whole_document(indent: int | None) -> None:
-    report = audit_report()
-    whole = json.dumps(plain(report.as_dict()), indent=indent, default=str, allow_nan=False)
-    assert report.to_json(indent) == whole
-    empty = replace(report, findings=())
-    assert json.loads(empty.to_json(indent))["findings"] == []
-
-
-def validator() -> Any:
-    library = pytest.importorskip("jsonschema", reason="reports are checked against their schema")
-    schema = json.loads(SCHEMA.read_text("utf-8"))
-    library.Draft202012Validator.check_schema(schema)
-    return library.Draft202012Validator(schema)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_json_follows_its_schema(kind: str) -> None:
-    report = replace(KINDS[kind](), baseline=Known(frozenset({0}), ("gone",)))
-    for reports in (report, [report, Unread("b.onnx", "no")]):
-        validator().validate(json.loads(json_text(reports)))
-
-
-@pytest.mark.parametrize("target", few(1, ["ncnn", "openvino", "tensorflow"]))
-def test_json_of_the_examples_follows_its_schema(target: str) -> None:
-    pytest.importorskip("onnx", reason="examples are ONNX files")
-    from zerostride.models.audit.many import audit_many
-
-    examples = sorted((SCHEMA.parents[2] / "examples").glob("*.onnx"))
-    reports = audit_many(examples, target, jobs=1)
-    assert len(reports) > 5
-    validator().validate(json.loads(json_text(reports)))
-
-
-def equivalent_reports(*wanted: str, name: str = "w") -> dict[str, Report]:
-    """Comparisons with every verdict, and one of models that take other sizes; or some of them."""
-    onnx = pytest.importorskip("onnx", reason="two models are made with onnx")
-    import zerostride as zs
-
-    def model(nodes: str) -> Any:
-        text = (
-            f'<ir_version: 8, opset_import: ["" : 17]> g (float[N,4] x) => (float[a,b] w) {nodes}'
-        )
-        proto = onnx.parser.parse_model(text)
-        for part in (*proto.graph.output, proto.graph.node[-1]):
-            if isinstance(part, onnx.NodeProto):
-                part.name, part.output[:] = name, [name]
-            else:
-                part.name = name
-        return proto
-
-    relu, rows = "{ w = Relu(x) }", "<int64[2] s={3,4}>"
-    pairs = {
-        "equal": (relu, "{ t = Relu(x) w = Relu(t) }"),
-        "rounded": (
-            "<float k={0.1}, float q={0.2}> { t = Add(x, k) w = Add(t, q) }",
-            "<float q={0.3}> { w = Add(x, q) }",
-        ),
-        "different": (relu, "{ w = Softmax<axis=0>(x) }"),
-        "undecided": (
-            "{ w = Tanh(x) }",
-            "<float k={2}, float q={1}>"
-            " { t = Mul(x, k) s = Sigmoid(t) r = Mul(s, k) w = Sub(r, q) }",
-        ),
-        "sizes": (relu, f"{rows} {{ t = Reshape(x, s) w = Relu(t) }}"),
-    }
-    asked = wanted or tuple(pairs)
-    return {key: zs.equivalent(*map(model, pairs[key])) for key in asked}
-
-
-def test_json_of_two_models_follows_its_schema() -> None:
-    reports = equivalent_reports()
-    for verdict, report in reports.items():
-        data = json.loads(json_text(report))
-        validator().validate(data)
-        assert data["command"] == "equivalent"
-        if verdict != "sizes":
-            assert data["equivalence"]["verdict"] == verdict
-    narrower = json.loads(json_text(reports["sizes"]))["equivalence"]["narrower"]
-    assert narrower["error"] == "Infinity"
-    wrong = json.loads(json_text(reports["different"]))
-    assert wrong["equivalence"]["outputs"][0]["difference"]["sizes"]
-    del wrong["equivalence"]["outputs"][0]["region"]
-    assert not validator().is_valid(wrong)
-
-
 def test_page_and_comment_show_the_run_of_a_difference_and_where_it_begins() -> None:
     reports = equivalent_reports("different", "undecided", "equal")
     report = reports["different"]
@@ -475,27 +375,6 @@ def test_names_of_outputs_are_only_text(name: str) -> None:
         assert sign not in outside
     rows = [line for line in outside.splitlines() if line.startswith("| ")]
     assert len({line.replace("\\|", "").count("|") for line in rows}) == 1
-
-
-def test_schema_can_refuse() -> None:
-    check = validator()
-    data = json.loads(json_text(audit_report()))
-    for wrong in (
-        {**data, "schema": 2},
-        {**data, "more": 1},
-        {key: value for key, value in data.items() if key != "needs"},
-        {**data, "findings": [{**data["findings"][0], "verdict": "fine"}]},
-        [data, {"ok": False}],
-    ):
-        assert not check.is_valid(wrong)
-
-
-def test_schema_lists_every_code() -> None:
-    defs = json.loads(SCHEMA.read_text("utf-8"))["$defs"]
-    assert set(defs["verdict"]["enum"]) == set(Verdict)
-    from zerostride.models.findings import Outcome
-
-    assert set(defs["outcome"]["enum"]) == set(Outcome)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -541,14 +420,3 @@ def test_names_in_sentences_are_the_nodes_names() -> None:
 
 def test_page_escapes_its_title() -> None:
     assert Reader(page("<b>", "<p>x")).text == "<b>x\n"
-
-
-DATA = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-)
-
-
-@given(DATA, st.sampled_from([None, 2]))
-def test_json_data_is_written_in_json_form(data: Any, indent: int | None) -> None:
-    assert _Writer(indent).value(data, 0) == json.dumps(plain(data), indent=indent)
