@@ -9,7 +9,7 @@ from onnx import parser
 import zerostride as zs
 from zerostride.models.equivalence import Equivalence, Sameness
 
-#: What a large number decides hides a wrong proof from runs, whose inputs are small.
+#: Runs have small inputs, so they never take the branch of large ones: only the proof sees it.
 HIDDEN = (
     "(float[N] x, float[N] y) => (float[N] o) <float k={{1000}}> {{ p = {} c = Greater(x,k) o"
     " = Where(c,p,x) }}"

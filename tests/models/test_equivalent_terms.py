@@ -159,7 +159,7 @@ def test_terms_compute_what_the_model_computes(seed: int, exact: bool) -> None:
 
 @pytest.mark.parametrize("seed", range(0, 120, 3))
 def test_a_mutant_is_never_proven_equal(seed: int) -> None:
-    """What the proof calls equal is equal in a run, too."""
+    """Outputs that the proof calls equal are equal in a run, too."""
     model = draw(seed)
     for k in range(3):
         made = mutate(model, seed * 101 + k)

@@ -109,9 +109,9 @@ class Equivalence:
 
     Attributes:
         outputs: one for each output.
-        condition: what sizes the verdicts hold for, in words; "" where they hold for all.
-        fixed: the numbers that the second file has for sizes that the first leaves open, in words,
-            where its engines resize models; "" if there are none.
+        condition: the sizes for which the verdicts hold, in words; "" if they hold for all.
+        fixed: sizes that the first model leaves open and the second file fixes, in words, if the
+            engines of that file resize models; "" for no such sizes.
         only_ours, only_theirs: sizes for which one model works and the other does not, in words; ""
             if no such sizes are known.
         narrower: a run that shows that the first model works for sizes for which the second does

@@ -69,7 +69,7 @@ def _leaves(builder: Builder, term: Term) -> Iterator[Term]:
 
 
 def _split(builder: Builder, arg: Term, rank: int) -> Term:
-    """A term with the reduced axes apart that floors in its places divide."""
+    """A term whose reduced axes are split where floors in its places divide them."""
     shape: list[Number] = list(arg.shape[:rank])
     places: list[Dim] = [index(axis) for axis in range(rank)]
     for axis in range(rank, len(arg.shape)):
@@ -83,7 +83,7 @@ def _split(builder: Builder, arg: Term, rank: int) -> Term:
 
 
 def _radices(builder: Builder, arg: Term, axis: int) -> list[Dim]:
-    """What the index along an axis is divided by, from the least to the greatest."""
+    """The divisors of the index along an axis, from the least to the greatest."""
     radices: set[Dim] = set()
     for leaf in _leaves(builder, arg):
         for place in places_of(leaf):
@@ -97,7 +97,7 @@ def _radices(builder: Builder, arg: Term, axis: int) -> list[Dim]:
 
 
 def _parts(size: Number, radices: list[Dim]) -> list[Number]:
-    """The sizes of the axes of which an axis is made; the size alone if they are not known."""
+    """The sizes of the axes into which an axis is split; its own size if they are not known."""
     steps = [dim(1), *radices, dim(size)]
     parts = [exact_quotient(b, a) for a, b in itertools.pairwise(steps)]
     known = [part for part in parts if part is not None and not axes_in([part])]
@@ -105,7 +105,7 @@ def _parts(size: Number, radices: list[Dim]) -> list[Number]:
 
 
 def _key(builder: Builder, arg: Term, axis: int) -> list[tuple[int, int]]:
-    """The sort key of a reduced axis: where it moves in what."""
+    """The sort key of a reduced axis: the tensors that it moves in, and the axes there."""
     return sorted(
         (fingerprint(leaf.base, builder.prints), position)
         for leaf in _leaves(builder, arg)

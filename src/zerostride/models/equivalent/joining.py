@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def joined(
     builder: Builder, args: Sequence[Term], axis: int, shape: Sequence[Number]
 ) -> Term | None:
-    """One view that is these parts, one behind the other; None if there is none."""
+    """The parts joined along an axis, as one view of their tensor; None if no view does it."""
     base = args[0].base
     if any(arg.base is not base for arg in args):
         return _of_joined(builder, args, axis, shape)

@@ -38,9 +38,9 @@ _AS_BEFORE: Mapping[str, tuple[int, ...]] = MappingProxyType(
         "TopK": (11,),  # largest, sorted
     }
 )
-#: Attributes of ops with windows, and the number in each axis that they are without.
+#: Attributes of ops with windows, and the number in each axis that changes nothing.
 _WINDOW = {"dilations": 1, "pads": 0, "strides": 1}
-#: Attributes of Resize, each with the one, and the value of it, with which it has a meaning.
+#: Attributes of Resize that have a meaning only beside another attribute of one value.
 _ONLY_WITH = {
     "cubic_coeff_a": ("mode", "cubic"),
     "extrapolation_value": ("coordinate_transformation_mode", "tf_crop_and_resize"),
@@ -94,7 +94,7 @@ def _as_before(row: OpSchema, after: OpSchema) -> bool:
 
 
 def _written(row: OpSchema) -> tuple[object, ...]:
-    """What a document says beside element types."""
+    """The parts of a document that give an op its meaning: all but element types."""
     attributes = {
         name: (str(attribute.type), attribute.default_value.SerializeToString())
         for name, attribute in row.attributes.items()
@@ -111,8 +111,8 @@ def _text(value: Any) -> Any:
 
 def attributes_of(node: Node) -> tuple[Any, ...]:
     """A node's attributes with their defaults, in order."""
-    given = {**document(node.op, node.domain, node.version)[0], **node.attributes}
-    every = {name: frozen(value) for name, value in given.items()}
+    values = {**document(node.op, node.domain, node.version)[0], **node.attributes}
+    every = {name: frozen(value) for name, value in values.items()}
     return tuple(sorted(row for row in every.items() if _has_meaning(node.op, *row, every)))
 
 

@@ -89,7 +89,10 @@ def _scaled_conv(builder: Builder, scale: Term, view: Term) -> Term | None:
 
 
 def by_largest(builder: Builder, weights: Term) -> tuple[Term, float]:
-    """Weights as a number and weights of which the largest is 1: a scale, or a sign, is seen so."""
+    """Weights divided by the one of their numbers with the largest absolute value; that number.
+
+    Weights that differ by a scale or by a sign so become equal.
+    """
     data = weights.base.data
     if builder.exact or data is None or data.dtype.kind != "f" or not data.size:
         return weights, 1.0
@@ -150,7 +153,7 @@ def _lead(builder: Builder, term: Term) -> float:
 
 
 def constants_apart(builder: Builder, a: Term, b: Term, shape: Sequence[Number]) -> Term | None:
-    """``(x + c) @ w`` as ``x @ w + c @ w`` for constants c and w; None where there are none."""
+    """``(x + c) @ w`` as ``x @ w + c @ w`` for constants c and w; None for other products."""
     for term, weights in ((a, b), (b, a)):
         if term.base.op != SUM or not is_finite(weights) or not has_floats(term):
             continue
