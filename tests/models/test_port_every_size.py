@@ -10,7 +10,7 @@ from onnx import parser
 
 import zerostride as zs
 from zerostride.models.equivalence import Sameness
-from zerostride.models.equivalent.local import LocalProofs
+from zerostride.models.equivalent.node_proofs import NodeProofs
 from zerostride.models.flow.resolved import resolved
 from zerostride.models.formats import read_model
 from zerostride.models.ir.graph import Graph
@@ -63,4 +63,4 @@ def test_a_wrong_rewrite_is_not(axis: int, scale: int, verdict: Sameness, tmp_pa
     )
     old = (before, before.nodes[1])
     new = (after, after.nodes[1:])
-    assert LocalProofs().verdict(old, new, ALWAYS) is verdict
+    assert NodeProofs().verdict(old, new, ALWAYS) is verdict

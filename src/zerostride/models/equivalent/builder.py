@@ -71,7 +71,7 @@ class Builder:
         self.element_wise: set[str] = {SUM, PRODUCT}
         self._depth = 0
         #: Fingerprints of terms, by their number.
-        self.prints: dict[int, int] = {}
+        self.fingerprints: dict[int, int] = {}
         #: Plans of broadcasts, by what they are planned of.
         self.plans: dict[Hashable, Plan] = {}
 

@@ -13,8 +13,8 @@ from ...sizes.atoms import Symbol
 from ...sizes.dim import Dim, Number, dim
 from ...sizes.functions import exact_quotient
 from .axes import places_of
+from .fingerprints import fingerprint
 from .places import axes_in, index, lone_axis, magnitude
-from .prints import fingerprint
 from .terms import CONSTANT, REDUCE, Term
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _parts(size: Number, radices: list[Dim]) -> list[Number]:
 def _key(builder: Builder, arg: Term, axis: int) -> list[tuple[int, int]]:
     """The sort key of a reduced axis: the tensors that it moves in, and the axes there."""
     return sorted(
-        (fingerprint(leaf.base, builder.prints), position)
+        (fingerprint(leaf.base, builder.fingerprints), position)
         for leaf in _leaves(builder, arg)
         for position, place in enumerate(places_of(leaf))
         if axis in axes_in([place])

@@ -21,12 +21,12 @@ from .builder import Builder
 from .call import Call, Opaque
 from .computing import COMPUTED
 from .forms import broadcast, unary
+from .fused_ops import unfused
 from .matching import Matching
 from .moving import MOVES
 from .operands import operands_of
 from .opsets import attributes_of, document, frozen
 from .terms import INPUT, SIZES, Shape, Term, numbers_of
-from .written import written
 
 #: Element-wise ops that have a row of their own, or none of the op table's.
 _UNARY = frozenset(
@@ -113,7 +113,7 @@ class Reader:
 
     def nodes(self, node: Node) -> None:
         """Gives the results of a node their terms, or of those that it stands for."""
-        parts = written(node)
+        parts = unfused(node)
         self._alive.append(parts)
         for part in parts:
             self.node(part)

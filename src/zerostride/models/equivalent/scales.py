@@ -12,8 +12,8 @@ from ...sizes.atoms import Symbol
 from ...sizes.dim import Number, dim
 from .axes import places_of
 from .constants import NEAR, folded, folded_dot, has_floats, is_finite, number_in
+from .fingerprints import fingerprint
 from .places import axes_in, index, lone_axis
-from .prints import fingerprint
 from .terms import DOT, PRODUCT, SUM, Term, numbers_of, plain_axes
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _lead(builder: Builder, term: Term) -> float:
     signs = {number > 0 for _, number in split}
     if len(signs) == 1:
         return largest if True in signs else -largest
-    _, first = min(split, key=lambda pair: fingerprint(pair[0], builder.prints))
+    _, first = min(split, key=lambda pair: fingerprint(pair[0], builder.fingerprints))
     return math.copysign(largest, first)
 
 

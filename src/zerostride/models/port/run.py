@@ -17,7 +17,7 @@ from ..arguments import checked
 from ..audit.audited import Audited, Progress, Question, audited
 from ..audit.judge import Judge
 from ..audit.symbolic import related
-from ..equivalent.local import LocalProofs
+from ..equivalent.node_proofs import NodeProofs
 from ..findings import Change, Finding, Report
 from ..flow.input_sizes import InputShapes, Sizes
 from ..formats import format_of
@@ -344,7 +344,7 @@ def _checked(
     check_findings(old.graph, places, old.findings, new.findings, touched.keys(), new.joined)
     changes = []
     makers = makers_of(places)
-    proofs = LocalProofs()
+    proofs = NodeProofs()
     for turn, (key, ported) in enumerate(touched.items()):
         if progress is not None:
             progress(turn, len(touched))

@@ -19,8 +19,8 @@ from ...models.formats.torch_export import Example
 from ...models.options import ModelOptions
 from ...sizes.budget import FLOW_STEPS, allowance
 from ..process import MODEL_SECONDS
-from .cuts import region_files
-from .tries import FAR, FARTHER, Run, Tries, difference, errors_of
+from .region_files import region_files
+from .runs import FAR, FARTHER, Run, Tries, difference, errors_of
 
 #: Runs with other numbers, where no run shows a difference of an output that is not proven.
 _MORE_SEEDS = 3

@@ -1,4 +1,4 @@
-"""Ops of ONNX Runtime that join quantised ones, written as these."""
+"""Fused ops of ONNX Runtime, written as the quantised ops that they stand for."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ _ROWS: Mapping[str, Callable[[_Writer], None]] = MappingProxyType(
 )
 
 
-def written(node: Node) -> Sequence[Node]:
-    """The nodes that a joined op stands for; the node itself for another."""
+def unfused(node: Node) -> Sequence[Node]:
+    """The nodes that a fused op stands for; the node itself for another."""
     row = _ROWS.get(node.op) if node.domain == "com.microsoft" else None
     if row is None or len(node.outputs) != 1:
         return (node,)
@@ -109,4 +109,4 @@ def written(node: Node) -> Sequence[Node]:
     return writer.nodes
 
 
-__all__ = ["written"]
+__all__ = ["unfused"]

@@ -19,7 +19,7 @@ from .reading import Reader, shape_of
 from .terms import INPUT, Term
 
 
-class LocalProofs:
+class NodeProofs:
     """Compares nodes with those in their place; what is known of sizes is worked out once."""
 
     def __init__(self) -> None:
@@ -94,4 +94,4 @@ def _results(
     return reader.read()
 
 
-__all__ = ["LocalProofs"]
+__all__ = ["NodeProofs"]
