@@ -34,10 +34,10 @@ class Proof:
 
 def proven(pair: Pair) -> Proof:
     """Whether each output is the same for all sizes, by cases where a branch depends on sizes."""
-    return _proven(pair, _DEEPEST)
+    return _in_cases(pair, _DEEPEST)
 
 
-def _proven(pair: Pair, deepest: int) -> Proof:
+def _in_cases(pair: Pair, deepest: int) -> Proof:
     outputs = prove(pair)
     undecided = any(output.verdict is Sameness.UNDECIDED for output in outputs)
     if not undecided or not pair.branches or not deepest:
@@ -56,7 +56,7 @@ def _proven(pair: Pair, deepest: int) -> Proof:
         if case.fails or decide(case.condition).answer is Answer.NO:
             pairs.append(case)  # at most one of them works here
             continue
-        proof = _proven(case, deepest - 1)
+        proof = _in_cases(case, deepest - 1)
         proofs.append(proof)
         pairs += proof.pairs
     if not proofs:

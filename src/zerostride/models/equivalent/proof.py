@@ -52,13 +52,13 @@ def prove(pair: Pair) -> list[Proven]:
         return [Proven(*names, Sameness.UNDECIDED, region) for names in pair.outputs]
     try:
         with allowance(FLOW_STEPS):
-            return _proven(pair)
+            return _verdicts(pair)
     except (TooLarge, RecursionError, MemoryError):
         region = Region((), (), 0, 0, (), "the models are too large to compare")
         return [Proven(*names, Sameness.UNDECIDED, region) for names in pair.outputs]
 
 
-def _proven(pair: Pair) -> list[Proven]:
+def _verdicts(pair: Pair) -> list[Proven]:
     with _deep():
         exact = _Comparison(pair, exact=True)
         same = exact.outputs()

@@ -40,7 +40,7 @@ def region_of(
         ours, theirs: the models, and their terms.
         matching: compared them.
     """
-    one, two = _Side(*ours), _Side(*theirs)
+    one, two = _ModelTerms(*ours), _ModelTerms(*theirs)
     # Of two inputs nothing is said: the nodes that read them differ.
     pairs = (pair for pair in matching.apart if pair[0].args or pair[1].args)
     last = next(pairs, None)
@@ -97,7 +97,7 @@ def _apart(ours: Term, theirs: Term) -> str:
     return f"{one}, not shown to be the same in both"
 
 
-class _Side:
+class _ModelTerms:
     """The tensors of one model, with their terms and the nodes that make them."""
 
     def __init__(self, graph: Graph, reader: Reader) -> None:
@@ -112,7 +112,7 @@ class _Side:
         # Also the constants of the file.
         self.every = {term.number for term in reader.terms.values()}
 
-    def above(self, name: str, other: _Side, matching: Matching) -> Part:
+    def above(self, name: str, other: _ModelTerms, matching: Matching) -> Part:
         """The part above a tensor, down to tensors that the other side has."""
         result = self.values[name]
         known = {
@@ -124,7 +124,7 @@ class _Side:
             return Part(self.graph, (), (result,), result)
         return self.parts.before(result, known)
 
-    def _shared(self, name: str, other: _Side, matching: Matching) -> bool:
+    def _shared(self, name: str, other: _ModelTerms, matching: Matching) -> bool:
         """Whether the other side has a tensor, perhaps but for rounding."""
         term = self.terms[name]
         if term.number in other.every:
