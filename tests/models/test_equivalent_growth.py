@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import zerostride as zs
-from zerostride.models.equivalent import builder, terms
 from zerostride.models.equivalent.pair import paired
 from zerostride.models.equivalent.proof import prove
+from zerostride.models.equivalent.terms import builder, term
 from zerostride.models.options import ModelOptions
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -39,7 +39,7 @@ def steps_of(nodes: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
     graphs = [ModelOptions().read(str(file)) for file in files]
     with monkeypatch.context() as patch:
         patch.setattr(builder.Builder, "view", counted("views", builder.Builder.view))
-        patch.setattr(terms.Terms, "get", counted("terms", terms.Terms.get))
+        patch.setattr(term.Terms, "get", counted("terms", term.Terms.get))
         prove(paired(*graphs))
     return {name: count / written for name, count in counts.items()}
 

@@ -9,7 +9,7 @@ from onnx import numpy_helper, parser
 
 import zerostride as zs
 from zerostride.models.equivalence import Sameness
-from zerostride.models.equivalent.opsets import document
+from zerostride.models.equivalent.reading.opsets import document
 
 OPS = {
     "LSTM": (

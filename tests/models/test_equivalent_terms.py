@@ -18,13 +18,13 @@ from campaigns.equivalent.draw import draw
 from campaigns.equivalent.mutate import mutate
 
 import zerostride as zs
-from zerostride.models.equivalent.builder import Builder
-from zerostride.models.equivalent.matching import Matching
 from zerostride.models.equivalent.pair import paired
-from zerostride.models.equivalent.places import evaluated, index
 from zerostride.models.equivalent.proof import prove
-from zerostride.models.equivalent.reading import Reader, shape_of
-from zerostride.models.equivalent.terms import INPUT, Term
+from zerostride.models.equivalent.reading.reader import Reader, shape_of
+from zerostride.models.equivalent.terms.builder import Builder
+from zerostride.models.equivalent.terms.matching import Matching
+from zerostride.models.equivalent.terms.places import evaluated, index
+from zerostride.models.equivalent.terms.term import INPUT, Term
 from zerostride.models.execute import execute
 from zerostride.models.execute.random_inputs import RANGES, random_inputs
 from zerostride.models.flow.input_sizes import sized

@@ -13,10 +13,10 @@ from ..equivalence import Sameness
 from ..execute.program import readable
 from ..format_table import lowered
 from ..ir.graph import Graph, Node, Value
-from .builder import Builder, TooLarge
-from .matching import Matching
-from .reading import Reader, shape_of
-from .terms import INPUT, Term
+from .reading.reader import Reader, shape_of
+from .terms.builder import Builder, TooLarge
+from .terms.matching import Matching
+from .terms.term import INPUT, Term
 
 
 class NodeProofs:

@@ -14,13 +14,13 @@ from ...sizes.solve import decide
 from ..equivalence import Region, Sameness
 from ..execute.part import Part
 from ..ir.graph import Graph
-from .axes import places_of
-from .builder import Builder, TooLarge
-from .matching import Matching
 from .pair import Pair
-from .reading import Reader, shape_of
+from .reading.reader import Reader, shape_of
 from .regions import region_of
-from .terms import INPUT, Term
+from .terms.axes import places_of
+from .terms.builder import Builder, TooLarge
+from .terms.matching import Matching
+from .terms.term import INPUT, Term
 
 #: Functions that call each other, at most: views are pushed through as many terms.
 _DEEPEST = 5_000

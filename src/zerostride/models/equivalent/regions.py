@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from ..equivalence import Region
 from ..execute.part import Part, Parts
 from ..ir.graph import Graph
-from .matching import Matching
-from .reading import Reader
-from .terms import (
+from .reading.reader import Reader
+from .terms.matching import Matching
+from .terms.term import (
     CONCAT,
     CONSTANT,
     DOT,

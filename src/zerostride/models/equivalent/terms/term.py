@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ...sizes.atoms import Symbol
-from ...sizes.dim import Number, plain
-from ..ir.graph import Array
+from ....sizes.atoms import Symbol
+from ....sizes.dim import Number, plain
+from ...ir.graph import Array
 from .places import Places, evaluated, index, lone_axis
 
 Shape = tuple[Number, ...]

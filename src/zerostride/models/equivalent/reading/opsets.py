@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..ir.graph import Node
+from ...ir.graph import Node
 
 if TYPE_CHECKING:
     from onnx.defs import OpSchema

@@ -11,17 +11,17 @@ from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
-from ...core.plan import Plan
-from ...sizes.atoms import Symbol
-from ...sizes.condition import ALWAYS, Condition, all_of, ge
-from ...sizes.dim import Dim, Number, dim, plain
+from ....core.plan import Plan
+from ....sizes.atoms import Symbol
+from ....sizes.condition import ALWAYS, Condition, all_of, ge
+from ....sizes.dim import Dim, Number, dim, plain
 from .axes import MOST_PARTS, axes_of, continues, kept_axis, places_of, spreads
 from .constants import Compute, cancels, folded, is_number, number_in
 from .folds import fold_operand
 from .joining import joined
 from .places import Places, Space, axes_in, index, lone_axis, own_places
 from .scales import constants_apart, led_by_one, scaled, taken_out
-from .terms import (
+from .term import (
     COMMUTATIVE,
     CONCAT,
     CONSTANT,

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..ir.graph import Array
-from .terms import PRODUCT, SUM, UNORDERED, Shape, Term, numbers_of
+from ...ir.graph import Array
+from .term import PRODUCT, SUM, UNORDERED, Shape, Term, numbers_of
 
 #: The most relative difference of constants that are computed in another order.
 _NEAR = 1e-5

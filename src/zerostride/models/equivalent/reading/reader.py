@@ -8,25 +8,25 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...errors import ModelError
-from ...sizes.condition import Condition
-from ...sizes.dim import Dim, Number, Symbol, of_atom, plain
-from ..execute.program import readable
-from ..ir.graph import Array, Body, Graph, Node, Value
-from ..onnx_ops.kernels.call import NodeCall
-from ..onnx_ops.kernels.pointwise import UNARY
-from ..onnx_ops.sizes.facts import SURPRISES
-from ..onnx_ops.table import op_row, run_op
-from .builder import Builder
+from ....errors import ModelError
+from ....sizes.condition import Condition
+from ....sizes.dim import Dim, Number, Symbol, of_atom, plain
+from ...execute.program import readable
+from ...ir.graph import Array, Body, Graph, Node, Value
+from ...onnx_ops.kernels.call import NodeCall
+from ...onnx_ops.kernels.pointwise import UNARY
+from ...onnx_ops.sizes.facts import SURPRISES
+from ...onnx_ops.table import op_row, run_op
+from ..terms.builder import Builder
+from ..terms.matching import Matching
+from ..terms.term import INPUT, SIZES, Shape, Term, numbers_of
 from .call import Call, Opaque
 from .computing import COMPUTED
 from .forms import broadcast, unary
 from .fused_ops import unfused
-from .matching import Matching
 from .moving import MOVES
 from .operands import operands_of
 from .opsets import attributes_of, document, frozen
-from .terms import INPUT, SIZES, Shape, Term, numbers_of
 
 #: Element-wise ops that have a row of their own, or none of the op table's.
 _UNARY = frozenset(

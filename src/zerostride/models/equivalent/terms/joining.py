@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...sizes.dim import Dim, Number, dim, plain
+from ....sizes.dim import Dim, Number, dim, plain
 from .axes import places_of
 from .places import Places, Space, index
-from .terms import UNORDERED, Term
+from .term import UNORDERED, Term
 
 if TYPE_CHECKING:
     from .builder import Builder

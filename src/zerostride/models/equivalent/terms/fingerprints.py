@@ -6,8 +6,8 @@ import zlib
 
 import numpy as np
 
-from ..ir.graph import Array
-from .terms import UNORDERED, Term
+from ...ir.graph import Array
+from .term import UNORDERED, Term
 
 #: Numbers of a constant that are looked at, and their significant digits: not those that rounding
 #: changes.

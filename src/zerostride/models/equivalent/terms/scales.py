@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...sizes.atoms import Symbol
-from ...sizes.dim import Number, dim
+from ....sizes.atoms import Symbol
+from ....sizes.dim import Number, dim
 from .axes import places_of
 from .constants import NEAR, folded, folded_dot, has_floats, is_finite, number_in
 from .fingerprints import fingerprint
 from .places import axes_in, index, lone_axis
-from .terms import DOT, PRODUCT, SUM, Term, numbers_of, plain_axes
+from .term import DOT, PRODUCT, SUM, Term, numbers_of, plain_axes
 
 if TYPE_CHECKING:
     from .builder import Builder

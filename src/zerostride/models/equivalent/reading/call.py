@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...sizes.dim import Dim, Number, Symbol, dim, plain
-from ..ir.graph import Node
-from .builder import Builder
+from ....sizes.dim import Dim, Number, Symbol, dim, plain
+from ...ir.graph import Node
+from ..terms.builder import Builder
+from ..terms.places import Places, index, own_places, stretched
+from ..terms.term import Shape, Term
 from .opsets import document
-from .places import Places, index, own_places, stretched
-from .terms import Shape, Term
 
 
 class Opaque(Exception):  # noqa: N818 - an answer, not a fault

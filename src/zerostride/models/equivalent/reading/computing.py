@@ -8,10 +8,13 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ...sizes.dim import Dim, Number, dim
-from .builder import ALONG, Builder
+from ....sizes.dim import Dim, Number, dim
+from ..terms.builder import ALONG, Builder
+from ..terms.constants import is_number
+from ..terms.places import index, stretched
+from ..terms.scales import by_largest
+from ..terms.term import Shape, Term, numbers_of
 from .call import Call, Opaque, axis_of
-from .constants import is_number
 from .forms import (
     between,
     biased_gelu,
@@ -24,9 +27,6 @@ from .forms import (
     unary,
 )
 from .opsets import attributes_of, frozen
-from .places import index, stretched
-from .scales import by_largest
-from .terms import Shape, Term, numbers_of
 
 Row = Callable[[Call], "Sequence[Term]"]
 

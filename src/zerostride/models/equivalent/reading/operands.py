@@ -8,11 +8,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ..onnx_ops.sizes.facts import SURPRISES
-from .axes import places_of
+from ...onnx_ops.sizes.facts import SURPRISES
+from ..terms.axes import places_of
+from ..terms.constants import is_number
+from ..terms.term import SIZES, SUM, Shape, Term, numbers_of
 from .call import Call, Opaque, axis_of
-from .constants import is_number
-from .terms import SIZES, SUM, Shape, Term, numbers_of
 
 #: The operands of recurrent ops that are zeros where they are left out, by position
 #: (https://onnx.ai/onnx/operators/onnx__LSTM.html, "assumed to be 0 if not specified").

@@ -9,13 +9,13 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...sizes.atoms import Symbol
-from ...sizes.dim import Dim, Number, dim
-from ...sizes.functions import exact_quotient
+from ....sizes.atoms import Symbol
+from ....sizes.dim import Dim, Number, dim
+from ....sizes.functions import exact_quotient
 from .axes import places_of
 from .fingerprints import fingerprint
 from .places import axes_in, index, lone_axis, magnitude
-from .terms import CONSTANT, REDUCE, Term
+from .term import CONSTANT, REDUCE, Term
 
 if TYPE_CHECKING:
     from .builder import Builder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from .places import Places, axes_in, lone_axis, own_places
-from .terms import CONCAT, VIEW, Shape, Term
+from .term import CONCAT, VIEW, Shape, Term
 
 #: Operands of one sum, product or concatenation: each may be a sum of sums.
 MOST_PARTS = 500

@@ -9,23 +9,23 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ...compute.kernels import KERNELS
-from ...errors import BroadcastError
-from ...sizes.dim import dim
-from ..formats.lowering import ELEMENT_TYPES
-from ..ir.graph import Array, Node
-from ..ir.site import Kind
-from ..onnx_ops.kernels.call import NodeCall
-from ..onnx_ops.kernels.pointwise import UNARY, rounded
-from ..onnx_ops.sites import find_site
-from ..onnx_ops.table import op_row
-from .axes import places_of, spreads
-from .builder import Builder
+from ....compute.kernels import KERNELS
+from ....errors import BroadcastError
+from ....sizes.dim import dim
+from ...formats.lowering import ELEMENT_TYPES
+from ...ir.graph import Array, Node
+from ...ir.site import Kind
+from ...onnx_ops.kernels.call import NodeCall
+from ...onnx_ops.kernels.pointwise import UNARY, rounded
+from ...onnx_ops.sites import find_site
+from ...onnx_ops.table import op_row
+from ..terms.axes import places_of, spreads
+from ..terms.builder import Builder
+from ..terms.constants import Compute
+from ..terms.places import stretched
+from ..terms.term import Shape, Term
 from .call import Call, Opaque
-from .constants import Compute
 from .opsets import attributes_of
-from .places import stretched
-from .terms import Shape, Term
 
 Row = Callable[[Call], "Sequence[Term]"]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from ..ir.graph import FileShape, Node, Value
+from ...ir.graph import FileShape, Node, Value
 
 #: An op set that has the ops.
 _VERSION = 13

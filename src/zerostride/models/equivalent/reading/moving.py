@@ -6,13 +6,13 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from ...sizes.condition import ge
-from ...sizes.dim import Dim, Number, dim, plain
-from ..onnx_ops.sizes.facts import FAR
+from ....sizes.condition import ge
+from ....sizes.dim import Dim, Number, dim, plain
+from ...onnx_ops.sizes.facts import FAR
+from ..terms.joining import runs_of, woven
+from ..terms.places import Space, index, own_places, reshaped
+from ..terms.term import Term
 from .call import Call, Opaque, axis_of
-from .joining import runs_of, woven
-from .places import Space, index, own_places, reshaped
-from .terms import Term
 
 Row = Callable[[Call], "Sequence[Term]"]
 

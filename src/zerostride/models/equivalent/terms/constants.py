@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...sizes.dim import Dim, Number, size_order
-from ..ir.graph import Array
+from ....sizes.dim import Dim, Number, size_order
+from ...ir.graph import Array
 from .axes import places_of
 from .places import axes_in, index
-from .terms import MOST_ELEMENTS, Term, numbers_of, plain_axes
+from .term import MOST_ELEMENTS, Term, numbers_of, plain_axes
 
 if TYPE_CHECKING:
     from .builder import Builder

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from ...sizes.atoms import Applied, Monomial, Symbol
-from ...sizes.condition import ALWAYS, Condition, all_of, ge
-from ...sizes.dim import Dim, Number, dim, dim_of_terms, of_atom, size_order
-from ...sizes.functions import exact_quotient, floordiv, minimum
-from ...sizes.solve import facts_about, implies
+from ....sizes.atoms import Applied, Monomial, Symbol
+from ....sizes.condition import ALWAYS, Condition, all_of, ge
+from ....sizes.dim import Dim, Number, dim, dim_of_terms, of_atom, size_order
+from ....sizes.functions import exact_quotient, floordiv, minimum
+from ....sizes.solve import facts_about, implies
 
 Places = tuple[Dim, ...]
 #: The name of an index begins with this; no file's size is called so and unnamed at once.
