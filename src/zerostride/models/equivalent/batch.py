@@ -124,3 +124,6 @@ def _with_axis(value: Value) -> Value:
 
 def _node(op: str, value: Value, result: Value) -> Node:
     return Node(result.name, op, "", _VERSION, (value,), (result,), {"axes": (0,)})
+
+
+__all__ = ["in_onnx_ops", "with_batch_axes"]

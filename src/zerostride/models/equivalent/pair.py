@@ -317,3 +317,6 @@ def _bare(graph: Graph) -> Graph:
         return replace(value, shape=None, declared=None)
 
     return graph.with_values(change)
+
+
+__all__ = ["Pair", "outside", "paired"]

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ....sizes.dim import Dim, Number, Symbol, dim, plain
+from ....sizes.dim import Dim, Number, Symbol, plain
 from ...ir.graph import Node
 from ..terms.builder import Builder
-from ..terms.places import Places, index, own_places, stretched
+from ..terms.places import Places, stretched
 from ..terms.term import Shape, Term
 from .opsets import document
 
@@ -115,4 +115,4 @@ def axis_of(axis: int, rank: int) -> int:
     return axis % rank
 
 
-__all__ = ["Call", "Opaque", "axis_of", "dim", "index", "own_places", "right_places"]
+__all__ = ["Call", "Opaque", "axis_of"]

@@ -452,3 +452,6 @@ COMPUTED: Mapping[tuple[str, str], Row] = MappingProxyType(
         ("", "ArgMin"): _extreme,
     }
 )
+
+
+__all__ = ["COMPUTED"]

@@ -367,3 +367,17 @@ def clip(call: Call) -> list[Term]:
             op, [term, bound], call.shape, (), term.dtype, partial(_of_two, function)
         )
     return [term]
+
+
+__all__ = [
+    "between",
+    "biased_gelu",
+    "broadcast",
+    "cast_like",
+    "clip",
+    "curve_of",
+    "inverse",
+    "minus",
+    "sloped",
+    "unary",
+]

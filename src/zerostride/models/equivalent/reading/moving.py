@@ -185,3 +185,6 @@ MOVES: Mapping[str, Row] = MappingProxyType(
         **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _blocks),
     }
 )
+
+
+__all__ = ["MOVES"]

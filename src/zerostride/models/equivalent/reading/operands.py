@@ -104,3 +104,6 @@ def _padded(call: Call) -> list[Term | None]:
 _ROWS: Mapping[str, Callable[[Call], list[Term | None]]] = MappingProxyType(
     {**dict.fromkeys(_ZEROS, _recurrent), "Resize": _resized, "Gather": _gathered, "Pad": _padded}
 )
+
+
+__all__ = ["operands_of"]

@@ -130,3 +130,6 @@ def frozen(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
         return tuple(map(frozen, value))
     return value
+
+
+__all__ = ["attributes_of", "document", "frozen"]

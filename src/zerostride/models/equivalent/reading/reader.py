@@ -450,3 +450,6 @@ def _those_there(args: Sequence[Term | None]) -> tuple[tuple[int, ...], list[Ter
 
 def _false(term: Term) -> bool:
     return term.number_of is not None and not term.number_of
+
+
+__all__ = ["Reader", "shape_of"]

@@ -46,3 +46,6 @@ def kept_axis(inner: Shape, axis: int, shape: Shape, places: Places) -> int | No
 def places_of(term: Term) -> Places:
     """The places at which a term reads its base."""
     return term.places if term.op == VIEW else own_places(term.shape)
+
+
+__all__ = ["MOST_PARTS", "axes_of", "continues", "kept_axis", "places_of", "spreads"]

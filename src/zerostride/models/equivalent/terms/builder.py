@@ -483,4 +483,4 @@ class Builder:
         return self.terms.get(CONCAT, flat, shape, (axis,), dtype=flat[0].dtype)
 
 
-__all__ = ["ALONG", "CONSTANT", "Builder"]
+__all__ = ["ALONG", "Builder", "TooLarge"]

@@ -147,3 +147,16 @@ def folded_dot(builder: Builder, a: Term, b: Term, shape: Sequence[Number]) -> T
     whole = builder.terms.constant(result, computed=True)
     inner = [kept[axis][0] for axis in plain_axes(whole) or ()]
     return builder.view(whole.base, shape, inner)
+
+
+__all__ = [
+    "NEAR",
+    "Compute",
+    "cancels",
+    "folded",
+    "folded_dot",
+    "has_floats",
+    "is_finite",
+    "is_number",
+    "number_in",
+]

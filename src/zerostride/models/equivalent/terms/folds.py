@@ -112,3 +112,6 @@ def _key(builder: Builder, arg: Term, axis: int) -> list[tuple[int, int]]:
         for position, place in enumerate(places_of(leaf))
         if axis in axes_in([place])
     )
+
+
+__all__ = ["fold_operand"]

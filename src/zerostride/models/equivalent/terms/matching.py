@@ -134,3 +134,6 @@ def _size(numbers: Array, most: float) -> float:
         return 0.0
     half = np.partition(sizes, (sizes.size - 1) // 2)[(sizes.size - 1) // 2]
     return float(sizes[sizes <= most * half].max())
+
+
+__all__ = ["Matching"]

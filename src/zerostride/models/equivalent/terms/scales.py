@@ -187,3 +187,6 @@ def taken_out(builder: Builder, arg: Term, rank: int) -> tuple[Term, list[Term]]
         return arg, []
     inner = [factor for factor in factors if factor not in outer]
     return builder.product(inner, arg.shape), outer
+
+
+__all__ = ["by_largest", "constants_apart", "led_by_one", "scaled", "taken_out"]
