@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,6 +99,10 @@ class Call:
         return self.builder.view(term, shape, right_places(term.shape, shape, self.builder))
 
 
+#: Gives the results of one node, as terms; raises Opaque for a node that it does not take apart.
+Row = Callable[[Call], Sequence[Term]]
+
+
 def right_places(own: Sequence[Number], shape: Sequence[Number], builder: Builder) -> Places:
     """The places of a tensor whose axes lie at the right of a shape."""
     before = len(shape) - len(own)
@@ -115,4 +119,4 @@ def axis_of(axis: int, rank: int) -> int:
     return axis % rank
 
 
-__all__ = ["Call", "Opaque", "axis_of"]
+__all__ = ["Call", "Opaque", "Row", "axis_of"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -14,7 +14,7 @@ from ..terms.constants import is_number
 from ..terms.places import index, stretched
 from ..terms.scales import by_largest
 from ..terms.term import Shape, Term, numbers_of
-from .call import Call, Opaque, axis_of
+from .call import Call, Opaque, Row, axis_of
 from .forms import (
     between,
     biased_gelu,
@@ -27,9 +27,6 @@ from .forms import (
     unary,
 )
 from .opsets import attributes_of, frozen
-
-Row = Callable[[Call], "Sequence[Term]"]
-
 
 # Products.
 

@@ -27,8 +27,6 @@ from ..terms.term import Shape, Term
 from .call import Call, Opaque
 from .opsets import attributes_of
 
-Row = Callable[[Call], "Sequence[Term]"]
-
 #: Rules by which every operand's last axis lies at the result's last axis.
 _AT_THE_RIGHT = frozenset(["numpy", "unidirectional"])
 #: Ops that leave their operand as it is where it is the only one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from ....sizes.condition import ge
@@ -12,9 +12,7 @@ from ...onnx_ops.sizes.facts import FAR
 from ..terms.joining import runs_of, woven
 from ..terms.places import Space, index, own_places, reshaped
 from ..terms.term import Term
-from .call import Call, Opaque, axis_of
-
-Row = Callable[[Call], "Sequence[Term]"]
+from .call import Call, Opaque, Row, axis_of
 
 
 def _same(call: Call) -> list[Term]:

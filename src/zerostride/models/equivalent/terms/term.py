@@ -7,7 +7,7 @@ object, whichever model they come from: :class:`Terms` keeps each once.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -189,20 +189,6 @@ def plain_axes(term: Term) -> tuple[int, ...] | None:
             return None
         axes.append(axis)
     return tuple(axes) if len(set(axes)) == len(axes) else None
-
-
-def below(term: Term) -> Iterator[Term]:
-    """Yield every term that a term is computed of, and itself, each once, arguments first."""
-    seen: set[int] = set()
-    stack: list[tuple[Term, bool]] = [(term, False)]
-    while stack:
-        one, done = stack.pop()
-        if done:
-            yield one
-        elif one.number not in seen:
-            seen.add(one.number)
-            stack.append((one, True))
-            stack += [(arg, False) for arg in reversed(one.args)]
 
 
 __all__ = [
