@@ -18,6 +18,7 @@ from .equivalent.command import equivalent
 from .forks import forks
 from .hostile.command import hostile
 from .leaks import leaks
+from .learn import learn
 from .real_models.command import chains, mutants, real_models
 from .strict_alarms.command import strict_alarms
 
@@ -37,6 +38,7 @@ for command in (
     forks,
     hostile,
     leaks,
+    learn,
     strict_alarms,
     every,
 ):

@@ -59,6 +59,8 @@ def campaigns() -> Iterator[Campaign]:
     yield Campaign("attention", "attention --cases 1000", attention, "^all: ")
     yield Campaign("quantisation", "quantisation --cases 1000", quantised, "^all: ")
     yield Campaign("fused programs", "fuse --cases 100000", (*fused, "campaigns/fuse"))
+    learnt = (*_CORE, f"{runners}/learn", "campaigns/learn.py")
+    yield Campaign("made-up engines", "learn --engines 100", learnt, "engines are wrong")
     compared = (*_MODELS, f"{runners}/equivalent", "campaigns/equivalent")
     yield Campaign("optimisers", "equivalent --cases 500 --mutants 8", compared, " pairs, ")
     for engine in CATALOGUE:

@@ -52,7 +52,7 @@ PARTS = (
             *("attention", "quantisation", "symbols", "strict", "code"),
         ),
     ),
-    Part("Models", ("models", "equivalent", "report", "ci", "backend", "cli")),
+    Part("Models", ("models", "equivalent", "learn", "report", "ci", "backend", "cli")),
     Part("Reference", ("rules", "engines", "reasons", "bugs", "api/index", "glossary")),
     Part(
         "Results",

@@ -37,6 +37,8 @@ class Reason(StrEnum):
     DTYPE = "dtype"  # the engine lacks the op for this dtype
     CRASH = "crash"  # a valid plan that kills the engine
     WRONG_RESULT = "wrong_result"  # the engine answers, and the answer is wrong
+    LIMIT = "limit"  # a limit of the engine beyond its rule
+    NOT_UNDERSTOOD = "not_understood"  # the engine's answers fit no hypothesis here
     TWO_SIDED = "two_sided"  # strict mode: operands that stretch against each other
     NEW_AXES = "new_axes"  # strict mode: an operand of fewer axes than the result
     GROWTH = "growth"  # strict mode: a result much larger than its operands

@@ -19,7 +19,28 @@ from . import options
 from .tables import put_table, put_text
 
 
-@click.command(short_help="What is known of each engine, and measuring one again.")
+class _WithDefault(click.Group):
+    """A group whose command "show" runs where no other is named."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Adds the name of the command that runs by default."""
+        if not args or args[0] not in {*self.commands, "-h", "--help"}:
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_WithDefault, short_help="What is known of each engine, and learning another.")
+def engines() -> None:
+    """List the engines, tell all that is known of one, or learn a new one.
+
+    \b
+    zerostride engines
+    zerostride engines ncnn
+    zerostride engines learn RUNNER.py
+    """
+
+
+@engines.command(short_help="What is known of each engine, and measuring one again (the default).")
 @click.argument("name", required=False, type=options.engine_pinned, metavar="[NAME]")
 @click.option("--measure", is_flag=True, help="Run the installed release again and compare.")
 @click.option("--release", help="With --measure: pip installs this release, which then runs.")
@@ -27,7 +48,7 @@ from .tables import put_table, put_text
     "--cases", type=click.IntRange(1), help="With --measure: the number of generated cases."
 )
 @options.as_json
-def engines(
+def show(
     name: str | None, measure: bool, release: str | None, cases: int | None, as_json: bool
 ) -> int:
     """List the engines, or tell all that is known of one.

@@ -28,6 +28,7 @@ from .bisect import bisect
 from .convert import convert
 from .engines import engines
 from .equivalent import equivalent
+from .learn import learn as _learn  # noqa: F401 - adds itself to the group of engines
 from .model_shapes import shapes
 from .plans import compare, compute, explain
 from .port import port

@@ -30,6 +30,8 @@ GROUPS: Mapping[str, str] = {
     "zerostride.formats": "a Format (zerostride.models.formats)",
     "zerostride.arrays": "a Row (zerostride.arrays.table)",
 }
+#: By group, functions that list rows in a user's files, as if they were entry points.
+FILES: dict[str, Callable[[], Iterable[Any]]] = {}
 
 
 class Plugins:
@@ -58,6 +60,9 @@ class Plugins:
                     names.setdefault(point.name, []).append(point)
         except Exception as error:  # noqa: BLE001 - another package's metadata may be broken
             _warn(f"the entry points of installed packages cannot be read: {error_line(error)}")
+        for group, files in FILES.items():
+            for point in files():
+                entries[group].setdefault(point.name, []).append(point)
         return entries
 
     def forget(self) -> None:
@@ -237,4 +242,4 @@ TABLES: list[Table[Any]] = []
 PLUGINS = Plugins()
 
 
-__all__ = ["GROUPS", "PLUGINS", "Table", "error_line", "package_of"]
+__all__ = ["FILES", "GROUPS", "PLUGINS", "Table", "error_line", "package_of"]

@@ -36,7 +36,7 @@ def tensorflow_runs(plan: Plan, asker: Asker) -> None:
     """
     if plan.rank <= TENSORFLOW_RUNS or is_empty(plan, asker):
         return
-    runs = _runs(plan, asker)
+    runs = count_runs(plan, asker)
     if runs > TENSORFLOW_RUNS:
         raise Misfit(
             Reason.RANK_LIMIT,
@@ -49,7 +49,7 @@ def is_empty(plan: Plan, asker: Asker) -> bool:
     return any(asker.equal(size, 0) for size in plan.shape)
 
 
-def _runs(plan: Plan, asker: Asker) -> int:
+def count_runs(plan: Plan, asker: Asker) -> int:
     """The number of runs of neighbouring axes along which the same operands stretch."""
     runs = 0
     previous: tuple[bool, ...] | None = None
@@ -89,7 +89,7 @@ def openvino_gaps(plan: Plan, asker: Asker) -> None:
     last = tuple(range(plan.rank - len(mapping), plan.rank))
     if mapping == last or plan.rank <= OPENVINO_RUNS or is_empty(plan, asker):
         return
-    runs = _runs(plan, asker)
+    runs = count_runs(plan, asker)
     if runs > OPENVINO_RUNS:
         raise Misfit(
             Reason.WRONG_RESULT,

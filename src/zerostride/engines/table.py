@@ -16,13 +16,14 @@ from typing import Any
 
 from ..core.alignment import Rule
 from ..core.plan import Plan
-from ..core.plugins import Table, error_line
+from ..core.plugins import FILES, Table, error_line
 from ..core.rules import guarded
 from ..errors import BroadcastError, PluginWarning, Reason
 from ..ops import COLUMNS, OPS, take_names
 from ..sizes import Asker, Undecided
 from ..system import spelling
 from .installed import installed, newest_wanted
+from .learnt.file import learnt_files
 from .model import Divergence, Engine, Rules, always
 from .releases import installed_row, release_row, short
 from .rows_arrays import EXECUTORCH, JAX, NUMPY, TENSORFLOW, TORCH
@@ -89,7 +90,9 @@ def _strikes(
         return True
 
 
-#: Every engine by its name; entry points of the group `zerostride.engines` add to it.
+FILES["zerostride.engines"] = learnt_files
+#: Every engine by its name; entry points of the group `zerostride.engines` add to it, and files of
+#: learnt engines.
 ENGINES: Table[Engine] = Table(
     "zerostride.engines", Engine, (*_RUN, *_READ), _accept, operator.attrgetter("name")
 )

@@ -100,6 +100,8 @@ REASONS: tuple[ReasonRow, ...] = tuple(
         (224, Reason.NEW_AXES, "Strict mode: an operand has fewer axes than the result."),
         (225, Reason.GROWTH, "Strict mode: the result is much larger than its operands."),
         (226, Reason.PLUGIN, "A rule of another package failed."),
+        (227, Reason.LIMIT, "The engine refuses what its rule takes."),
+        (228, Reason.NOT_UNDERSTOOD, "The engine was run, and its answers fit no known rule."),
     )
 )
 _BY_NAME = {str(row.name): row for row in REASONS}

@@ -70,10 +70,16 @@ def _handed_on(case: JudgedSite, target: Plan) -> bool:
     return unsigned and target.shape == case.sample.plan.shape
 
 
+#: The verdict of a divergence's effect; of any other the node is refused.
+_OF_EFFECT = {
+    Reason.WRONG_RESULT: Verdict.DIFFERENT,
+    Reason.NOT_UNDERSTOOD: Verdict.UNKNOWN,
+}
+
+
 def struck(case: JudgedSite, target: Plan | BroadcastError, divergence: Divergence) -> Judgement:
     """The finding where a divergence in the engine's row strikes: wrong, or refused."""
-    wrong = divergence.effect is Reason.WRONG_RESULT
-    verdict = Verdict.DIFFERENT if wrong else Verdict.REFUSED
+    verdict = _OF_EFFECT.get(divergence.effect, Verdict.REFUSED)
     message = f"{case.engine.name}: {divergence.text}"
     return case.judged(target, verdict, divergence.effect, message, divergences=(divergence,))
 
@@ -206,6 +212,8 @@ def _refused(case: JudgedSite, error: BroadcastError) -> Judgement:
     if error.reason is Reason.RANK_LIMIT:
         notes = rank_notes(case, fix)
         detail += "" if fix is not None else NO_MERGE
+    if error.reason is Reason.NOT_UNDERSTOOD:
+        return case.judged(error, Verdict.UNKNOWN, error.reason, f"{name}: {detail}")
     if not error.silent:
         message = f"{name} refuses: {detail}"
         return case.judged(error, Verdict.REFUSED, error.reason, message, fix=fix, notes=notes)

@@ -179,9 +179,15 @@ class Runner:
 def load_runner(engine: str) -> Runner:
     """The engine, imported.
 
+    Args:
+        engine: a name of `RUNNERS`, or the path of a user's file (`user_file`).
+
     Raises:
         ImportError: it is not installed for this interpreter.
     """
+    if engine.endswith(".py"):
+        own: Runner = importlib.import_module(f"{__name__}.user_file").load(engine)
+        return own
     module = importlib.import_module(f"{__name__}.{RUNNERS[engine].module}")
     runner: Runner = module.load()
     return runner

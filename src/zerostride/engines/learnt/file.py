@@ -1,0 +1,265 @@
+"""The file of a learnt engine, as a row of the engine table.
+
+A file is JSON: the engine, its release, the runner, rows by a letter, and for each op the row of
+each element type. `LearntFile` reads it; `folder` has the user's files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...core.alignment import Rule
+from ...errors import ModelError, Reason
+from ...ops import OPS
+from ..model import Divergence, Engine, Rules, always
+from .row import LearntRow
+
+#: The version of the form of a file.
+FORM = 1
+#: The op that broadcasts to a target, in files.
+TO_TARGET = "broadcast_to"
+#: Names the folder of a user's learnt engines.
+VARIABLE = "ZEROSTRIDE_ENGINES"
+#: The largest file that is read; one with every op and type has 100 kB.
+_MOST_BYTES = 4_000_000
+#: The columns of the op table that have a runner's names.
+_COLUMNS: Mapping[str, str] = {"onnx": "onnx", "": "torch"}
+
+
+def folder() -> Path:
+    """The folder of a user's learnt engines."""
+    own = os.environ.get(VARIABLE)
+    return Path(own) if own else Path.home() / ".local" / "share" / "zerostride" / "engines"
+
+
+def file_name(name: str, release: str) -> str:
+    """The name of a file: "opencv@5.0.0.json"."""
+    return f"{name}@{release}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class LearntFile:
+    """A file of a learnt engine; the table of engines reads it as it reads an entry point.
+
+    Attributes:
+        path: the file.
+    """
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """The engine's name."""
+        return self.path.name.partition("@")[0]
+
+    @property
+    def value(self) -> str:
+        """The file, for messages."""
+        return str(self.path)
+
+    @property
+    def dist(self) -> None:
+        """No package has it."""
+        return
+
+    def load(self) -> Engine:
+        """The row.
+
+        Raises:
+            ModelError: the file cannot be read, or is malformed.
+        """
+        return read_engine(self.path)
+
+
+def learnt_files(place: Path | None = None) -> Iterator[LearntFile]:
+    """The files of a folder; of an engine with several, that of the newest release.
+
+    Args:
+        place: the folder; None: the user's.
+    """
+    place = place or folder()
+    try:
+        paths = sorted(place.glob("*@*.json"), key=_age)
+    except OSError:
+        return
+    newest = {path.name.partition("@")[0]: path for path in paths}
+    yield from map(LearntFile, newest.values())
+
+
+def _age(path: Path) -> tuple[int, ...]:
+    """The numbers of the release in a file's name."""
+    release = path.name.partition("@")[2].removesuffix(".json")
+    return tuple(int(part) for part in release.split(".") if part.isdigit())
+
+
+def read_engine(path: str | Path) -> Engine:
+    """The row of a file.
+
+    Raises:
+        ModelError: the file cannot be read, or is malformed.
+    """
+    path = Path(path)
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise ModelError(
+                f"{path}: {path.stat().st_size} bytes are too many for a learnt engine"
+            )
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{path} is not the file of a learnt engine: {error}") from None
+    try:
+        return engine_of(data)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        words = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        hint = "learn it again: zerostride engines learn RUNNER.py"
+        raise ModelError(f"{path} is not the file of a learnt engine: {words}; {hint}") from None
+
+
+def engine_of(data: Mapping[str, Any]) -> Engine:
+    """The row of a file's data.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError: the data are malformed.
+    """
+    if data["form"] != FORM:
+        raise ValueError(f"its form is {data['form']!r}, and this release reads {FORM}")
+    rows = {str(key): LearntRow.read(row) for key, row in data["rows"].items()}
+    name, release = str(data["name"]), str(data["release"])
+    source = f"{name} {release}, learnt by {int(data['questions'])} questions to {data['runner']}"
+    ops = {str(op): _OpFacts(str(op), entry, rows, source) for op, entry in data["ops"].items()}
+    elementwise = next((op for op in ops.values() if op.plain), None)
+    if elementwise is None:
+        raise ValueError("it has no op of two operands")
+    usual = elementwise.rules
+    target = ops.get(TO_TARGET)
+    present = [op for op in ops.values() if op.name != TO_TARGET and op.exists]
+    return Engine(
+        name,
+        release,
+        str(data["distribution"]),
+        name,
+        source,
+        usual,
+        {} if target is None else target.rules,
+        ops={op.name: op.rules for op in present if op.rules and not op.like(elementwise)},
+        divergences=tuple(row for op in ops.values() for row in op.divergences()),
+        reads=_COLUMNS[str(data["names"])],
+        has=frozenset(op.name for op in present),
+    )
+
+
+#: Lists of an op's element types that were not understood, with words.
+_NOT_UNDERSTOOD: Mapping[str, str] = {
+    "strange": "computes no function that is known",
+    "unasked": "was not asked; learn it again with more --seconds",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _OpFacts:
+    """An op of a file."""
+
+    name: str
+    entry: Mapping[str, Any]
+    rows: Mapping[str, LearntRow]
+    source: str
+
+    @property
+    def first(self) -> str | None:
+        """The letter of the row of its first element type."""
+        return next(iter(self.entry["types"].values()), None)
+
+    @property
+    def exists(self) -> bool:
+        """Whether the engine has it."""
+        return self.first is not None or bool(self.entry["strange"])
+
+    @property
+    def plain(self) -> bool:
+        """Whether it has two operands, and a row."""
+        op = OPS.get(self.name)
+        return self.first is not None and op is not None and op.tensors == 2
+
+    @property
+    def rules(self) -> Rules:
+        """The rule of its first element type, by the rule's name or the mode."""
+        if self.first is None:
+            return {}
+        rule = self._rule(self.rows[self.first])
+        if self.name == TO_TARGET:
+            one_way = self.rows[self.first].form.stretch == "first"
+            return {"numpy" if one_way else "bidirectional": rule}
+        return {rule.name: rule}
+
+    def _rule(self, row: LearntRow) -> Rule:
+        op = OPS.get(self.name)
+        return row.rule(
+            self.source,
+            to_target=self.name == TO_TARGET,
+            count=2 if op is None else op.tensors,
+        )
+
+    def like(self, other: _OpFacts) -> bool:
+        """Whether it has the same row and the same number of operands."""
+        return self.plain and self.first == other.first
+
+    def divergences(self) -> Iterator[Divergence]:
+        """The element types that it does not take, and numbers that are not NumPy's."""
+        if self.name == TO_TARGET or not self.exists:
+            return
+        ops = frozenset({self.name})
+        if self.entry["refused"]:
+            types = [str(dtype) for dtype in self.entry["refused"]]
+            text = f"{self.name} does not take {', '.join(types)}"
+            yield Divergence(
+                text, Reason.DTYPE, self.source, strikes=always, ops=ops, dtypes=frozenset(types)
+            )
+        for key, words in _NOT_UNDERSTOOD.items():
+            types = [str(dtype) for dtype in self.entry[key]]
+            if not types:
+                continue
+            text = f"{self.name} of {', '.join(types)} {words}"
+            yield Divergence(
+                *(text, Reason.NOT_UNDERSTOOD, self.source),
+                strikes=always,
+                ops=ops,
+                dtypes=frozenset(types),
+            )
+        yield from self._of_types(ops)
+        for numbers in self.entry["numbers"]:
+            yield self._of_numbers(ops, *map(str, numbers))
+
+    def _of_types(self, ops: frozenset[str]) -> Iterator[Divergence]:
+        """The element types whose row is another than that of the first."""
+        others = {k: letter for k, letter in self.entry["types"].items() if letter != self.first}
+        for letter in dict.fromkeys(others.values()):
+            types = frozenset(str(k) for k, other in others.items() if other == letter)
+            row = self.rows[str(letter)]
+            words = "; ".join(deviation.words for deviation in row.deviations) or row.form.words
+            text = f"{self.name} of {', '.join(sorted(types))} has another rule: {words}"
+            effect = Reason.NOT_UNDERSTOOD
+            yield Divergence(text, effect, self.source, strikes=always, ops=ops, dtypes=types)
+
+    def _of_numbers(
+        self, ops: frozenset[str], dtype: str, aspect: str, does: str, *example: str
+    ) -> Divergence:
+        narrows = does.removeprefix("in ") if does.startswith("in ") else None
+        text = f"{self.name} of {dtype}, {aspect}: {does or 'no known function'}"
+        if len(example) > 2:
+            operands = ", ".join(example[:-2])
+            text += f": {self.name}({operands}) is {example[-2]}, and NumPy's is {example[-1]}"
+        return Divergence(
+            *(text, Reason.CRASH if does == "crashes" else Reason.WRONG_RESULT, self.source),
+            strikes=always if narrows else None,
+            ops=ops,
+            dtypes=frozenset({dtype}),
+            narrows=narrows,
+        )
+
+
+__all__ = ["FORM", "LearntFile", "engine_of", "file_name", "folder", "learnt_files", "read_engine"]

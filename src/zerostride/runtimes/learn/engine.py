@@ -1,0 +1,385 @@
+"""Learns the rows of an engine: each op, on each element type."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...core.plan import Plan
+from ...engines.learnt import FORMS, LearntRow
+from ...errors import BadInput
+from ...ops import OPS
+from ..process import Process
+from ..task import Array, Form, Reply, ReplyKind, Task
+from .learner import Learner, agrees
+from .numbers import Numbers, numbers_of
+from .operands import Function, functions
+from .shapes import Question, draw
+from .space import CRASHED, REFUSED, RESULT, Answer
+
+#: The element types that are tried, in this order; the first that an op takes is learnt in full.
+DTYPES = (
+    *("float32", "int32", "bool", "float16", "float64"),
+    *("int64", "int16", "int8", "uint8", "uint16", "uint32", "uint64"),
+)
+#: The op that broadcasts to a target.
+TO_TARGET = "broadcast_to"
+#: Ops that are learnt in full; the others are compared with the row of their first.
+FAMILIES: tuple[tuple[str, ...], ...] = (
+    (
+        *("add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "remainder"),
+        *("fmod", "floor_divide", "fmax", "fmin", "atan2", "hypot", "copysign", "nextafter"),
+        *("heaviside", "logaddexp", "logaddexp2", "squared_difference"),
+    ),
+    ("greater", "greater_equal", "less", "less_equal", "equal", "not_equal"),
+    ("logical_and", "logical_or", "logical_xor"),
+    ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift"),
+    ("where",),
+    ("prelu",),
+    (TO_TARGET,),
+)
+#: Shapes at which an op is asked whether it exists.
+_FIRST: tuple[tuple[int, ...], ...] = ((6, 10), (60,), (2, 3, 2, 5))
+#: The time for an engine, in seconds.
+SECONDS = 60.0
+#: Questions that compare an op, or another element type, with a row.
+TELLING, FEW_TELLING = 16, 5
+_KINDS = {ReplyKind.RESULT: RESULT, ReplyKind.CRASHED: CRASHED}
+
+
+@dataclass(slots=True)
+class LearntOp:
+    """What was learnt of an op.
+
+    Attributes:
+        name: canonical.
+        rows: the row by element type.
+        refused: the element types that it does not take.
+        strange: the element types on which it takes operands, and computes no function that is
+            known.
+        numbers: the aspects in which its numbers are not NumPy's.
+        unasked: the element types for which no time was left.
+        questions: how many were asked.
+    """
+
+    name: str
+    rows: dict[str, LearntRow] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    strange: list[str] = field(default_factory=list)
+    numbers: list[Numbers] = field(default_factory=list)
+    unasked: list[str] = field(default_factory=list)
+    questions: int = 0
+
+    @property
+    def exists(self) -> bool:
+        """Whether it takes any element type."""
+        return bool(self.rows or self.strange)
+
+    def has_asked(self, dtype: str) -> bool:
+        """Whether an element type was asked."""
+        return dtype in (*self.rows, *self.refused, *self.strange, *self.unasked)
+
+
+@dataclass(slots=True)
+class LearntEngine:
+    """What was learnt of an engine.
+
+    Attributes:
+        version: the release that ran.
+        ops: in the order of `FAMILIES`.
+        first_refusal: the message of the first refused question, for an engine that refuses all.
+        seconds: how long it took.
+    """
+
+    version: str
+    ops: list[LearntOp] = field(default_factory=list)
+    first_refusal: str = ""
+    seconds: float = 0.0
+
+    @property
+    def questions(self) -> int:
+        """How many questions were asked."""
+        return sum(op.questions for op in self.ops)
+
+
+@dataclass(slots=True)
+class Checked:
+    """Fresh questions compared with a learnt row.
+
+    Attributes:
+        asked: how many.
+        not_understood: those of which the row says nothing.
+        wrong: op, element type and shapes of those whose answers differ.
+    """
+
+    asked: int = 0
+    not_understood: int = 0
+    wrong: list[tuple[str, str, Question]] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For a file."""
+        return {
+            "asked": self.asked,
+            "not_understood": self.not_understood,
+            "wrong": [[op, dtype, *map(list, question)] for op, dtype, question in self.wrong],
+        }
+
+
+@dataclass(slots=True)
+class _Family:
+    """The row of the first op of a family, and the questions that show it."""
+
+    row: LearntRow | None = None
+    telling: Sequence[Question] = ()
+
+
+class EngineLearner:
+    """Asks an engine in its process.
+
+    Args:
+        process: started.
+        names: canonical name to the engine's own.
+        seed: of random questions.
+        seconds: the time for all questions; element types that are left then are not asked.
+    """
+
+    def __init__(
+        self,
+        process: Process,
+        names: Mapping[str, str],
+        seed: int = 0,
+        seconds: float = SECONDS,
+    ) -> None:
+        self._process = process
+        self._names = names
+        self._seed = seed
+        self._seconds = seconds
+        self._end = math.inf
+        self._result = LearntEngine(process.version)
+        self._asked: Counter[str] = Counter()
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        self._function_of: dict[tuple[str, str], Function] = {}
+
+    def learn(self, advance: Callable[[str], None] = lambda name: None) -> LearntEngine:
+        """Learns every op: first on one element type each, then on the others.
+
+        Args:
+            advance: is called with the name of each op that begins.
+
+        Raises:
+            BadInput: the engine refuses every question.
+        """
+        start = time.monotonic()
+        self._end = start + self._seconds
+        families: dict[str, _Family] = {}
+        for names in FAMILIES:
+            family = _Family()
+            for name in names:
+                if name in self._names:
+                    advance(name)
+                    families[name] = family
+                    self._result.ops.append(LearntOp(name))
+                    self._first_type(self._result.ops[-1], family)
+        if not any(op.exists for op in self._result.ops):
+            words = self._result.first_refusal
+            raise BadInput(f"the runner computes no op; the first refusal: {words}")
+        for dtype in DTYPES:
+            for op in self._result.ops:
+                if op.exists and not op.has_asked(dtype):
+                    self._type(op, dtype, families[op.name])
+        for op in self._result.ops:
+            op.questions = self._asked[op.name]
+        self._result.seconds = time.monotonic() - start
+        return self._result
+
+    def check(self, count: int, seed: int) -> Checked:
+        """Compares what was learnt with fresh random questions, over all ops and types.
+
+        Args:
+            count: how many.
+            seed: other than that of the learner.
+        """
+        rng = random.Random(f"check:{seed}")
+        pairs = [(op, dtype) for op in self._result.ops for dtype in op.rows]
+        checked = Checked()
+        for _ in range(count):
+            op, dtype = rng.choice(pairs)
+            question = draw(rng, len(_question(op.name, ())))
+            function = self._function_of[op.name, dtype]
+            outcome = op.rows[dtype].outcome(question, to_target=op.name == TO_TARGET)
+            agreed = agrees(outcome, self._asker(op.name, function)(question))
+            checked.asked += 1
+            checked.not_understood += agreed is None
+            if agreed is False:
+                checked.wrong.append((op.name, dtype, question))
+        return checked
+
+    def _first_type(self, op: LearntOp, family: _Family) -> None:
+        """Asks types until the op takes one."""
+        for dtype in DTYPES:
+            self._type(op, dtype, family)
+            if op.rows:
+                return
+
+    def _type(self, op: LearntOp, dtype: str, family: _Family) -> None:
+        """Asks an op on an element type: compares it with a row, or learns its own."""
+        if self._late():
+            op.unasked.append(dtype)
+            return
+        function = self._function(op.name, dtype)
+        if isinstance(function, str):
+            (op.refused if function == REFUSED else op.strange).append(dtype)
+            return
+        self._function_of[op.name, dtype] = function
+        op.numbers += self._numbers(op.name, dtype, function)
+        ask = self._asker(op.name, function)
+        to_target = op.name == TO_TARGET
+        known = next(iter(op.rows.values()), family.row)
+        telling = family.telling[:FEW_TELLING] if op.rows else family.telling
+        if known is not None and self._agree(known, ask, telling, op.name):
+            op.rows[dtype] = known
+            return
+        count = len(_question(op.name, ()))
+        learner = Learner(ask, count, to_target=to_target, seed=self._seed, late=self._late)
+        row = op.rows[dtype] = learner.learn()
+        if family.row is None:
+            family.row = row
+            family.telling = telling_questions(
+                row, list(learner.answers), TELLING, to_target=to_target
+            )
+
+    def _late(self) -> bool:
+        return time.monotonic() > self._end
+
+    def _agree(
+        self,
+        row: LearntRow,
+        ask: Callable[[Question], Answer],
+        asked: Sequence[Question],
+        name: str,
+    ) -> bool:
+        """Whether an op gives the answers of a row to these questions."""
+        to_target = name == TO_TARGET
+        return all(
+            agrees(row.outcome(question, to_target=to_target), ask(question)) is not False
+            for question in asked
+        )
+
+    def _function(self, name: str, dtype: str) -> Function | str:
+        """The function of an op on a type; REFUSED, or RESULT for one that is not known."""
+        kind = REFUSED
+        for shape in _FIRST:
+            question = _question(name, shape)
+            for function in functions(OPS.get(name), dtype):
+                answer = self._asker(name, function)(question)
+                if answer.kind == RESULT:
+                    kind = RESULT
+                    if answer.matches(_same(question, name)):
+                        self._shapes[name] = shape
+                        return function
+                elif kind == REFUSED:
+                    break
+        return kind
+
+    def _numbers(self, name: str, dtype: str, function: Function) -> list[Numbers]:
+        """The aspects in which an op of two operands has other numbers than NumPy's."""
+        op = OPS.get(name)
+        if op is None or op.operands != 2 or op.conditions:
+            return []
+        task = Task(Form.CALL, self._names[name])
+
+        def compute(operands: tuple[Array, ...]) -> tuple[str, Array | None]:
+            self._asked[name] += 1
+            shape = self._shapes[name]
+            count = math.prod(shape)
+            places = np.arange(count) % operands[0].size  # repeated, to fill a shape that it takes
+            parts = []
+            for start in range(0, operands[0].size, count):
+                chosen = places + start if operands[0].size > count else places
+                laid = [x[np.minimum(chosen, x.size - 1)].reshape(shape) for x in operands]
+                reply = self._process.ask(task, laid, again=False)
+                if reply.kind is not ReplyKind.RESULT:
+                    return _KINDS.get(reply.kind, REFUSED), None
+                parts.append(reply.arrays[0].ravel())
+            return RESULT, np.concatenate(parts)[: operands[0].size]
+
+        return list(numbers_of(op, dtype, function.kernel, compute))
+
+    def _asker(self, name: str, function: Function) -> Callable[[Question], Answer]:
+        """Asks one op with the values of its function."""
+
+        def ask(question: Question) -> Answer:
+            self._asked[name] += 1
+            aim = {"target": list(question[1])} if name == TO_TARGET else {}
+            task = Task(Form.CALL, self._names[name], aim)
+            passes, results = function.operands(question), []
+            for operands in passes:
+                reply = self._process.ask(task, operands, again=False)
+                if reply.kind is not ReplyKind.RESULT:
+                    self._remember(reply)
+                    return Answer(_KINDS.get(reply.kind, REFUSED))
+                results.append(reply.arrays[0])
+            return Answer(RESULT, lambda plan: function.matches(plan, passes, results))
+
+        return ask
+
+    def _remember(self, reply: Reply) -> None:
+        if not self._result.first_refusal:
+            self._result.first_refusal = reply.describe()
+
+
+def _question(name: str, shape: tuple[int, ...]) -> Question:
+    """Operands of one shape."""
+    op = OPS.get(name)
+    return (shape,) * (2 if op is None else op.tensors)
+
+
+def _same(question: Question, name: str) -> Plan:
+    """The plan of operands of one shape."""
+    outcome = LearntRow(FORMS[0]).outcome(question, to_target=name == TO_TARGET)
+    assert isinstance(outcome, Plan)
+    return outcome
+
+
+def telling_questions(
+    row: LearntRow, asked: Sequence[Question], count: int, *, to_target: bool = False
+) -> list[Question]:
+    """Questions that show a row: its deviations' examples, then as many kinds as there are.
+
+    Args:
+        row: a row.
+        asked: the questions to choose from.
+        count: how many.
+        to_target: the last shape is a target.
+    """
+    chosen = [deviation.example for deviation in row.deviations if deviation.example in asked]
+    seen: set[tuple[object, ...]] = set()
+    for question in asked:
+        outcome = row.outcome(question, to_target=to_target)
+        ranks = tuple(min(len(shape), 3) for shape in question)
+        if isinstance(outcome, Plan):
+            key: tuple[object, ...] = (ranks, *(bool(axes) for axes in outcome.stretched))
+        else:
+            key = (outcome.reason,)
+        if key not in seen:
+            seen.add(key)
+            chosen.append(question)
+    return list(dict.fromkeys(chosen))[:count]
+
+
+__all__ = [
+    "DTYPES",
+    "FAMILIES",
+    "Checked",
+    "EngineLearner",
+    "LearntEngine",
+    "LearntOp",
+    "telling_questions",
+]

@@ -1,0 +1,300 @@
+"""The hypotheses of the learner, as matrices over questions.
+
+A hypothesis is a form of broadcasting with deviations. A deviation is one literal or two; it is
+valid if it is right on every answer that it covers. All of them are tested at once: with a matrix
+of literals by questions, the product of the matrix and its transpose counts, for each pair of
+literals, the questions that both cover.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...core.alignment import Rule, apply
+from ...core.plan import Plan
+from ...engines.learnt import FORMS, TRAITS, Deviation, Form, LearntRow, Literal, Test
+from ...errors import BroadcastError
+from ...sizes import Asker
+from .shapes import Question
+
+Bits = NDArray[np.bool_]
+REFUSED, CRASHED, RESULT = "refused", "crashed", "result"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An engine's answer to a question.
+
+    Attributes:
+        kind: REFUSED, CRASHED or RESULT.
+        matches: whether a result is that of a plan.
+    """
+
+    kind: str
+    matches: Callable[[Plan], bool] = lambda plan: False
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A deviation that explains answers.
+
+    Attributes:
+        literals: rows of the matrix of literals; one or two.
+        then: the effect or the form.
+        covered: the number of unexplained answers that it explains.
+    """
+
+    literals: tuple[int, ...]
+    then: str | Form
+    covered: int
+
+
+class Planner:
+    """The plans of questions by each form, and whether answers are theirs; each computed once."""
+
+    def __init__(self, *, to_target: bool) -> None:
+        self.to_target = to_target
+        self._plans: dict[Form, dict[Question, Plan | None]] = {}
+        self._rules: dict[Form, Rule] = {}
+        self._fits: dict[Form, list[tuple[bool, bool]]] = {}
+
+    def plans(self, form: Form, questions: Sequence[Question]) -> list[Plan | None]:
+        """The plans of questions; None where the form refuses."""
+        kept = self._plans.setdefault(form, {})
+        for question in questions:
+            if question not in kept:
+                kept[question] = self._planned(form, question)
+        return [kept[question] for question in questions]
+
+    def _planned(self, form: Form, question: Question) -> Plan | None:
+        rule = self._rules.get(form)
+        if rule is None:
+            rule = LearntRow(form).rule("", to_target=self.to_target, count=len(question))
+            self._rules[form] = rule
+        try:
+            return apply(rule, question, {})
+        except BroadcastError:
+            return None
+
+    def fits(
+        self, form: Form, asked: Sequence[Question], answers: Sequence[Answer]
+    ) -> tuple[Bits, Bits]:
+        """The answers that are the form's results, and the questions that the form refuses.
+
+        Args:
+            form: the form.
+            asked: every question so far, in order; those of an earlier call come first.
+            answers: their answers.
+        """
+        kept = self._fits.setdefault(form, [])
+        start = len(kept)
+        new = self.plans(form, asked[start:])
+        for plan, answer in zip(new, answers[start:], strict=True):
+            fit = plan is not None and answer.kind == RESULT and answer.matches(plan)
+            kept.append((fit, plan is None))
+        table = np.array(kept[: len(asked)], dtype=bool).reshape(-1, 2)
+        return table[:, 0], table[:, 1]
+
+
+class Measures:
+    """What traits measure of questions and their plans by a form, computed once."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, Form | None, Question], tuple[int, ...] | None] = {}
+
+    def of(
+        self, name: str, form: Form, questions: Sequence[Question], plans: Sequence[Plan | None]
+    ) -> list[tuple[int, ...] | None]:
+        """The measures of a trait."""
+        trait, kept = TRAITS[name], self._kept
+        by = form if trait.of_plan is not None else None
+        rows = []
+        for question, plan in zip(questions, plans, strict=True):
+            key = name, by, question
+            if key not in kept:
+                measure = trait.measure(question, plan, Asker())
+                kept[key] = (
+                    None
+                    if measure is None
+                    else tuple(int(size) for size in measure if isinstance(size, int))
+                )
+            rows.append(kept[key])
+        return rows
+
+
+class Literals:
+    """Every literal that tells questions apart, and the questions for which it holds."""
+
+    def __init__(
+        self,
+        measures: Measures,
+        form: Form,
+        questions: Sequence[Question],
+        plans: Sequence[Plan | None],
+    ) -> None:
+        gathered: dict[bytes, tuple[Literal, Bits]] = {}
+        planned = np.array([plan is not None for plan in plans])
+        for name, trait in TRAITS.items():
+            rows = measures.of(name, form, questions, plans)
+            for number, bits in _tested(name, rows):
+                for holds, held in ((True, bits), (False, ~bits)):
+                    held = held & planned if trait.of_plan is not None else held
+                    if held.any():
+                        key = held.tobytes() + bytes([trait.of_plan is not None])
+                        gathered.setdefault(key, (Literal(name, number, holds), held))
+        self.rows = [literal for literal, _ in gathered.values()]
+        self.bits: Bits = np.array([bits for _, bits in gathered.values()])
+        self.of_plan: Bits = np.array([literal.of_plan for literal in self.rows])
+        self.weights = self._weights()
+
+    def _weights(self) -> NDArray[np.float64]:
+        """How likely each literal is: each trait counts the same, a negation half."""
+        names = Counter((literal.name, literal.holds) for literal in self.rows)
+        return np.array([(1.0 if x.holds else 0.5) / names[x.name, x.holds] for x in self.rows])
+
+
+def _tested(name: str, rows: Sequence[tuple[int, ...] | None]) -> Iterator[tuple[int, Bits]]:
+    """The numbers at which a trait is tried, and the questions that pass there."""
+    test = TRAITS[name].test
+    if test is Test.TRUE:
+        yield 0, np.array([bool(row and row[0]) for row in rows])
+    elif test is Test.MULTIPLE:
+        for number in (2, 4, 8, 16):
+            yield number, np.array([any(v % number == 0 for v in row or ()) for row in rows])
+    else:
+        values = np.array([max(row) if row else -1 for row in rows])
+        for number in np.unique(values):
+            if number >= 0:
+                yield int(number), values > number if test is Test.ABOVE else values == number
+
+
+def candidates(
+    bits: Bits, unexplained: Bits, right: Bits, then: str | Form, allowed: Bits
+) -> list[Candidate]:
+    """The valid deviations of one effect that explain the most answers.
+
+    Args:
+        bits: literals by questions.
+        unexplained: the questions to explain.
+        right: the questions whose answers the effect predicts.
+        then: the effect or the form.
+        allowed: the literals that may be used.
+    """
+    index = np.flatnonzero(allowed)
+    wanted = unexplained & right
+    if not wanted.any() or not index.size:
+        return []
+    rows = bits[index].astype(np.float32)
+    wrong = rows[:, ~right]
+    good = rows[:, wanted]
+    invalid = wrong @ wrong.T > 0
+    counts = np.where(invalid, 0, good @ good.T).astype(np.int64)
+    best = int(counts.max())
+    if not best:
+        return []
+    single = np.flatnonzero(np.diag(counts) == best)
+    listed = [Candidate((int(index[i]),), then, best) for i in single]
+    pairs = np.argwhere(np.triu(counts == best, 1))
+    return listed + [Candidate((int(index[i]), int(index[j])), then, best) for i, j in pairs]
+
+
+#: How likely a deviation of two literals is, relative to one.
+_PAIR = 0.1
+
+
+def splitting(
+    rivals: Sequence[Candidate], bits: Bits, weights: NDArray[np.float64]
+) -> tuple[int, float] | None:
+    """The question on which rival deviations differ most, and the weight of the smaller side.
+
+    None: they agree.
+
+    Args:
+        rivals: deviations that explain the same answers.
+        bits: literals by the questions to choose from.
+        weights: of the literals.
+    """
+    if len(rivals) < 2 or not bits.shape[1]:
+        return None
+    ends = np.array([(c.literals[0], c.literals[-1]) for c in rivals])
+    single = ends[:, 0] == ends[:, 1]
+    weight = weights[ends[:, 0]] * np.where(single, 1.0, _PAIR * weights[ends[:, 1]])
+    holds = bits[ends[:, 0]] & bits[ends[:, 1]]
+    share = weight @ holds / weight.sum()
+    balance = np.minimum(share, 1 - share)
+    best = int(balance.argmax())
+    return (best, float(balance[best])) if balance[best] > LEAST_DOUBT else None
+
+
+#: Rivals whose weights differ by less on every question are not told apart.
+LEAST_DOUBT = 0.001
+
+
+def untested(tested: Bits, bits: Bits, weights: NDArray[np.float64], count: int) -> list[int]:
+    """The questions that test the most pairs of literals that no answer has tested.
+
+    Args:
+        tested: literals by the answered questions.
+        bits: literals by the questions to choose from.
+        weights: of the literals.
+        count: how many to choose.
+    """
+    rows = tested.astype(np.float32)
+    light = weights.astype(np.float32)
+    left = np.outer(light, light) * (rows @ rows.T == 0)
+    choice: list[int] = []
+    columns = bits.T.astype(np.float32)
+    for _ in range(min(count, len(columns))):
+        scores = np.einsum("ql,ql->q", columns @ left, columns)
+        best = int(scores.argmax())
+        if scores[best] <= 0:
+            break
+        choice.append(best)
+        held = bits[:, best]
+        left[np.ix_(held, held)] = 0
+    return choice
+
+
+def smallest_region(bits: Bits, leftover: Bits, allowed: Bits) -> tuple[int, ...]:
+    """The one or two literals that hold for all leftover questions and for the fewest others."""
+    index = np.flatnonzero(allowed & bits[:, leftover].all(axis=1))
+    if not index.size:
+        return ()
+    rows = bits[index].astype(np.float32)
+    counts = rows @ rows.T
+    i, j = np.unravel_index(int(counts.argmin()), counts.shape)
+    return tuple(sorted({int(index[i]), int(index[j])}))
+
+
+def forms_for(count: int) -> list[Form]:
+    """The forms that place so many operands."""
+    return [form for form in FORMS if form.takes(count)]
+
+
+def deviation_of(literals: Literals, candidate: Candidate, example: Question) -> Deviation:
+    """The deviation of a candidate."""
+    when = tuple(literals.rows[k] for k in candidate.literals)
+    return Deviation(when, candidate.then, example)
+
+
+__all__ = [
+    "CRASHED",
+    "REFUSED",
+    "RESULT",
+    "Answer",
+    "Candidate",
+    "Literals",
+    "Measures",
+    "Planner",
+    "candidates",
+    "deviation_of",
+    "forms_for",
+    "smallest_region",
+    "splitting",
+    "untested",
+]

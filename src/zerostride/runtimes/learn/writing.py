@@ -1,0 +1,179 @@
+"""Learns an engine from a runner's file, and writes what was learnt."""
+
+from __future__ import annotations
+
+import ast
+import json
+import string
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ...engines.learnt import LearntRow
+from ...engines.learnt.file import FORM, engine_of, file_name
+from ...errors import BadInput
+from ...ops import OPS
+from ...system.whole_files import write_whole
+from ..process import Missing, Process
+from .engine import SECONDS, TO_TARGET, EngineLearner, LearntEngine, LearntOp
+
+#: Ops whose ONNX node needs an attribute, which `run` does not get.
+_WITH_ATTRIBUTES = frozenset({"fmod", "bitwise_left_shift", "bitwise_right_shift"})
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerFile:
+    """The head of a runner's file, read without running it.
+
+    Attributes:
+        path: the file.
+        name: the engine's name.
+        distribution: the package whose version is the release.
+        names: whose names `run` gets: "onnx", or "" for the array API's.
+    """
+
+    path: Path
+    name: str
+    distribution: str
+    names: str
+
+    @staticmethod
+    def read(path: str | Path) -> RunnerFile:
+        """Reads the constants of a file.
+
+        Raises:
+            BadInput: it is no Python file, or has no NAME.
+        """
+        path = Path(path)
+        try:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, SyntaxError, RecursionError) as error:
+            raise BadInput(f"{path} is not a Python file that can be read: {error}") from None
+        words = dict(_constants(tree))
+        functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+        if "NAME" not in words or "run" not in functions:
+            raise BadInput(
+                f"{path} is no runner: it needs NAME and a function run(op, arrays, target); "
+                "see docs/learn.md"
+            )
+        names = words.get("NAMES", "")
+        if names not in ("", "onnx"):
+            raise BadInput(f'{path}: NAMES is {names!r}; it is "onnx", or "" for the array API')
+        if not words["NAME"].replace("-", "").replace("_", "").isalnum():
+            raise BadInput(f"{path}: NAME is {words['NAME']!r}; write letters, digits, - and _")
+        return RunnerFile(path, words["NAME"], words.get("DISTRIBUTION", ""), names)
+
+    def ops(self) -> dict[str, str]:
+        """Canonical name of each op to the name that `run` gets."""
+        rows = [op for op in OPS.values() if op.tensors > 1 and not op.parameters]
+        if not self.names:
+            return {**{op.name: op.name for op in rows}, TO_TARGET: TO_TARGET}
+        named = {
+            op.name: str(op.names["onnx"][0])
+            for op in rows
+            if "onnx" in op.names and op.name not in _WITH_ATTRIBUTES
+        }
+        return {**named, TO_TARGET: "Expand"}
+
+
+def _constants(tree: ast.Module) -> Any:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and isinstance(node.value.value, str):
+                    yield target.id, node.value.value
+
+
+def learn_engine(
+    runner: RunnerFile,
+    python: str,
+    *,
+    seed: int = 0,
+    timeout: float = 20.0,
+    seconds: float = SECONDS,
+    cases: int = 0,
+    advance: Callable[[str], None] = lambda name: None,
+) -> dict[str, Any]:
+    """Learns an engine; the data of its file.
+
+    Args:
+        runner: its file.
+        python: the interpreter that has the engine.
+        seed: of random questions.
+        timeout: seconds for one answer.
+        seconds: the time for all questions.
+        cases: fresh random questions with which the row is compared.
+        advance: is called with the name of each op that begins.
+
+    Raises:
+        BadInput: the engine is not installed, or refuses everything.
+    """
+    try:
+        with Process(str(runner.path), python, timeout) as process:
+            learner = EngineLearner(process, runner.ops(), seed, seconds)
+            data = as_data(runner, learner.learn(advance))
+            if cases:
+                data["checked"] = learner.check(cases, seed + 1).as_dict()
+    except Missing as error:
+        raise BadInput(f"{error}; --python PATH names an interpreter that has it") from None
+    return data
+
+
+def as_data(runner: RunnerFile, learnt: LearntEngine) -> dict[str, Any]:
+    """The data of the file of a learnt engine."""
+    letters: dict[str, str] = {}
+    rows: dict[str, Any] = {}
+
+    def letter(row: LearntRow) -> str:
+        data = row.as_dict()
+        key = json.dumps(data, sort_keys=True)
+        if key not in letters:
+            letters[key] = _letter(len(letters))
+            rows[letters[key]] = data
+        return letters[key]
+
+    ops = {op.name: _op_data(op, letter) for op in learnt.ops}
+    data = {
+        "form": FORM,
+        "name": runner.name,
+        "release": learnt.version,
+        "distribution": runner.distribution,
+        "names": runner.names,
+        "runner": runner.path.name,
+        "questions": learnt.questions,
+        "seconds": round(learnt.seconds, 1),
+        "rows": rows,
+        "ops": ops,
+    }
+    engine_of(data)  # a file that cannot be read back is not written
+    return data
+
+
+def _op_data(op: LearntOp, letter: Callable[[LearntRow], str]) -> dict[str, Any]:
+    return {
+        "types": {dtype: letter(row) for dtype, row in op.rows.items()},
+        "refused": op.refused,
+        "strange": op.strange,
+        "unasked": op.unasked,
+        "numbers": [numbers.as_list() for numbers in op.numbers],
+        "questions": op.questions,
+    }
+
+
+def _letter(number: int) -> str:
+    """A, B, ..., Z, A1, B1, ..."""
+    turn, place = divmod(number, len(string.ascii_uppercase))
+    return string.ascii_uppercase[place] + (str(turn) if turn else "")
+
+
+def write(data: Mapping[str, Any], place: Path) -> Path:
+    """Writes the file of a learnt engine into a folder; returns its path."""
+    place.mkdir(parents=True, exist_ok=True)
+    path = place / file_name(str(data["name"]), str(data["release"]))
+    text = json.dumps(data, indent=1) + "\n"
+    write_whole((path, lambda file: file.write(text.encode())))
+    return path
+
+
+__all__ = ["RunnerFile", "as_data", "learn_engine", "write"]

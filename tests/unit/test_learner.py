@@ -1,0 +1,152 @@
+"""The learner, on made-up engines and on NumPy."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from campaigns.learn import engine_of, judge
+
+from zerostride.engines.learnt import FORMS, Deviation, Form, LearntRow, Literal
+from zerostride.errors import BadInput
+from zerostride.ops import OPS
+from zerostride.runtimes.learn.learner import BUDGET, Learner
+from zerostride.runtimes.learn.operands import functions
+from zerostride.runtimes.learn.space import CRASHED, Answer
+from zerostride.runtimes.learn.writing import RunnerFile
+
+NUMPY = """
+import numpy as np
+
+NAME = "mynumpy"
+DISTRIBUTION = "numpy"
+OWN = {"pow": "power", "atan2": "arctan2"}
+
+
+def run(op, arrays, target=None):
+    if op not in ("add", "maximum", "floor_divide", "broadcast_to"):
+        raise NotImplementedError(op)
+    if op == "broadcast_to":
+        return np.broadcast_to(arrays[0], target)
+    if max(x.ndim for x in arrays) > 3:
+        raise ValueError("too many axes")
+    if arrays[0].dtype == np.int64 and op == "add":
+        return np.add(*[x.astype(np.int32) for x in arrays]).astype(np.int64)
+    return getattr(np, OWN.get(op, op))(*arrays)
+"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_made_up_engines_are_learnt_right_or_not_understood(seed: int) -> None:
+    judged = judge(seed)
+    assert judged.ok, (judged.truth, judged.learnt, judged.wrong[:3])
+    assert judged.questions <= BUDGET
+
+
+@pytest.mark.parametrize("form", [FORMS[0], Form("left", "all"), Form("channel", "second")])
+def test_a_form_without_faults_is_learnt_in_full(form: Form) -> None:
+    row = Learner(engine_of(LearntRow(form))).learn()
+    assert not row.deviations
+    assert row.form == form
+
+
+def test_a_limit_of_sizes_is_found_to_the_number() -> None:
+    limit = Deviation((Literal("last_extent_above", 100),), "refuses")
+    row = Learner(engine_of(LearntRow(FORMS[0], (limit,)))).learn()
+    assert [(d.when, d.then) for d in row.deviations] == [(limit.when, "refuses")]
+
+
+def test_noise_is_not_understood() -> None:
+    def ask(question: Any) -> Answer:
+        return Answer(CRASHED) if hash(question) % 3 else engine_of(LearntRow(FORMS[0]))(question)
+
+    row = Learner(ask).learn()
+    assert row.deviations[0].then == "unknown"
+    assert not row.deviations[0].when
+
+
+def test_every_op_has_a_telling_function() -> None:
+    for op in OPS.values():
+        if op.tensors > 1 and not op.parameters:
+            assert list(functions(op, "float32")) or list(functions(op, "int32")), op.name
+
+
+def learn(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Runs the command, with a folder of its own for learnt engines."""
+    environment = {**os.environ, "ZEROSTRIDE_ENGINES": str(folder)}
+    command = [sys.executable, "-m", "zerostride", "engines", *words]
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+
+def test_the_command_learns_an_engine_that_others_then_know(tmp_path: Path) -> None:
+    runner = tmp_path / "mine.py"
+    runner.write_text(NUMPY)
+    done = learn("learn", str(runner), "--check", "200", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "an operand has more than 3 axes: it refuses" in done.stdout
+    assert "200 fresh questions: 0 wrong, 0 not understood" in done.stdout
+    assert "next: zerostride audit MODEL.onnx --target mynumpy" in done.stdout
+    (path,) = tmp_path.glob("mynumpy@*.json")
+    data = json.loads(path.read_text())
+    assert ["int64", "large numbers", "in int32"] in [n[:3] for n in data["ops"]["add"]["numbers"]]
+    assert set(data["ops"]["maximum"]["types"]) >= {"float32", "int8", "uint64", "bool"}
+    shown = learn("mynumpy", folder=tmp_path)
+    assert "learnt by" in shown.stdout
+    assert "add does not take" not in shown.stdout
+
+
+def test_learning_again_gives_the_same_file(tmp_path: Path) -> None:
+    runner = tmp_path / "mine.py"
+    runner.write_text(NUMPY)
+    files = []
+    for hash_seed in ("1", "2"):
+        folder = tmp_path / hash_seed
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        words = ["engines", "learn", str(runner), "-o", str(folder)]
+        subprocess.run([sys.executable, "-m", "zerostride", *words], check=True, env=environment)
+        (path,) = folder.iterdir()
+        files.append({**json.loads(path.read_text()), "seconds": 0})
+    assert files[0] == files[1]
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("def run(:", "not a Python file"),
+        ("NAME = 'x'", "is no runner"),
+        ("def run(op, arrays, target=None): pass", "is no runner"),
+        ("NAME = '../x'\ndef run(op, arrays, target): pass", "NAME is"),
+        ("NAME = 'x'\nNAMES = 'german'\ndef run(op, arrays, target): pass", "NAMES is"),
+    ],
+)
+def test_a_file_that_is_no_runner_is_refused(tmp_path: Path, source: str, words: str) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(source)
+    with pytest.raises(BadInput, match=words):
+        RunnerFile.read(path)
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("import nothing_of_this_name\n", "cannot be imported"),
+        ("raise SystemExit(3)\n", "does not start"),
+        ("DISTRIBUTION = 'nothing-of-this-name'\n", "names no installed DISTRIBUTION"),
+        ("VERSION = '1'\n", "computes no op"),
+    ],
+)
+def test_an_engine_that_does_not_run_is_one_clear_line(
+    tmp_path: Path, source: str, words: str
+) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text(f"{source}NAME = 'x'\ndef run(op, arrays, target=None):\n    return None\n")
+    done = learn("learn", str(path), folder=tmp_path)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("x@*"))
