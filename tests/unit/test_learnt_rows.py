@@ -281,3 +281,16 @@ def test_a_file_is_a_row_of_the_table(toy: Path) -> None:
     assert (engine.title, engine.release, engine.reads) == ("toy", "1.0", "onnx")
     assert engine.has == {"add", "maximum", "prelu"}
     assert engine_of(data()).has == engine.has
+
+
+def test_an_engine_that_was_not_understood_is_unknown(toy: Path) -> None:
+    rows = {**data()["rows"], "A": data()["rows"]["B"]}
+    toy.write_text(json.dumps(data(rows=rows)))
+    PLUGINS.forget()
+    for shapes in (((2, 6), (6,)), (("N", 6), (6,))):
+        comparison = zs.compare(*shapes)
+        verdicts = {row.name: row.verdict for row in comparison.rows}
+        assert verdicts["toy"] == "unknown"
+        assert "unknown: it was not understood" in str(comparison)
+    with pytest.raises(zs.BroadcastError, match="toy was run, and was not understood here"):
+        zs.plan((2, 6), (6,), engine="toy")

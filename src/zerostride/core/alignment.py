@@ -273,8 +273,12 @@ def _enrich(misfit: Misfit, rule: Rule, shapes: Sequence[Any], use: RuleUse) -> 
     arrays_given(shapes, rule=use, names=("data", "target") if rule.to_target else ())
     written = tuple(map(_as_written, shapes))
     reason = misfit.reason  # the hint keeps this alone: the misfit would keep all of its frames
+    unknown = reason is Reason.NOT_UNDERSTOOD
     return BroadcastError(
         misfit.detail,
+        headline=f"{use.engine or rule.name} was run, and was not understood here"
+        if unknown
+        else "",
         reason=reason,
         rule=use,
         shapes=written,

@@ -222,7 +222,9 @@ def _open_row(
     from ..sizes.shapes import Answer
 
     parts: list[Part] = []
-    if isinstance(intended, BroadcastError):
+    if isinstance(answer, BroadcastError) and answer.reason is Reason.NOT_UNDERSTOOD:
+        verdict = "unknown"
+    elif isinstance(intended, BroadcastError):
         verdict = "refused" if isinstance(answer, BroadcastError) else "only_here"
     elif (regions := _meanings(intended, side, shapes, context)) is None:
         verdict = "unknown"
@@ -273,7 +275,7 @@ def _row(
     answer = side.plan(shapes)
     traps: tuple[Trap, ...] = ()
     if isinstance(answer, BroadcastError):
-        verdict = "refused"
+        verdict = "unknown" if answer.reason is Reason.NOT_UNDERSTOOD else "refused"
     elif isinstance(intended, BroadcastError):
         verdict = "only_here"
     elif answer != intended:

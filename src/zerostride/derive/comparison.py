@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..core.alignment import Attributes
 from ..core.plan import Plan
 from ..engines import ENGINES
-from ..errors import BroadcastError
+from ..errors import BroadcastError, Reason
 from ..sizes import Shape, is_open
 from .size_traps import Trap
 from .tabular import html_table, text_table
@@ -60,8 +60,9 @@ class Compared:
         attributes: the attributes of the use of the rule.
         answer: the plan, or the error that refuses the shapes.
         verdict: against the reference: "same", "same_here" (only at these sizes: see `size_traps`),
-            "different", "refused", or "only_here" (the reference refuses, this does not). With open
-            sizes: "same" for all of them, "same_here" for some (see `parts`), or "unknown".
+            "different", "refused", "only_here" (the reference refuses, this does not), or "unknown"
+            (an engine that was not understood). With open sizes: "same" for all of them,
+            "same_here" for some (see `parts`), or "unknown".
         traps: the sizes at which it would mean something else.
         notes: different behaviour of older releases of the engine on these shapes.
         parts: with open sizes: the sizes for which it is not the same.
@@ -214,7 +215,8 @@ def _cells(row: Compared) -> tuple[str, ...]:
     read = "" if row.run or row.kind == "rule" else " read, not run"
     start = (_mark(row), row.kind, _label(row) + attributes, row.release + read)
     if isinstance(row.answer, BroadcastError):
-        word = "nonsense" if row.answer.silent else "refused"
+        unknown = row.answer.reason is Reason.NOT_UNDERSTOOD
+        word = "nonsense" if row.answer.silent else "unknown" if unknown else "refused"
         return (*start, "-", "-", f"{word}: {row.answer.detail}")
     aligned = " ".join(map(shape_in_words, row.answer.aligned))
     return (*start, shape_in_words(row.answer.shape), aligned, row.verdict.replace("_", " "))

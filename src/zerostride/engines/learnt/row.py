@@ -83,13 +83,21 @@ class LearntRow:
         return Rule(
             self.form.rule_name,
             functools.partial(_align, self),
-            self.form.words,
+            self.words,
             source,
             to_target=to_target,
             operands=(count, count),
             silent=frozenset({Reason.CRASH, Reason.WRONG_RESULT}),
             check=functools.partial(_check, self),
         )
+
+    @property
+    def words(self) -> str:
+        """The form and its deviations, in sentences."""
+        if any(not row.when for row in self.deviations):
+            return "It was not understood."
+        deviations = (f"{row.words[:1].upper()}{row.words[1:]}." for row in self.deviations)
+        return " ".join([self.form.words, *deviations])
 
     def outcome(
         self, shapes: tuple[Shape, ...], *, to_target: bool = False
