@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from zerostride.engines.planning import dtype_limit
+from zerostride.engines.supports import dtype_limit
 from zerostride.engines.table import ENGINES
 from zerostride.errors import BroadcastError, EngineVersionWarning, Reason, ZerostrideError
 from zerostride.models.audit.run import audit

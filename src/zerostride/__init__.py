@@ -24,7 +24,8 @@ from .attachments import attach as _attach
 from .core.plan import Plan
 from .core.rules import whdc
 from .core.strict_mode import strict
-from .engines.planning import plan, plan_to, supports
+from .engines.planning import plan, plan_to
+from .engines.supports import supports
 from .errors import (
     AccidentalBroadcastWarning,
     BroadcastError,

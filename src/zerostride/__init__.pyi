@@ -39,6 +39,8 @@ from .derive.comparison import (
 from .engines.planning import (
     plan as plan,
     plan_to as plan_to,
+)
+from .engines.supports import (
     supports as supports,
 )
 from .errors import (

@@ -19,7 +19,8 @@ import pytest
 
 import zerostride as zs
 from zerostride.core.alignment import apply
-from zerostride.engines.planning import dtype_limit, find_engine
+from zerostride.engines.supports import dtype_limit
+from zerostride.engines.table import find_engine
 from zerostride.errors import Reason
 from zerostride.models.transport.compound_engines import CARRIERS
 from zerostride.models.transport.element_types import UNFIT

@@ -161,13 +161,21 @@ def data(**changes: Any) -> dict[str, Any]:
             "A": row(("rank_above 4", "refuses")).as_dict(),
             "B": row(("any", "unknown")).as_dict(),
             "C": LearntRow(Form("right", "first")).as_dict(),
+            "D": LearntRow(Form("left", "all")).as_dict(),
         },
         "ops": {
             "add": {**op, "numbers": numbers},
             "maximum": {**op, "strange": ["int64"], "numbers": []},
             "prelu": {**op, "types": {"float32": "B"}, "numbers": []},
             "pow": {**op, "types": {}, "numbers": []},
-            "broadcast_to": {**op, "types": {"float32": "C"}, "numbers": []},
+            "minimum": {**op, "types": {"float32": "A", "int8": "D"}, "numbers": []},
+            "equal": {**op, "types": {}, "refused": [], "unasked": ["float32"], "numbers": []},
+            "broadcast_to": {
+                **op,
+                "types": {"float32": "C", "int8": "B"},
+                "unasked": ["int16"],
+                "numbers": [],
+            },
         },
         **changes,
     }
@@ -193,6 +201,18 @@ def model(op: str, *shapes: tuple[int, ...], dtype: int = TensorProto.FLOAT) -> 
     ]
     result = helper.make_tensor_value_info("y", dtype, None)
     graph = helper.make_graph([helper.make_node(op, names, ["y"])], "g", inputs, [result])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+
+
+def expand(
+    data: tuple[int, ...], target: tuple[int, ...], dtype: int = TensorProto.FLOAT
+) -> onnx.ModelProto:
+    """A model of one Expand."""
+    given = helper.make_tensor_value_info("x", dtype, data)
+    result = helper.make_tensor_value_info("y", dtype, None)
+    sizes = helper.make_tensor("sizes", TensorProto.INT64, [len(target)], target)
+    node = helper.make_node("Expand", ["x", "sizes"], ["y"])
+    graph = helper.make_graph([node], "g", [given], [result], [sizes])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
 
 
@@ -225,11 +245,46 @@ def test_a_learnt_engine_lacks_ops_and_types(toy: Path) -> None:
         (model("Add", (2, 3), (3,), dtype=TensorProto.INT32), "refused"),
         (model("Add", (2, 3), (3,), dtype=TensorProto.INT64), "same_here"),
         (model("Max", (2, 3), (3,), dtype=TensorProto.INT64), "unknown"),
+        (model("Min", (5, 5), (5,)), "same"),
+        (model("Min", (5, 5), (5,), dtype=TensorProto.INT8), "different"),
+        (model("Equal", (2, 3), (3,)), "unknown"),
+        (model("Pow", (2, 3), (3,)), "refused"),
+        (expand((3,), (2, 3)), "same"),
+        (expand((3,), (2, 3), TensorProto.INT8), "unknown"),
+        (expand((3,), (2, 3), TensorProto.INT16), "unknown"),
+        (expand((3,), (2, 3), TensorProto.INT32), "refused"),
     ],
 )
 def test_an_audit_takes_a_learnt_engine(toy: Path, graph: onnx.ModelProto, verdict: str) -> None:
     (finding,) = zs.audit(graph, target="toy").findings
     assert finding.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "shapes", "words"),
+    [
+        ("Min", "float32", ((5, 5), (5,)), ""),
+        ("Min", "int8", ((5, 2), (2,)), "5 against 2"),
+        ("Expand", "float32", ((3,), (2, 3)), ""),
+        ("Expand", "int32", ((3,), (2, 3)), "does not take int32"),
+        ("Expand", "int16", ((3,), (2, 3)), "was not asked"),
+        ("Equal", "float32", ((3,), (2, 3)), "was not asked"),
+        ("Add", "int32", (), "add does not take int32"),
+        ("Expand", "int64", (), ""),
+    ],
+)
+def test_an_element_type_decides(toy: Path, op: str, dtype: str, shapes: Any, words: str) -> None:
+    support = zs.supports("toy", op, dtype, shapes)
+    assert bool(support) is (not words), support
+    assert words in support.reason
+
+
+def test_learning_again_replaces_cached_plans(toy: Path) -> None:
+    assert zs.plan((5, 5), (5,), engine="toy").aligned[1] == (1, 5)
+    rows = {**data()["rows"], "A": data()["rows"]["D"]}
+    toy.write_text(json.dumps(data(rows=rows)))
+    PLUGINS.forget()
+    assert zs.plan((5, 5), (5,), engine="toy").aligned[1] == (5, 1)
 
 
 def test_a_comparison_has_a_learnt_engine(toy: Path) -> None:
@@ -272,14 +327,14 @@ def test_a_malformed_file_stops_no_other_engine(toy: Path) -> None:
     toy.write_text("{}")
     PLUGINS.forget()
     with pytest.warns(PluginWarning, match=r"toy@1\.0\.json"), pytest.raises(zs.BroadcastError):
-        zs.plan((2, 7), (7,), engine="toy")  # of other shapes: plans are cached
+        zs.plan((2, 3), (3,), engine="toy")
     assert zs.plan((2, 3), (3,), engine="ncnn").shape == (2, 3)
 
 
 def test_a_file_is_a_row_of_the_table(toy: Path) -> None:
     engine = read_engine(toy)
     assert (engine.title, engine.release, engine.reads) == ("toy", "1.0", "onnx")
-    assert engine.has == {"add", "maximum", "prelu"}
+    assert engine.has == {"add", "maximum", "prelu", "minimum", "equal"}
     assert engine_of(data()).has == engine.has
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from ..core.rules import RULES
 from ..engines.installed import installed
-from ..engines.model import Engine
+from ..engines.model import BROADCAST, Engine
 from ..engines.table import ENGINES, find_engine
 from ..engines.versions import was_measured
 from ..models.format_table import FORMATS
@@ -29,7 +30,7 @@ class _WithDefault(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group(cls=_WithDefault, short_help="What is known of each engine, and learning another.")
+@click.group(cls=_WithDefault, short_help="Show what each engine does, or learn another one.")
 def engines() -> None:
     """List the engines, tell all that is known of one, or learn a new one.
 
@@ -40,7 +41,7 @@ def engines() -> None:
     """
 
 
-@engines.command(short_help="What is known of each engine, and measuring one again (the default).")
+@engines.command(short_help="Show what each engine does, or measure one again (the default).")
 @click.argument("name", required=False, type=options.engine_pinned, metavar="[NAME]")
 @click.option("--measure", is_flag=True, help="Run the installed release again and compare.")
 @click.option("--release", help="With --measure: pip installs this release, which then runs.")
@@ -130,9 +131,24 @@ def _details(engine: Engine) -> None:
             put_text(f"  {title} {name}: {rule.summary}{limit}")
     for op, rules in engine.ops.items():
         put_text(f"  {op}: {next(iter(rules.values())).summary}")
+    for words in _typed_lines(engine):
+        put_text(f"  {words}")
     for row in engine.divergences:
         how = "run" if row.run else "read"
-        put_text(f"  ! {row.text} [{row.effect}; {how}: {row.source}]")
+        source = "" if row.source == engine.source else f": {row.source}"
+        put_text(f"  ! {row.text} [{row.effect}; {how}{source}]")
+
+
+def _typed_lines(engine: Engine) -> Iterator[str]:
+    """The ops whose default rule is another on some element types."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for (op, dtype), rules in engine.typed.items():
+        usual = engine.to_target if op == BROADCAST else engine.ops.get(op, engine.elementwise)
+        summary = next(iter(rules.values())).summary
+        if summary != next(iter(usual.values())).summary:
+            alike.setdefault((op, summary), []).append(dtype)
+    for (op, summary), dtypes in alike.items():
+        yield f"{op} of {', '.join(dtypes)}: {summary}"
 
 
 def _show_added() -> None:

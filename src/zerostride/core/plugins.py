@@ -71,6 +71,8 @@ class Plugins:
             self._found = None
         for table in TABLES:
             table.forget()
+        for clear in CACHES:
+            clear()
 
 
 class Table(Mapping[str, _T], Generic[_T]):
@@ -239,7 +241,9 @@ def _warn(words: str) -> None:
 _OURS = "zerostride"
 #: Every table, so that `forget` reaches all of them.
 TABLES: list[Table[Any]] = []
+#: Functions that clear caches of answers by rows' names, for `forget`.
+CACHES: list[Callable[[], object]] = []
 PLUGINS = Plugins()
 
 
-__all__ = ["FILES", "GROUPS", "PLUGINS", "Table", "error_line", "package_of"]
+__all__ = ["CACHES", "FILES", "GROUPS", "PLUGINS", "Table", "error_line", "package_of"]

@@ -12,6 +12,8 @@ from ..errors import Reason
 from ..sizes import Asker
 
 Rules = Mapping[str, Rule]
+#: The Broadcast op among the ops of a row or of a divergence.
+BROADCAST = "expand"
 #: Up to this size a float type has every whole number.
 _WHOLE_IN_FLOATS: Mapping[str | None, int] = {"float32": 2**24, "float16": 2**11}
 
@@ -101,7 +103,8 @@ class Engine:
             engine has no such op.
         tiles: whether it has an op that repeats a tensor along axes, and none to broadcast it.
         ops: ops that differ from the rest, by canonical name or by the engine's own.
-        typed: ops that differ on an element type, by canonical name and NumPy's name of the type.
+        typed: ops that differ on an element type, by canonical name (or `BROADCAST`) and NumPy's
+            name of the type.
         dynamic: ops that differ if a model is compiled before its sizes are known.
         constants: rules for an operand that is a constant of the model: by canonical name of op,
             and one under its own name for the rest; empty: the same rules.

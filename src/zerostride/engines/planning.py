@@ -7,19 +7,20 @@ repeatedly.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.alignment import Rule, apply
-from ..core.hooks import dtype_name, plan_of_labelled
+from ..core.hooks import plan_of_labelled
 from ..core.plan import Plan, RuleUse
+from ..core.plugins import CACHES
 from ..core.rules import RULES, find_rule
 from ..core.strict_mode import IN_FORCE, Strict, strict
 from ..core.strict_rule import limited
 from ..errors import BroadcastError, Misfit, Reason
 from ..ops import FEW, OPS, Op, column_of, find_op
-from ..sizes import Asker, Shape, as_shape, brief, is_array, is_open, is_plain, whole_numbers
-from .model import Divergence, Engine, Rules, Support, always
+from ..sizes import Shape, as_shape, brief, is_open, is_plain, whole_numbers
+from .model import Engine, Rules
 from .table import ENGINES, find_engine
 from .versions import warn_if_unmeasured
 
@@ -136,9 +137,9 @@ def _elementwise_row(
     """The rule's row, and the canonical name of the op."""
     _refuse_function(rule)
     if engine is None:
-        return find_rule("numpy" if rule is None else rule, to_target=False), _canonical(op, None)
+        return find_rule("numpy" if rule is None else rule, to_target=False), canonical_op(op, None)
     row = _engine_row(engine)
-    name = _canonical(op, row)
+    name = canonical_op(op, row)
     if name is not None and row.name not in NAMELESS and not has_op(row, op):
         raise BroadcastError(
             without_op(row, name),
@@ -188,13 +189,14 @@ def _refuse_function(rule: Any) -> None:
         )
 
 
-def _canonical(op: Any, engine: Engine | None) -> str | None:
+def canonical_op(op: Any, engine: Engine | None) -> str | None:
+    """The canonical name of an op; that of a row of the engine's own stays."""
     if op is None or (engine is not None and isinstance(op, str) and op in engine.ops):
         return op
-    return _op_row(op, engine).name
+    return op_row(op, engine).name
 
 
-def _op_row(op: Any, engine: Engine | None) -> Op:
+def op_row(op: Any, engine: Engine | None) -> Op:
     """The op by the engine's own name for it ("Mod" differs), or else by any engine's."""
     name = op if type(op) in (str, int) else str(op)
     return _find_op(name, None if engine is None else engine.name)
@@ -305,6 +307,14 @@ def _plan_to(
 _cached_to = functools.lru_cache(CACHE_SIZE, typed=True)(_plan_to)
 
 
+def engine_plan_to(data: Any, target: Any, engine: str) -> Plan:
+    """The Plan of an engine's Broadcast op, without regard to strict mode."""
+    return _plan_to(data, target, None, None, engine, None, None)
+
+
+CACHES.extend((_cached.cache_clear, _cached_to.cache_clear))
+
+
 def as_facts(facts: Any) -> Condition:
     """The caller's facts as one condition; raises a BroadcastError if they cannot be read."""
     from ..sizes.condition import Condition, all_of
@@ -376,70 +386,6 @@ def rule_row(
     return _elementwise_row(rule, engine, op)[0]
 
 
-def supports(
-    engine: str, op: str = "add", dtype: Any = None, shapes: Sequence[Any] = ()
-) -> Support:
-    """Whether an engine's measured release carries an op on a dtype and shapes.
-
-    Args:
-        engine: the engine's name.
-        op: any engine's name for the op; "expand" (or "broadcast") asks for the Broadcast op, whose
-            two shapes are the data's and the target.
-        dtype: anything NumPy understands as a dtype, or None to leave it out.
-        shapes: the operands' shapes, or none to ask for the op alone.
-
-    >>> import zerostride as zs
-    >>> zs.supports("ncnn", "Add", "float32", [(2, 3, 4, 5, 6), (6,)]).ok
-    False
-    """
-    row = find_engine(engine)
-    to_target = str(op).lower() in BROADCAST_OPS
-    if not to_target and not has_op(row, op):
-        return Support(False, without_op(row, _op_row(op, row).name), row.source)
-    name = None if to_target else _canonical(op, row)
-    element = None if dtype is None else _dtype_name(dtype)
-    if element is not None and (limit := dtype_limit(row, name, element)):
-        return Support(False, limit.text, limit.source)
-    if is_array(shapes) or not isinstance(shapes, Iterable):
-        raise BroadcastError(
-            f"shapes is a list of shapes, not {brief(shapes)}",
-            reason=Reason.ATTRIBUTE,
-            hint="write shapes=[(2, 3), (3,)]",
-        )
-    shapes = tuple(shapes)
-    if not shapes:
-        return Support(True, f"{engine} has the op", row.source)
-    try:
-        if to_target:
-            data, target = _data_and_target(shapes)
-            plan = _plan_to(data, target, None, None, engine, None, None)
-        else:
-            plan = engine_plan(*shapes, engine=engine, op=op)
-    except BroadcastError as error:
-        return Support(False, error.detail, row.source)
-    for divergence in row.divergences_of(name, element):
-        if divergence.strikes is not None and divergence.strikes(plan, Asker()):
-            return Support(False, divergence.text, divergence.source)
-    return Support(True, f"planned to {plan.shape}", row.source)
-
-
-def dtype_limit(engine: Engine, op: str | None, dtype: str) -> Divergence | None:
-    """The reason why an engine does not carry an op on a dtype, for any shapes; None if it does.
-
-    Args:
-        engine: its row.
-        op: the op's canonical name; None for the Broadcast op.
-        dtype: NumPy's name of it.
-    """
-    if op is not None and op in OPS and OPS[op].refuses(engine.name, dtype):
-        detail = f"{engine.name}'s {op} does not take {dtype}"
-        return Divergence(detail, Reason.DTYPE, engine.source, strikes=always)
-    for row in engine.divergences if op is not None else ():
-        if row.dtypes and row.strikes is always and row.concerns(op, dtype):
-            return row
-    return None
-
-
 def without_op(engine: Engine, op: str) -> str:
     """Error text: the engine lacks the op, or we have only read about the engine."""
     if engine.has or (engine.run and not (engine.name in FEW and OPS[op].tensors == 1)):
@@ -447,46 +393,18 @@ def without_op(engine: Engine, op: str) -> str:
     return f"nothing was read about {op} on {engine.name}"
 
 
-#: Names of the Broadcast op in the engines.
-BROADCAST_OPS = frozenset({"expand", "broadcast", "broadcast_to", "broadcastto", "expand_v2"})
 #: Engines without a model file format: the generated code composes ops that they lack.
 NAMELESS = frozenset({"numpy", "torch", "tensorflow", "jax"})
-
-
-def _data_and_target(shapes: Sequence[Any]) -> tuple[Any, Any]:
-    if len(shapes) == 2:
-        return shapes[0], shapes[1]
-    raise BroadcastError(
-        f"{len(shapes)} shapes given; it takes the data's and the target",
-        reason=Reason.OPERAND_COUNT,
-        shapes=shapes,
-    )
 
 
 def has_op(engine: Engine, op: Any) -> bool:
     """Whether an engine has an op, by any engine's name for it."""
     if isinstance(op, str) and op in engine.ops:
         return True
-    row = _op_row(op, engine)
+    row = op_row(op, engine)
     if engine.name == "numpy":
         return bool(row.numpy)
     if engine.has and row.name not in engine.has:
         return False
     column = engine.reads or column_of(engine.name)
     return column in row.names or column in row.reversed_names
-
-
-#: Dtype names that are recognised without NumPy.
-_DTYPES = {
-    *("bool", "float16", "float32", "float64", "complex64", "complex128"),
-    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
-}
-
-
-def _dtype_name(dtype: Any) -> str:
-    if isinstance(dtype, str) and dtype in _DTYPES:
-        return dtype
-    try:
-        return dtype_name(dtype)
-    except TypeError:
-        raise BroadcastError(f"there is no dtype {dtype!r}", reason=Reason.DTYPE) from None

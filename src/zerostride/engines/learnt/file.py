@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...core.alignment import Rule
 from ...errors import ModelError, Reason
 from ...ops import OPS
-from ..model import Divergence, Engine, Rules, always
-from .row import LearntRow
+from ..model import BROADCAST, Divergence, Engine, Rules, always
+from .forms import FORMS
+from .row import Deviation, LearntRow
 
 #: The version of the form of a file.
 FORM = 1
@@ -146,7 +146,8 @@ def engine_of(data: Mapping[str, Any]) -> Engine:
         source,
         usual,
         {} if target is None else target.rules,
-        ops={op.name: op.rules for op in present if op.rules and not op.like(elementwise)},
+        ops={op.name: op.rules for op in present if not op.like(elementwise)},
+        typed={key: rules for op in ops.values() for key, rules in op.typed()},
         divergences=tuple(row for op in ops.values() for row in op.divergences()),
         reads=_COLUMNS[str(data["names"])],
         has=frozenset(op.name for op in present),
@@ -158,6 +159,8 @@ _NOT_UNDERSTOOD: Mapping[str, str] = {
     "strange": "computes no function that is known",
     "unasked": "was not asked; learn it again with more --seconds",
 }
+#: The row of an op that was understood on no element type.
+_NOTHING = LearntRow(FORMS[0], (Deviation((), "unknown"),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +179,8 @@ class _OpFacts:
 
     @property
     def exists(self) -> bool:
-        """Whether the engine has it."""
-        return self.first is not None or bool(self.entry["strange"])
+        """Whether the engine has it, or may have it: an op that was not asked is not absent."""
+        return self.first is not None or any(self.entry[key] for key in _NOT_UNDERSTOOD)
 
     @property
     def plain(self) -> bool:
@@ -188,76 +191,81 @@ class _OpFacts:
     @property
     def rules(self) -> Rules:
         """The rule of its first element type, by the rule's name or the mode."""
-        if self.first is None:
+        if not self.exists:
             return {}
-        rule = self._rule(self.rows[self.first])
-        if self.name == TO_TARGET:
-            one_way = self.rows[self.first].form.stretch == "first"
-            return {"numpy" if one_way else "bidirectional": rule}
-        return {rule.name: rule}
+        return self._rules(_NOTHING if self.first is None else self.rows[self.first])
 
-    def _rule(self, row: LearntRow) -> Rule:
+    def _rules(self, row: LearntRow) -> Rules:
         op = OPS.get(self.name)
-        return row.rule(
-            self.source,
-            to_target=self.name == TO_TARGET,
-            count=2 if op is None else op.tensors,
-        )
+        count = 2 if op is None else op.tensors
+        rule = row.rule(self.source, to_target=self.name == TO_TARGET, count=count)
+        if self.name == TO_TARGET:
+            return {"numpy" if row.form.stretch == "first" else "bidirectional": rule}
+        return {rule.name: rule}
 
     def like(self, other: _OpFacts) -> bool:
         """Whether it has the same row and the same number of operands."""
         return self.plain and self.first == other.first
 
+    @property
+    def _key(self) -> str:
+        """Its name in the engine's row."""
+        return BROADCAST if self.name == TO_TARGET else self.name
+
+    def typed(self) -> Iterator[tuple[tuple[str, str], Rules]]:
+        """The rules of the element types whose row is another than that of the first."""
+        for dtype, letter in self.entry["types"].items():
+            if letter != self.first:
+                yield (self._key, str(dtype)), self._rules(self.rows[letter])
+
     def divergences(self) -> Iterator[Divergence]:
         """The element types that it does not take, and numbers that are not NumPy's."""
-        if self.name == TO_TARGET or not self.exists:
+        if not self.exists:
             return
-        ops = frozenset({self.name})
         if self.entry["refused"]:
-            types = [str(dtype) for dtype in self.entry["refused"]]
-            text = f"{self.name} does not take {', '.join(types)}"
-            yield Divergence(
-                text, Reason.DTYPE, self.source, strikes=always, ops=ops, dtypes=frozenset(types)
-            )
+            yield self._of_types(self.entry["refused"], "does not take {}", Reason.DTYPE)
         for key, words in _NOT_UNDERSTOOD.items():
-            types = [str(dtype) for dtype in self.entry[key]]
-            if not types:
-                continue
-            text = f"{self.name} of {', '.join(types)} {words}"
-            yield Divergence(
-                *(text, Reason.NOT_UNDERSTOOD, self.source),
-                strikes=always,
-                ops=ops,
-                dtypes=frozenset(types),
-            )
-        yield from self._of_types(ops)
-        for numbers in self.entry["numbers"]:
-            yield self._of_numbers(ops, *map(str, numbers))
+            if self.entry[key]:
+                yield self._of_types(self.entry[key], f"of {{}} {words}", Reason.NOT_UNDERSTOOD)
+        yield from self._numbers()
 
-    def _of_types(self, ops: frozenset[str]) -> Iterator[Divergence]:
-        """The element types whose row is another than that of the first."""
-        others = {k: letter for k, letter in self.entry["types"].items() if letter != self.first}
-        for letter in dict.fromkeys(others.values()):
-            types = frozenset(str(k) for k, other in others.items() if other == letter)
-            row = self.rows[str(letter)]
-            words = "; ".join(deviation.words for deviation in row.deviations) or row.form.words
-            text = f"{self.name} of {', '.join(sorted(types))} has another rule: {words}"
-            effect = Reason.NOT_UNDERSTOOD
-            yield Divergence(text, effect, self.source, strikes=always, ops=ops, dtypes=types)
+    def _of_types(self, dtypes: Iterable[Any], words: str, effect: Reason) -> Divergence:
+        types = [str(dtype) for dtype in dtypes]
+        return Divergence(
+            *(f"{self.name} {words.format(', '.join(types))}", effect, self.source),
+            strikes=always,
+            ops=frozenset({self._key}),
+            dtypes=frozenset(types),
+        )
+
+    def _numbers(self) -> Iterator[Divergence]:
+        """Numbers that are not NumPy's: a row for all types and aspects with one behaviour."""
+        aspects: dict[tuple[str, str], dict[str, tuple[str, ...]]] = {}
+        for dtype, aspect, does, *example in self.entry["numbers"]:
+            row = aspects.setdefault((str(does), str(dtype)), {})
+            row[str(aspect)] = tuple(map(str, example))
+        alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        for (does, dtype), row in aspects.items():
+            alike.setdefault((does, tuple(row)), []).append(dtype)
+        for (does, names), dtypes in alike.items():
+            examples = aspects[does, dtypes[0]].values()
+            yield self._of_numbers(dtypes, names, does, next(filter(None, examples), ()))
 
     def _of_numbers(
-        self, ops: frozenset[str], dtype: str, aspect: str, does: str, *example: str
+        self, dtypes: Sequence[str], aspects: Sequence[str], does: str, example: Sequence[str]
     ) -> Divergence:
         narrows = does.removeprefix("in ") if does.startswith("in ") else None
-        text = f"{self.name} of {dtype}, {aspect}: {does or 'no known function'}"
+        text = f"{self.name} of {', '.join(dtypes)}: {', '.join(aspects)}: "
+        text += does or "other numbers than NumPy's"
         if len(example) > 2:
             operands = ", ".join(example[:-2])
-            text += f": {self.name}({operands}) is {example[-2]}, and NumPy's is {example[-1]}"
+            other = f"NumPy's is {example[-1]}" if example[-1] else "NumPy refuses"
+            text += f"; {self.name}({operands}) is {example[-2]}, and {other}"
         return Divergence(
             *(text, Reason.CRASH if does == "crashes" else Reason.WRONG_RESULT, self.source),
             strikes=always if narrows else None,
-            ops=ops,
-            dtypes=frozenset({dtype}),
+            ops=frozenset({self._key}),
+            dtypes=frozenset(dtypes),
             narrows=narrows,
         )
 

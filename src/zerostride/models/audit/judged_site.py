@@ -14,8 +14,8 @@ from ...derive.express import Expression
 from ...derive.release_rows import history
 from ...derive.size_traps import Side
 from ...engines.model import Divergence, Engine, always
-from ...engines.planning import dtype_limit
 from ...engines.releases import past_notes
+from ...engines.supports import dtype_limit
 from ...errors import BroadcastError, Reason
 from ...sizes import Shape
 from ...sizes.condition import Condition
@@ -89,8 +89,9 @@ class Carried:
 
     @property
     def dtype(self) -> str | None:
-        """The element type of an element-wise op's operands, where the model says it."""
-        return self._element if self.site.kind in _BY_ELEMENT else None
+        """The element type of the operands of an op that depends on it, where the model says it."""
+        named = any(str(self.site.kind) in row.ops for row in self.engine.divergences)
+        return self._element if named or self.site.kind in _BY_ELEMENT else None
 
     @property
     def _element(self) -> str | None:
@@ -176,7 +177,9 @@ class Carried:
             exponent = self.site.operands[-1].tensor  # it takes another type, if it is one of these
             if exponent is not None and exponent.computed_type is not None:
                 kinds.append(exponent.computed_type)
-        limits = (dtype_limit(self.engine, self.target.op, kind) for kind in kinds)
+        limits = (
+            dtype_limit(self.engine, self.target.op or str(self.site.kind), kind) for kind in kinds
+        )
         limit = next((limit for limit in limits if limit is not None), None)
         return None if limit is not None and limit.narrows is not None else limit
 

@@ -14,12 +14,13 @@ from typing import Any
 from ...core.alignment import Rule
 from ...derive.size_traps import Side
 from ...engines.changes import place_of
-from ...engines.model import Engine
+from ...engines.model import BROADCAST, Engine
 from ...engines.planning import NAMELESS, has_op, rule_row, without_op
+from ...engines.supports import typed_rule
 from ...errors import BroadcastError, Reason
 from ...ops import find_op
 from ..ir.graph import FileShape
-from ..ir.site import Kind, Site
+from ..ir.site import Kind, Operand, Site
 from .absent_ops import ABSENT, LISTED
 from .compound_engines import CARRIERS, MANY
 from .compound_rows import AS_WRITTEN
@@ -55,6 +56,7 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
             raise NotJudged(f"nothing was read about broadcasting to a shape on {engine.name}")
         own = site.rule.name in engine.to_target  # OpenVINO's Broadcast has a mode for each rule
         row = rule_row(site.rule.name if own else None, engine=engine, to_target=True)
+        row = typed_rule(engine, BROADCAST, _element(site.operands[0])) or row
         if own:
             return Side(row, site.attributes, engine.title)
         return Side(row, _last_axes(site) if "axes_mapping" in row.attributes else {}, engine.title)
@@ -65,6 +67,7 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
             _check_has(engine, site, op)
         _check_opset(engine, site)
         row = rule_row(None, engine=engine, op=op)
+        row = typed_rule(engine, op, _element(site.operands[-1])) or row
         fixed = engine.constants and site.kind is not Kind.WHERE
         if fixed and _with_small_constant(site) and not _whole_constant(site, engine):
             row = engine.constants.get(op or "") or next(iter(engine.constants.values()))
@@ -159,13 +162,17 @@ def _own_rule(site: Site, engine: Engine) -> Rule | None:
     if site.kind is Kind.EXPAND:
         rows = engine.to_target
     elif site.kind is Kind.ELEMENTWISE:
-        op, last = canonical(site) or "", site.operands[-1]
-        kind = last.tensor.computed_type if last.tensor is not None else None
+        op = canonical(site) or ""
         rows = engine.ops.get(op, engine.elementwise)
-        rows = rows if kind is None else engine.typed.get((op, kind), rows)
+        rows = engine.typed.get((op, _element(site.operands[-1]) or ""), rows)
     else:
         return None
     return next((row for row in rows.values() if row.name == site.rule.name), None)
+
+
+def _element(part: Operand) -> str | None:
+    """The element type in which an operand is computed, where the model says it."""
+    return None if part.tensor is None else part.tensor.computed_type
 
 
 def _check_measured(site: Site, engine: Engine) -> None:
