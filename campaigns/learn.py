@@ -46,7 +46,7 @@ class Judged:
         learnt: its row.
         questions: how many the learner asked.
         wrong: fresh questions that the row answers otherwise than the engine.
-        not_understood: fresh questions of which the row says nothing.
+        not_understood: fresh questions for which the row predicts no answer.
     """
 
     truth: LearntRow

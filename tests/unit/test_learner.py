@@ -9,17 +9,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from campaigns.learn import engine_of, judge
 
+from zerostride.compute.kernels import KERNELS
 from zerostride.engines.learnt import FORMS, Deviation, Form, LearntRow, Literal
 from zerostride.errors import BadInput
 from zerostride.ops import OPS
 from zerostride.runtimes.learn.learner import BUDGET, Learner
+from zerostride.runtimes.learn.numbers import joined, numbers_of, pieces
 from zerostride.runtimes.learn.operands import functions
-from zerostride.runtimes.learn.space import CRASHED, Answer
+from zerostride.runtimes.learn.space import CRASHED, REFUSED, RESULT, Answer
 from zerostride.runtimes.learn.writing import RunnerFile
 
+RUNNERS = Path(__file__).parents[2] / "examples" / "runners"
 NUMPY = """
 import numpy as np
 
@@ -61,6 +65,23 @@ def test_a_limit_of_sizes_is_found_to_the_number() -> None:
     assert [(d.when, d.then) for d in row.deviations] == [(limit.when, "refuses")]
 
 
+@pytest.mark.parametrize(
+    ("words", "effect"),
+    [
+        ("rank_above 3", "refuses"),
+        ("rank_above 23", "crashes"),
+        ("operand_is_empty", "refuses"),
+        ("stretching_above 1", "crashes"),
+        ("first_stretches", "garbles"),
+    ],
+)
+def test_a_fault_is_learnt_in_full(words: str, effect: str) -> None:
+    """Shapes that do not fit are refused anyway, and are no evidence for a limit."""
+    truth = Deviation((Literal.read(words),), effect)
+    row = Learner(engine_of(LearntRow(FORMS[0], (truth,)))).learn()
+    assert [(d.when, d.then) for d in row.deviations] == [(truth.when, effect)]
+
+
 def test_noise_is_not_understood() -> None:
     def ask(question: Any) -> Answer:
         return Answer(CRASHED) if hash(question) % 3 else engine_of(LearntRow(FORMS[0]))(question)
@@ -74,6 +95,32 @@ def test_every_op_has_a_telling_function() -> None:
     for op in OPS.values():
         if op.tensors > 1 and not op.parameters:
             assert list(functions(op, "float32")) or list(functions(op, "int32")), op.name
+
+
+@pytest.mark.parametrize("path", sorted(RUNNERS.glob("*.py")), ids=lambda path: path.stem)
+def test_the_head_of_every_example_can_be_read(path: Path) -> None:
+    head = RunnerFile.read(path)
+    assert head.ops()
+    assert head.name
+
+
+def test_numbers_of_another_shape_are_no_error() -> None:
+    op = OPS["add"]
+    answers: list[tuple[str, Any]] = [(RESULT, None), (RESULT, np.zeros(3)), (REFUSED, None)]
+    for kind, result in answers:
+        rows = list(numbers_of(op, "float32", KERNELS["add"], lambda _, a=kind, b=result: (a, b)))
+        assert {row.aspect for row in rows} == {"negative numbers", "zero", "infinity", "NaN"}
+        assert {row.does for row in rows} <= {"has another shape", "refuses", ""}
+
+
+def test_numbers_are_laid_into_tensors_of_one_shape() -> None:
+    numbers = np.arange(7)
+    laid = [x for (x,) in pieces([numbers], (2, 2))]
+    assert [x.shape for x in laid] == [(2, 2), (2, 2)]
+    whole = joined(laid, (2, 2), 7)
+    assert whole is not None
+    assert whole.tolist() == numbers.tolist()
+    assert joined([np.zeros((2, 2)), np.zeros(5)], (2, 2), 7) is None
 
 
 def learn(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:

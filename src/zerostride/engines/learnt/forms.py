@@ -60,6 +60,29 @@ def _always_channel(asker: Asker, shapes: tuple[Shape, ...]) -> Places:
     return rank, (places[0], (1,)) if len(second) == 1 and len(first) > 1 else places
 
 
+def _matching(asker: Asker, shapes: tuple[Shape, ...]) -> Places:
+    """Right-aligned, but a vector that does not fit there lies on the only axis of its extent."""
+    first, second = shapes
+    rank, places = right_aligned(shapes)
+    if len(second) != 1 or len(first) < 2 or asker.is_one(second[0]):
+        return rank, places
+    if asker.equal(second[0], first[-1]):
+        return rank, places
+    axes = [axis for axis, size in enumerate(first) if asker.equal(size, second[0])]
+    return rank, (places[0], (axes[0],)) if len(axes) == 1 else places
+
+
+def _column(asker: Asker, shapes: tuple[Shape, ...]) -> Places:
+    """Right-aligned, after an operand of one axis got another of extent 1 behind it."""
+    rank = max(2, *map(len, shapes))
+    behind = [1 if len(shape) == 1 else 0 for shape in shapes]
+    places = (
+        tuple(range(rank - len(shape) - last, rank - last))
+        for shape, last in zip(shapes, behind, strict=True)
+    )
+    return rank, tuple(places)
+
+
 def _of(align: Callable[[Asker, tuple[Shape, ...], Attributes], Alignment]) -> Callable[..., Place]:
     """A place of an align function."""
 
@@ -88,6 +111,14 @@ PLACES: Mapping[str, Place] = MappingProxyType(
             "Right-aligned; a second operand of one axis lies on axis 1",
             pairs=True,
         ),
+        "matching": Place(
+            _matching,
+            "Right-aligned; a vector that does not fit there lies on the only axis of its extent",
+            pairs=True,
+        ),
+        "column": Place(
+            _column, "Right-aligned; an operand of one axis is a column, and results are matrices"
+        ),
         "bhwc": _of(bhwc)(
             "Each operand lies as batch, height, width, channels by its own rank", pairs=True
         ),
@@ -100,6 +131,7 @@ STRETCHES: Mapping[str, str] = MappingProxyType(
         "all": "along each axis sizes are equal or one of them is 1",
         "one": "one operand stretches to the other",
         "first": "only the first operand stretches",
+        "first_of_any_rank": "only the first operand stretches; the second may lack outer axes",
         "second": "only the second operand stretches",
         "absent": "sizes are equal; an operand repeats along axes that it lacks",
         "absent_second": "sizes are equal; the second operand repeats along axes that it lacks",
@@ -139,7 +171,10 @@ class Form:
         rank, mapping = PLACES[self.place].lay(asker, shapes)
         moving = _MOVING.get(self.stretch, frozenset(range(len(shapes))))
         for k, places in enumerate(mapping):
-            if k not in moving and len(places) < rank:
+            if k in moving or len(places) == rank:
+                continue
+            padded = shapes[1 - k][: rank - len(places)]
+            if self.stretch not in _OF_ANY_RANK or not all(map(asker.is_one, padded)):
                 detail = f"operand {k} has {len(places)} axes, the result {rank}"
                 raise Misfit(Reason.RANK, detail)
         along = () if self.stretch.startswith("absent") else range(rank)
@@ -157,14 +192,22 @@ class Form:
 
 #: The operands that may stretch, or lack axes; of the other forms all may.
 _MOVING: Mapping[str, frozenset[int]] = MappingProxyType(
-    {"first": frozenset({0}), "second": frozenset({1}), "absent_second": frozenset({1})}
+    {
+        "first": frozenset({0}),
+        "first_of_any_rank": frozenset({0}),
+        "second": frozenset({1}),
+        "absent_second": frozenset({1}),
+    }
 )
+#: The stretches in which an operand may lack axes though it does not stretch.
+_OF_ANY_RANK = frozenset({"first_of_any_rank"})
 
 
 def _differ(form: Form) -> bool:
     """Whether no other form before it means the same."""
     same_ranks = form.place == "equal_ranks" and form.stretch == "absent_second"
-    return not same_ranks
+    any_rank = form.stretch in _OF_ANY_RANK and form.place != "right"
+    return not same_ranks and not any_rank
 
 
 #: Every form, the most frequent first.

@@ -17,7 +17,7 @@ from ...errors import Misfit, Reason
 from ...sizes import Asker, Shape, Size
 from ..limits import count_runs, is_empty
 
-#: Measures shapes, or a plan: sizes of which any may decide; a truth value is 0 or 1.
+#: Measures shapes, or a plan. Each of the sizes may decide; a truth value is 0 or 1.
 OfShapes = Callable[[tuple[Shape, ...], Asker], Sequence[Size]]
 OfPlan = Callable[[Plan, Asker], Sequence[Size]]
 
@@ -116,6 +116,76 @@ def _has_zero(shapes: tuple[Shape, ...], asker: Asker) -> bool:
     return any(asker.equal(size, 0) for shape in shapes for size in shape)
 
 
+def _only_to_zero(plan: Plan, asker: Asker) -> bool:
+    """Whether operands stretch, and along axes without elements alone."""
+    axes = {axis for row in plan.stretched for axis in row}
+    return bool(axes) and all(asker.equal(plan.shape[axis], 0) for axis in axes)
+
+
+def _empty_unlike(plan: Plan, asker: Asker) -> bool:
+    """Whether the first operand without elements has another shape than the result."""
+    for shape in plan.operands:
+        if any(asker.equal(size, 0) for size in shape):
+            return len(shape) != plan.rank or not all(map(asker.equal, shape, plan.shape))
+    return False
+
+
+def _divides(shapes: tuple[Shape, ...], asker: Asker) -> bool:
+    """Whether the second operand fills the first by whole repetitions, right-aligned."""
+    first, second = shapes[:2]
+    pairs = zip(reversed(first), reversed(second), strict=False)
+    return len(second) <= len(first) and all(_multiple(a, b, asker) for a, b in pairs)
+
+
+def _multiple(size: Size, of: Size, asker: Asker) -> bool:
+    if isinstance(size, int) and isinstance(of, int):
+        return size == 0 if of == 0 else size % of == 0
+    if asker.is_one(of) or asker.equal(size, of):
+        return True
+    raise Misfit(Reason.UNKNOWN_SIZE, f"{size} and {of} decide here; give them as numbers")
+
+
+def _differ(shapes: tuple[Shape, ...], asker: Asker) -> bool:
+    """Whether NumPy's rule refuses shapes."""
+    rank = _most(shapes)
+    rows = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    return any(
+        not (asker.is_one(a) or asker.is_one(b) or asker.equal(a, b))
+        for column in zip(*rows, strict=True)
+        for a, b in itertools.pairwise(column)
+    )
+
+
+def _within(shapes: tuple[Shape, ...], asker: Asker) -> bool:
+    """Whether no extent of the second operand is above the first's, right-aligned."""
+    return all(
+        asker.is_one(b) or asker.equal(a, b) or _above(a, b)
+        for a, b in zip(reversed(shapes[0]), reversed(shapes[1]), strict=False)
+    )
+
+
+def _above(size: Size, other: Size) -> bool:
+    if isinstance(size, int) and isinstance(other, int):
+        return size > other
+    raise Misfit(Reason.UNKNOWN_SIZE, f"{size} and {other} decide here; give them as numbers")
+
+
+def _zero_at_second(shapes: tuple[Shape, ...], asker: Asker) -> bool:
+    """Whether NumPy's rule refuses shapes, and where it does the second operand has extent 0."""
+    pairs = list(zip(reversed(shapes[0]), reversed(shapes[1]), strict=False))
+    differ = [(a, b) for a, b in pairs if _differ(((a,), (b,)), asker)]
+    return bool(differ) and all(asker.equal(b, 0) for _, b in differ)
+
+
+def _fills_last(shapes: tuple[Shape, ...], asker: Asker) -> bool:
+    count = _elements(shapes[1])
+    return bool(shapes[0]) and asker.equal(count, shapes[0][-1])
+
+
+def _wide(shape: Shape, asker: Asker) -> int:
+    return sum(not asker.is_one(size) for size in shape)
+
+
 def _most(shapes: tuple[Shape, ...]) -> int:
     return max(map(len, shapes))
 
@@ -183,6 +253,24 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         "second_one_element": _true(
             "the second operand has one element", lambda s, asker: _single(s[1], asker)
         ),
+        "second_divides": _true(
+            "each extent of the second operand divides the first's, right-aligned", _divides
+        ),
+        "second_within_first": _true(
+            "no extent of the second operand is above the first's, right-aligned", _within
+        ),
+        "misfits_at_second_zero": _true(
+            "sizes do not fit, and only where the second operand's extent is 0", _zero_at_second
+        ),
+        "second_fills_last_axis": _true(
+            "the second operand has as many elements as the first's last extent", _fills_last
+        ),
+        "second_extents_above": Trait(
+            "the second operand has more than {n} extents other than 1",
+            _ABOVE,
+            of_shapes=lambda s, asker: (_wide(s[1], asker),),
+        ),
+        "numpy_refuses": _true("NumPy's rule refuses the shapes", _differ),
         "square": _true("an operand has two neighbouring axes of one extent", _square),
         "extent_above": _sizes(
             "an operand has an extent above {n}", lambda s: [size for shape in s for size in shape]
@@ -228,6 +316,12 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         ),
         "empty": _of_plan("the result has no elements", is_empty),
         "stretches_to_zero": _of_plan("an extent of 1 meets one of 0", _to_zero),
+        "stretches_only_to_zero": _of_plan(
+            "operands stretch along axes of extent 0 alone", _only_to_zero
+        ),
+        "empty_unlike_result": _of_plan(
+            "the first operand without elements has another shape than the result", _empty_unlike
+        ),
         "result_above": Trait(
             "the result has more than {n} elements",
             _ABOVE,

@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from ...core.plan import Plan
 from ...engines.learnt import FORMS, LearntRow
 from ...errors import BadInput
@@ -19,7 +17,7 @@ from ...ops import OPS
 from ..process import Process
 from ..task import Array, Form, Reply, ReplyKind, Task
 from .learner import Learner, agrees
-from .numbers import Numbers, numbers_of
+from .numbers import Numbers, joined, numbers_of, pieces
 from .operands import Function, functions
 from .shapes import Question, draw
 from .space import CRASHED, REFUSED, RESULT, Answer
@@ -47,6 +45,8 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
 )
 #: Shapes at which an op is asked whether it exists.
 _FIRST: tuple[tuple[int, ...], ...] = ((6, 10), (60,), (2, 3, 2, 5))
+#: Slopes of an op that takes no operands of one shape, beside data of `_FIRST`.
+_SLOPES: tuple[tuple[int, ...], ...] = ((1,), (10,))
 #: The time for an engine, in seconds.
 SECONDS = 60.0
 #: Questions that compare an op, or another element type, with a row.
@@ -56,7 +56,7 @@ _KINDS = {ReplyKind.RESULT: RESULT, ReplyKind.CRASHED: CRASHED}
 
 @dataclass(slots=True)
 class LearntOp:
-    """What was learnt of an op.
+    """A learnt op.
 
     Attributes:
         name: canonical.
@@ -79,7 +79,7 @@ class LearntOp:
 
     @property
     def exists(self) -> bool:
-        """Whether it takes any element type."""
+        """Whether the engine computes it on any element type that was asked."""
         return bool(self.rows or self.strange)
 
     def has_asked(self, dtype: str) -> bool:
@@ -89,7 +89,7 @@ class LearntOp:
 
 @dataclass(slots=True)
 class LearntEngine:
-    """What was learnt of an engine.
+    """A learnt engine.
 
     Attributes:
         version: the release that ran.
@@ -115,7 +115,7 @@ class Checked:
 
     Attributes:
         asked: how many.
-        not_understood: those of which the row says nothing.
+        not_understood: those for which the row predicts no answer.
         wrong: op, element type and shapes of those whose answers differ.
     """
 
@@ -178,6 +178,18 @@ class EngineLearner:
         """
         start = time.monotonic()
         self._end = start + self._seconds
+        families = self._first_types(advance)
+        if not any(op.exists for op in self._result.ops):
+            words = self._result.first_refusal
+            raise BadInput(f"the runner computes no op; the first refusal: {words}")
+        self._other_types(families)
+        for op in self._result.ops:
+            op.questions = self._asked[op.name]
+        self._result.seconds = time.monotonic() - start
+        return self._result
+
+    def _first_types(self, advance: Callable[[str], None]) -> dict[str, _Family]:
+        """Learns each op on the first element type that it takes; the family of each op."""
         families: dict[str, _Family] = {}
         for names in FAMILIES:
             family = _Family()
@@ -187,29 +199,29 @@ class EngineLearner:
                     families[name] = family
                     self._result.ops.append(LearntOp(name))
                     self._first_type(self._result.ops[-1], family)
-        if not any(op.exists for op in self._result.ops):
-            words = self._result.first_refusal
-            raise BadInput(f"the runner computes no op; the first refusal: {words}")
+        return families
+
+    def _other_types(self, families: Mapping[str, _Family]) -> None:
+        """Learns each op on the element types that are left."""
         for dtype in DTYPES:
             for op in self._result.ops:
                 if op.exists and not op.has_asked(dtype):
                     self._type(op, dtype, families[op.name])
-        for op in self._result.ops:
-            op.questions = self._asked[op.name]
-        self._result.seconds = time.monotonic() - start
-        return self._result
 
     def check(self, count: int, seed: int) -> Checked:
         """Compares what was learnt with fresh random questions, over all ops and types.
 
+        It takes no longer than learning did, or a third of the time for an engine.
+
         Args:
-            count: how many.
+            count: the most questions.
             seed: other than that of the learner.
         """
+        end = time.monotonic() + max(self._result.seconds, self._seconds / 3)
         rng = random.Random(f"check:{seed}")
         pairs = [(op, dtype) for op in self._result.ops for dtype in op.rows]
         checked = Checked()
-        for _ in range(count):
+        while checked.asked < count and pairs and time.monotonic() < end:
             op, dtype = rng.choice(pairs)
             question = draw(rng, len(_question(op.name, ())))
             function = self._function_of[op.name, dtype]
@@ -251,9 +263,7 @@ class EngineLearner:
         row = op.rows[dtype] = learner.learn()
         if family.row is None:
             family.row = row
-            family.telling = telling_questions(
-                row, list(learner.answers), TELLING, to_target=to_target
-            )
+            family.telling = learner.telling(row, TELLING)
 
     def _late(self) -> bool:
         return time.monotonic() > self._end
@@ -275,14 +285,14 @@ class EngineLearner:
     def _function(self, name: str, dtype: str) -> Function | str:
         """The function of an op on a type; REFUSED, or RESULT for one that is not known."""
         kind = REFUSED
-        for shape in _FIRST:
-            question = _question(name, shape)
+        for question in _first_questions(name):
             for function in functions(OPS.get(name), dtype):
                 answer = self._asker(name, function)(question)
                 if answer.kind == RESULT:
                     kind = RESULT
-                    if answer.matches(_same(question, name)):
-                        self._shapes[name] = shape
+                    if answer.matches(_plan(question, name)):
+                        if len(set(question)) == 1:
+                            self._shapes[name] = question[0]
                         return function
                 elif kind == REFUSED:
                     break
@@ -291,24 +301,19 @@ class EngineLearner:
     def _numbers(self, name: str, dtype: str, function: Function) -> list[Numbers]:
         """The aspects in which an op of two operands has other numbers than NumPy's."""
         op = OPS.get(name)
-        if op is None or op.operands != 2 or op.conditions:
+        if op is None or op.operands != 2 or op.conditions or name not in self._shapes:
             return []
         task = Task(Form.CALL, self._names[name])
 
         def compute(operands: tuple[Array, ...]) -> tuple[str, Array | None]:
             self._asked[name] += 1
-            shape = self._shapes[name]
-            count = math.prod(shape)
-            places = np.arange(count) % operands[0].size  # repeated, to fill a shape that it takes
-            parts = []
-            for start in range(0, operands[0].size, count):
-                chosen = places + start if operands[0].size > count else places
-                laid = [x[np.minimum(chosen, x.size - 1)].reshape(shape) for x in operands]
+            shape, results = self._shapes[name], []
+            for laid in pieces(operands, shape):
                 reply = self._process.ask(task, laid, again=False)
                 if reply.kind is not ReplyKind.RESULT:
                     return _KINDS.get(reply.kind, REFUSED), None
-                parts.append(reply.arrays[0].ravel())
-            return RESULT, np.concatenate(parts)[: operands[0].size]
+                results.append(reply.arrays[0])
+            return RESULT, joined(results, shape, operands[0].size)
 
         return list(numbers_of(op, dtype, function.kernel, compute))
 
@@ -341,37 +346,17 @@ def _question(name: str, shape: tuple[int, ...]) -> Question:
     return (shape,) * (2 if op is None else op.tensors)
 
 
-def _same(question: Question, name: str) -> Plan:
-    """The plan of operands of one shape."""
+def _first_questions(name: str) -> list[Question]:
+    """Questions that an op answers, if the engine has it."""
+    same = [_question(name, shape) for shape in _FIRST]
+    return same + [(_FIRST[0], slope) for slope in _SLOPES] if name == "prelu" else same
+
+
+def _plan(question: Question, name: str) -> Plan:
+    """The plan of a first question."""
     outcome = LearntRow(FORMS[0]).outcome(question, to_target=name == TO_TARGET)
     assert isinstance(outcome, Plan)
     return outcome
-
-
-def telling_questions(
-    row: LearntRow, asked: Sequence[Question], count: int, *, to_target: bool = False
-) -> list[Question]:
-    """Questions that show a row: its deviations' examples, then as many kinds as there are.
-
-    Args:
-        row: a row.
-        asked: the questions to choose from.
-        count: how many.
-        to_target: the last shape is a target.
-    """
-    chosen = [deviation.example for deviation in row.deviations if deviation.example in asked]
-    seen: set[tuple[object, ...]] = set()
-    for question in asked:
-        outcome = row.outcome(question, to_target=to_target)
-        ranks = tuple(min(len(shape), 3) for shape in question)
-        if isinstance(outcome, Plan):
-            key: tuple[object, ...] = (ranks, *(bool(axes) for axes in outcome.stretched))
-        else:
-            key = (outcome.reason,)
-        if key not in seen:
-            seen.add(key)
-            chosen.append(question)
-    return list(dict.fromkeys(chosen))[:count]
 
 
 __all__ = [
@@ -381,5 +366,4 @@ __all__ = [
     "EngineLearner",
     "LearntEngine",
     "LearntOp",
-    "telling_questions",
 ]

@@ -19,7 +19,7 @@ import numpy as np
 from ...core.plan import Plan
 from ...engines.learnt import ANSWERS, Deviation, Form, LearntRow
 from ...errors import BroadcastError, Reason
-from .shapes import Question, between, draw, ladder
+from .shapes import RANKS, Question, between, draw, ladder, of_rank
 from .space import (
     CRASHED,
     REFUSED,
@@ -57,6 +57,8 @@ OPEN_DOUBT = 0.02
 FEW_SURPRISES, FEW_DEVIATIONS, MOST_DOUBTED = 4, 3, 0.5
 #: A row with more deviations than this explains answers one by one, and is not trusted.
 TRUSTED = 5
+#: Forms that explain the most answers, and are tried with deviations.
+RIVALS = 3
 #: The most deviations of a row.
 MOST_DEVIATIONS = 8
 
@@ -93,13 +95,9 @@ class Learner:
         self._planner = Planner(to_target=self.to_target)
         self._pool = list(dict.fromkeys(draw(self._rng, self.count) for _ in range(POOL)))
 
-    def learn(self, first: Sequence[Question] | None = None) -> LearntRow:
-        """The row.
-
-        Args:
-            first: questions that are asked before all others; None: the ladder.
-        """
-        for question in ladder(self.count) if first is None else first:
+    def learn(self) -> LearntRow:
+        """The row."""
+        for question in ladder(self.count):
             self._ask(question)
         surprises: list[Question] = []
         while True:
@@ -114,6 +112,11 @@ class Learner:
                 return self._scene().doubted(row, [])
             else:
                 return row
+
+    def telling(self, row: LearntRow, count: int) -> list[Question]:
+        """Asked questions that show a row: the examples of its deviations, then varied ones."""
+        examples = [row.example for row in row.deviations if row.example in self.answers]
+        return list(dict.fromkeys((*examples, *self._scene().varied(row, count))))[:count]
 
     def _ask(self, question: Question) -> Answer | None:
         """The answer; None where the budget is spent."""
@@ -130,7 +133,7 @@ class Learner:
     def _surprises(self, row: LearntRow) -> Iterator[Question]:
         """New questions whose answers differ from the row's: untested ones, then random ones."""
         scene = self._scene()
-        for question in (*scene.untested(row, DIRECTED), *self._fresh()):
+        for question in itertools.chain(scene.untested(row, DIRECTED), self._fresh()):
             answer = self._ask(question)
             if answer is None:
                 return
@@ -159,11 +162,59 @@ class Learner:
     def _once(self) -> tuple[LearntRow, Question | None]:
         """A row for the answers so far, and the question that would tell more."""
         scene = self._scene()
-        forms = scene.base(forms_for(self.count))
-        row, other = scene.explain(forms[0])
-        question = scene.parting(row, forms)
+        best, others = scene.base(forms_for(self.count))
+        rows = [scene.explain(form) for form in (*best, *others)[:RIVALS]]
+        row, other = min(rows, key=lambda explained: _length(explained[0]))
+        question = scene.parting(row, best if row.form in best else [row.form, *best])
         self._doubt = math.inf if question is not None else scene.doubt
         return row, question or other
+
+
+@dataclass(slots=True)
+class _Left:
+    """The answers that no deviation has explained yet.
+
+    Attributes:
+        bits: literals by the asked questions.
+        unexplained: the answers that neither the form nor a deviation explains.
+        misfit: the questions that the form refuses.
+        decided: those that a deviation decided; later ones need not be right there.
+    """
+
+    bits: Bits
+    unexplained: Bits
+    misfit: Bits
+    decided: Bits = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.decided = np.zeros(len(self.unexplained), bool)
+
+    def candidates(
+        self, effects: Sequence[tuple[str | Form, Bits]], of_shapes: Bits
+    ) -> list[Candidate]:
+        """The deviations that explain the most, of every effect."""
+        every = np.ones(len(self.bits), bool)
+        return [
+            candidate
+            for then, mask in effects
+            for candidate in candidates(
+                self.bits,
+                self.unexplained & self.misfit if then == ANSWERS else self.unexplained,
+                mask if isinstance(then, Form) else mask | self.decided,
+                then,
+                of_shapes if then == ANSWERS or isinstance(then, Form) else every,
+            )
+        ]
+
+    def explain(self, candidate: Candidate) -> Bits:
+        """Takes a deviation; the answers that it explains."""
+        covers = self.bits[list(candidate.literals)].all(axis=0)
+        covers = covers & self.misfit if candidate.then == ANSWERS else covers
+        seen = covers & self.unexplained
+        self.unexplained = self.unexplained & ~covers
+        if not isinstance(candidate.then, Form):
+            self.decided = self.decided | covers
+        return seen
 
 
 class _Scene:
@@ -180,7 +231,8 @@ class _Scene:
         self._measures = measures
         self._asked = list(answers)
         self._answers = list(answers.values())
-        self._near = _refined(self._asked, self._answers)
+        count = len(self._asked[0])
+        self._near = _refined(self._asked, self._answers) + _ranks_between(answers, count)
         self._open = [q for q in dict.fromkeys((*pool, *self._near)) if q not in answers]
         self.doubt = 0.0
         kinds = np.array([answer.kind for answer in self._answers])
@@ -188,16 +240,22 @@ class _Scene:
         self._crashed: Bits = kinds == CRASHED
         self._result: Bits = kinds == RESULT
 
-    def base(self, forms: Sequence[Form]) -> list[Form]:
-        """The forms that explain the most answers, the most frequent form first."""
-        ranked: list[tuple[tuple[int, int], Form]] = []
+    def base(self, forms: Sequence[Form]) -> tuple[list[Form], list[Form]]:
+        """The forms that explain the most results, the most frequent form first.
+
+        Two lists: those whose misfits have one kind of answer most often, and the others.
+        """
+        ranked: list[tuple[int, int, Form]] = []
         for form in forms:
             fits, misfit = self._fits(form)
             refused = int((misfit & self._refused).sum())
             usual = max(refused, int((misfit & self._result).sum()))
-            ranked.append(((int(fits.sum()), int(fits.sum()) + usual), form))
-        most = max(score for score, _ in ranked)
-        return [form for score, form in ranked if score == most]
+            ranked.append((int(fits.sum()), usual, form))
+        most = max(score for score, _, _ in ranked)
+        tied = [(usual, form) for score, usual, form in ranked if score == most]
+        usual = max(usual for usual, _ in tied)
+        best = [form for count, form in tied if count == usual]
+        return best, [form for count, form in tied if count < usual]
 
     def parting(self, row: LearntRow, forms: Sequence[Form]) -> Question | None:
         """The open question for which forms have the most different plans.
@@ -232,58 +290,44 @@ class _Scene:
         fits, misfit = self._fits(form)
         return fits | (misfit & self._refused)
 
-    def explain(self, form: Form) -> tuple[LearntRow, Question | None]:
-        """The row of a form with deviations, and a question on which deviations differ."""
+    def _literals(self, form: Form) -> tuple[Literals, Bits]:
+        """The literals of all questions, the asked ones first; and which have a plan."""
         questions = [*self._asked, *self._open]
         plans = self._planner.plans(form, questions)
-        literals = Literals(self._measures, form, questions, plans)
-        count = len(self._asked)
-        bits, beyond = literals.bits[:, :count], literals.bits[:, count:]
-        right = self._right(form)
-        fits, misfit = self._fits(form)
-        effects: list[tuple[str | Form, Bits]] = [
-            (ANSWERS, ~misfit | ~self._refused),
-            ("refuses", self._refused),
-            ("crashes", self._crashed),
-            ("garbles", self._result & ~fits),
-        ]
-        effects += self._other_forms(form, right)
-        unplanned = np.array([plan is None for plan in plans[count:]])
-        every, of_shapes = np.ones(len(bits), bool), ~literals.of_plan
+        planned = np.array([plan is not None for plan in plans])
+        return Literals(self._measures, form, questions, plans), planned
+
+    def explain(self, form: Form) -> tuple[LearntRow, Question | None]:
+        """The row of a form with deviations, and a question on which deviations differ."""
+        literals, planned = self._literals(form)
+        left = _Left(literals.bits[:, : len(self._asked)], ~self._right(form), self._fits(form)[1])
+        effects = self._effects(form)
         deviations: list[Deviation] = []
-        unexplained = ~right
-        decided = np.zeros(count, bool)  # by a deviation before
         question: Question | None = None
-        while unexplained.any() and len(deviations) < MOST_DEVIATIONS:
-            listed = [
-                candidate
-                for then, mask in effects
-                for candidate in candidates(
-                    bits,
-                    unexplained & misfit if then == ANSWERS else unexplained,
-                    mask if isinstance(then, Form) else mask | decided,
-                    then,
-                    of_shapes if then == ANSWERS or isinstance(then, Form) else every,
-                )
-            ]
+        while left.unexplained.any() and len(deviations) < MOST_DEVIATIONS:
+            listed = left.candidates(effects, ~literals.of_plan)
             if not listed:
                 break
             best = _best(listed, literals)
             rivals = [c for c in listed if c.then == best.then and c.covered == best.covered]
-            # A misfit is refused with a deviation that refuses, and without it.
-            where = {ANSWERS: unplanned, "refuses": ~unplanned}
-            telling = beyond & where[best.then] if best.then in where else beyond
-            question = question or self._telling(rivals, telling, literals)
-            covers = bits[list(best.literals)].all(axis=0)
-            covers = covers & misfit if best.then == ANSWERS else covers
-            seen = np.flatnonzero(covers & unexplained)
-            example = min((self._asked[k] for k in seen), key=_weight)
+            question = question or self._telling(rivals, best.then, literals, planned)
+            seen = left.explain(best)
+            example = min((self._asked[k] for k in np.flatnonzero(seen)), key=_weight)
             deviations.append(deviation_of(literals, best, example))
-            unexplained = unexplained & ~covers
-            decided = decided if isinstance(best.then, Form) else decided | covers
-        if unexplained.any():
-            deviations.insert(0, self._not_understood(literals, bits, unexplained))
+        if left.unexplained.any():
+            deviations.insert(0, self._not_understood(literals, left.bits, left.unexplained))
         return LearntRow(form, tuple(deviations)), question
+
+    def _effects(self, form: Form) -> list[tuple[str | Form, Bits]]:
+        """Every effect of a deviation, and the answers that it predicts."""
+        fits, misfit = self._fits(form)
+        return [
+            (ANSWERS, ~misfit | ~self._refused),
+            ("refuses", self._refused),
+            ("crashes", self._crashed),
+            ("garbles", self._result & ~fits),
+            *self._other_forms(form, self._right(form)),
+        ]
 
     def _other_forms(self, form: Form, right: Bits) -> list[tuple[str | Form, Bits]]:
         """Forms that explain an answer that the base form does not."""
@@ -297,20 +341,30 @@ class _Scene:
         return rows
 
     def _telling(
-        self, rivals: Sequence[Candidate], beyond: Bits, literals: Literals
+        self, rivals: Sequence[Candidate], then: str | Form, literals: Literals, planned: Bits
     ) -> Question | None:
-        split = splitting(rivals, beyond, literals.weights)
+        """The open question that tells rivals of one effect apart."""
+        cut = len(self._asked)
+        open_bits, open_planned = literals.bits[:, cut:], planned[cut:]
+        # A misfit is refused with a deviation that refuses, and without it.
+        where = {ANSWERS: ~open_planned, "refuses": open_planned}
+        telling = open_bits & where[then] if then in where else open_bits
+        split = splitting(rivals, telling, literals.weights)
         if split is None:
             return None
         self.doubt = max(self.doubt, split[1])
         return self._open[split[0]]
 
-    def untested(self, row: LearntRow, count: int) -> list[Question]:
+    def varied(self, row: LearntRow, count: int) -> list[Question]:
+        """Asked questions that differ as much as they can."""
+        plans = self._planner.plans(row.form, self._asked)
+        literals = Literals(self._measures, row.form, self._asked, plans)
+        none = np.zeros((len(literals.bits), 0), bool)
+        return [self._asked[k] for k in untested(none, literals.bits, literals.weights, count)]
+
+    def untested(self, row: LearntRow, count: int) -> Iterator[Question]:
         """Open questions with a plan that test what no answer has tested."""
-        questions = [*self._asked, *self._open]
-        plans = self._planner.plans(row.form, questions)
-        literals = Literals(self._measures, row.form, questions, plans)
-        planned = np.array([plan is not None for plan in plans])
+        literals, planned = self._literals(row.form)
         cut = len(self._asked)
         fits, _ = self._fits(row.form)
         places = np.flatnonzero(planned[cut:])[:FEW]
@@ -320,7 +374,7 @@ class _Scene:
             literals.weights,
             count,
         )
-        return [self._open[places[k]] for k in chosen]
+        return (self._open[places[k]] for k in chosen)
 
     def doubted(self, row: LearntRow, surprises: Sequence[Question]) -> LearntRow:
         """The row of a spent budget: not understood where its last surprises were.
@@ -328,10 +382,8 @@ class _Scene:
         The region is one literal that holds for all of them. Where none holds for few enough
         questions, nothing is understood.
         """
-        questions = [*self._asked, *self._open]
-        plans = self._planner.plans(row.form, questions)
-        literals = Literals(self._measures, row.form, questions, plans)
-        among = set(surprises)
+        literals, _ = self._literals(row.form)
+        questions, among = [*self._asked, *self._open], set(surprises)
         held = literals.bits[:, [question in among for question in questions]].all(axis=1)
         shares = np.where(held & ~literals.of_plan, literals.bits.mean(axis=1), 1.0)
         best = int(shares.argmin())
@@ -363,6 +415,12 @@ def _best(listed: Sequence[Candidate], literals: Literals) -> Candidate:
     return min(listed, key=order)
 
 
+def _length(row: LearntRow) -> tuple[bool, int, int]:
+    """Rows are compared by what they leave open, then by their words."""
+    unknown = any(deviation.then == "unknown" for deviation in row.deviations)
+    return unknown, len(row.deviations), sum(len(d.when) for d in row.deviations)
+
+
 def _weight(question: Question) -> tuple[int, int]:
     """Simple questions come first."""
     return sum(map(len, question)), sum(map(sum, question))
@@ -382,6 +440,19 @@ def _refined(asked: Sequence[Question], answers: Sequence[Answer]) -> list[Quest
         for (low, kind, _), (high, other, question) in itertools.pairwise(rows):
             if kind != other and high - low > 1:
                 near.append(between(question, high, (low + high) // 2))
+    return near
+
+
+def _ranks_between(answers: dict[Question, Answer], count: int) -> list[Question]:
+    """Questions of a rank between two of the ladder that got answers of different kinds."""
+    table = [of_rank(rank, count) for rank in range(RANKS[-1] + 1)]
+    near = []
+    for kind in range(len(table[-1])):
+        rows = [(rank, row[kind]) for rank, row in enumerate(table) if kind < len(row)]
+        asked = [(rank, answers[row].kind) for rank, row in rows if row in answers]
+        for (low, answer), (high, other) in itertools.pairwise(asked):
+            if answer != other and high - low > 1:
+                near.append(table[(low + high) // 2][kind])
     return near
 
 

@@ -7,6 +7,7 @@ types.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -17,9 +18,9 @@ from ...compute.kernels import KERNELS, VARIANTS, Kernel
 from ...ops import Op
 from ..task import Array
 from .operands import close
-from .space import CRASHED, RESULT
+from .space import CRASHED, REFUSED, RESULT
 
-#: Runs an op on operands: the kind of answer, and the result.
+#: Runs an op on vectors: the kind of answer, and the result; None for one of another shape.
 Compute = Callable[[tuple[Array, ...]], tuple[str, Array | None]]
 #: Values by aspect, for floats; in each pair one value at least is of the aspect.
 _PLAIN_FLOATS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 7.0)
@@ -30,6 +31,9 @@ _FLOAT_ASPECTS: Mapping[str, tuple[float, ...]] = MappingProxyType(
         "infinity": (np.inf, -np.inf),
         "NaN": (np.nan,),
     }
+)
+_WITHOUT_RESULT: Mapping[str, str] = MappingProxyType(
+    {CRASHED: "crashes", REFUSED: "refuses", RESULT: "has another shape"}
 )
 #: Whole types in which an engine may hold others.
 _NARROWER = ("int32", "float32")
@@ -42,9 +46,10 @@ class Numbers:
     Attributes:
         dtype: the element type.
         aspect: which values.
-        does: "crashes", "refuses", the name of a known function, "in int32", or "" for numbers of
-            no known function.
-        example: operands, the engine's result and NumPy's, as text; empty without a result.
+        does: "crashes", "refuses", "has another shape", the name of a known function, "in int32",
+            or "" for numbers of no known function.
+        example: operands, the engine's result and NumPy's, as text, which is "" where NumPy
+            refuses; empty without a result.
     """
 
     dtype: str
@@ -70,7 +75,7 @@ def numbers_of(op: Op, dtype: str, usual: Kernel, compute: Compute) -> Iterator[
     for aspect, operands in _aspects(dtype):
         kind, result = compute(operands)
         if kind != RESULT or result is None:
-            yield Numbers(dtype, aspect, "crashes" if kind == CRASHED else "refuses")
+            yield Numbers(dtype, aspect, _WITHOUT_RESULT[kind])
             continue
         expected = _value(numpy, operands)
         if expected is not None and _equal(result, expected):
@@ -112,15 +117,36 @@ def _value(kernel: Kernel, operands: Sequence[Array]) -> Array | None:
 
 
 def _equal(result: Array, expected: Array) -> bool:
+    if result.shape != expected.shape:
+        return False
     if expected.dtype.kind == "f" and result.dtype.kind == "f":
         zeros = np.where((result == 0) & (expected == 0), np.signbit(result), False)
         others = np.where((result == 0) & (expected == 0), np.signbit(expected), False)
         return _all_close(result, expected) and bool(np.array_equal(zeros, others))
-    return result.shape == expected.shape and bool(np.array_equal(result, expected))
+    return bool(np.array_equal(result, expected))
 
 
 def _all_close(result: Array, expected: Array) -> bool:
     return all(close(x.reshape(1), y.reshape(1)) for x, y in zip(result, expected, strict=True))
+
+
+def pieces(operands: Sequence[Array], shape: tuple[int, ...]) -> Iterator[tuple[Array, ...]]:
+    """Vectors of numbers as tensors of one shape: as many as hold all, the last one filled up.
+
+    >>> [x.tolist() for (x,) in pieces([np.arange(3)], (2, 1))]
+    [[[0], [1]], [[2], [0]]]
+    """
+    count, total = math.prod(shape), operands[0].size
+    for start in range(0, total, count):
+        places = np.arange(start, start + count) % total
+        yield tuple(x[places].reshape(shape) for x in operands)
+
+
+def joined(results: Sequence[Array], shape: tuple[int, ...], total: int) -> Array | None:
+    """The vector of so many numbers out of the results of `pieces`; None for other shapes."""
+    if any(result.shape != shape for result in results):
+        return None
+    return np.concatenate([result.ravel() for result in results])[:total]
 
 
 def _aspects(dtype: str) -> Iterator[tuple[str, tuple[Array, ...]]]:
@@ -151,12 +177,12 @@ def _pairs(
 
 
 def _example(operands: Sequence[Array], result: Array, expected: Array | None) -> tuple[str, ...]:
-    if expected is None or result.shape != expected.shape:
-        return (*(str(x[0]) for x in operands), str(result.ravel()[:1]), "no such numbers")
+    if expected is None:
+        return (*(str(x[0]) for x in operands), str(result[0]), "")
     for k, (x, y) in enumerate(zip(result, expected, strict=True)):
         if not _equal(x.reshape(1), y.reshape(1)):
             return (*(str(operand[k]) for operand in operands), str(x), str(y))
     return ()
 
 
-__all__ = ["Compute", "Numbers", "numbers_of"]
+__all__ = ["Compute", "Numbers", "joined", "numbers_of", "pieces"]

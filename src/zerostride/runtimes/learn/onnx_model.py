@@ -51,7 +51,8 @@ def onnx_model(
     node = helper.make_node(op, names, ["y"], **attributes)
     # Some importers want the type and the rank of the result; its sizes are left to the engine.
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(bool)) if op in _TRUTHS else kinds[-1]
-    rank = max(len(target or ()), *(array.ndim for array in arrays))
+    ranks = [len(target or ()), *(array.ndim for array in arrays)]
+    rank = arrays[0].ndim if op == "PRelu" else max(ranks)
     result = helper.make_tensor_value_info("y", kind, [f"d{k}" for k in range(rank)])
     graph = helper.make_graph([node], "node", inputs, [result], constants)
     opset = [helper.make_opsetid("", _OPSET)]

@@ -22,7 +22,7 @@ from .shapes import Question
 Domain = Callable[[np.random.Generator, int], NDArray[np.generic]]
 #: The relative tolerance of a float of so many bytes; engines approximate.
 _TOLERANCE = {2: 2e-2, 4: 2e-3, 8: 2e-3}
-#: Passes where results are truth values, of which each tells little.
+#: Passes where results are truth values: one of them tells little.
 _PASSES = 3
 _SAMPLE = 64
 
@@ -43,7 +43,7 @@ _TRUTHS: tuple[Domain, ...] = (lambda rng, n: rng.integers(0, 2, n),)
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """What an op computes on an element type, where all engines agree.
+    """The function of an op on an element type, on numbers for which all engines agree.
 
     Attributes:
         op: its row; None: the op that broadcasts to a target.
@@ -108,10 +108,23 @@ def close(result: Array, expected: Array) -> bool:
 
 
 def functions(op: Op | None, dtype: str) -> Iterator[Function]:
-    """The functions that an op may compute on a type: NumPy's, then those of known engines."""
+    """The functions that an op may compute on a type: NumPy's, then those of known engines.
+
+    Where none is known, one that equals no result: whether an engine takes the type can be asked.
+    """
     if op is None:
         yield Function(None, dtype, lambda x: x, _domains(dtype)[0], _passes(dtype))
         return
+    found = list(_known(op, dtype))
+    yield from found or [Function(op, dtype, _unlike_any, _domains(dtype)[0])]
+
+
+def _unlike_any(*views: Array) -> Array:
+    """The function of an op for which none is known: it equals no result."""
+    return np.zeros((0,) * 9)
+
+
+def _known(op: Op, dtype: str) -> Iterator[Function]:
     names = dict.fromkeys(name for row in op.variants.values() for name in row.values())
     kernels = [KERNELS[op.name], *(VARIANTS[name] for name in names if name in VARIANTS)]
     for kernel in kernels:

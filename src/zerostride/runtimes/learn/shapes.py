@@ -60,6 +60,7 @@ def _simple(count: int) -> Iterator[Question]:
         ((), (2, 3)),
         ((), ()),
         ((1,), ()),
+        ((), (1,)),
         ((2, 3), (4,)),
         ((2, 3), (2, 4)),
         ((2, 4), (2, 2)),
@@ -95,13 +96,19 @@ def _simple(count: int) -> Iterator[Question]:
         yield from (((2, 3), (2, 3), (3,)), ((2, 3), (3,), (2, 3)), ((3,), (2, 3), (2, 3)))
 
 
+def of_rank(rank: int, count: int) -> list[Question]:
+    """The questions of the ladder for a rank, in the same order for each."""
+    whole = tuple(2 if axis < 8 else 1 for axis in range(rank))
+    turns = tuple(size if axis % 2 else 1 for axis, size in enumerate(whole))
+    others = tuple(1 if axis % 2 else size for axis, size in enumerate(whole))
+    pairs = [(whole, whole), (whole, turns), (turns, others), (whole, whole[-1:])]
+    pairs += [(whole[-1:], whole)] if rank > 5 else []
+    return [_fill(pair, count) for pair in pairs]
+
+
 def _ranks(count: int) -> Iterator[Question]:
     for rank in RANKS:
-        whole = tuple(2 if axis < 8 else 1 for axis in range(rank))
-        turns = tuple(size if axis % 2 else 1 for axis, size in enumerate(whole))
-        others = tuple(1 if axis % 2 else size for axis, size in enumerate(whole))
-        for pair in ((whole, whole), (whole, turns), (turns, others), (whole, whole[-1:])):
-            yield _fill(pair, count)
+        yield from of_rank(rank, count)
 
 
 def _sizes(count: int) -> Iterator[Question]:
@@ -171,4 +178,4 @@ def between(question: Question, size: int, other: int) -> Question:
     return tuple(tuple(other if s == size else s for s in shape) for shape in question)
 
 
-__all__ = ["MOST_ELEMENTS", "Question", "Shape", "between", "draw", "ladder"]
+__all__ = ["MOST_ELEMENTS", "RANKS", "Question", "Shape", "between", "draw", "ladder", "of_rank"]

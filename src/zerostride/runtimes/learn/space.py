@@ -1,9 +1,8 @@
 """The hypotheses of the learner, as matrices over questions.
 
 A hypothesis is a form of broadcasting with deviations. A deviation is one literal or two; it is
-valid if it is right on every answer that it covers. All of them are tested at once: with a matrix
-of literals by questions, the product of the matrix and its transpose counts, for each pair of
-literals, the questions that both cover.
+valid if it is right on every answer that it covers. All of them are tested at once: of a matrix of
+literals by questions, `both` counts the questions that each pair of literals covers.
 """
 
 from __future__ import annotations
@@ -105,26 +104,23 @@ class Measures:
     """What traits measure of questions and their plans by a form, computed once."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, Form | None, Question], tuple[int, ...] | None] = {}
+        self._kept: dict[tuple[str, Form | None], dict[Question, tuple[int, ...] | None]] = {}
 
     def of(
         self, name: str, form: Form, questions: Sequence[Question], plans: Sequence[Plan | None]
     ) -> list[tuple[int, ...] | None]:
         """The measures of a trait."""
-        trait, kept = TRAITS[name], self._kept
-        by = form if trait.of_plan is not None else None
-        rows = []
+        trait = TRAITS[name]
+        kept = self._kept.setdefault((name, None if trait.of_plan is None else form), {})
         for question, plan in zip(questions, plans, strict=True):
-            key = name, by, question
-            if key not in kept:
+            if question not in kept:
                 measure = trait.measure(question, plan, Asker())
-                kept[key] = (
+                kept[question] = (
                     None
                     if measure is None
                     else tuple(int(size) for size in measure if isinstance(size, int))
                 )
-            rows.append(kept[key])
-        return rows
+        return [kept[question] for question in questions]
 
 
 class Literals:
@@ -173,6 +169,24 @@ def _tested(name: str, rows: Sequence[tuple[int, ...] | None]) -> Iterator[tuple
                 yield int(number), values > number if test is Test.ABOVE else values == number
 
 
+def both(bits: Bits) -> NDArray[np.int32]:
+    """For each pair of rows, the number of columns where both hold.
+
+    Bits are counted in whole words. A product of matrices would take BLAS, whose threads wait for
+    each other where the engine keeps the cores busy.
+
+    >>> both(np.array([[True, True, False], [False, True, True]])).tolist()
+    [[2, 1], [1, 2]]
+    """
+    packed = np.packbits(bits, axis=1)
+    words = np.zeros((len(bits), -(-packed.shape[1] // 8) * 8), np.uint8)
+    words[:, : packed.shape[1]] = packed
+    counts = np.zeros((len(bits), len(bits)), np.int32)
+    for word in words.view(np.uint64).T:
+        counts += np.bitwise_count(word[:, None] & word)
+    return counts
+
+
 def candidates(
     bits: Bits, unexplained: Bits, right: Bits, then: str | Form, allowed: Bits
 ) -> list[Candidate]:
@@ -185,22 +199,31 @@ def candidates(
         then: the effect or the form.
         allowed: the literals that may be used.
     """
-    index = np.flatnonzero(allowed)
     wanted = unexplained & right
-    if not wanted.any() or not index.size:
+    index = np.flatnonzero(allowed & bits[:, wanted].any(axis=1))
+    if not index.size:
         return []
-    rows = bits[index].astype(np.float32)
-    wrong = rows[:, ~right]
-    good = rows[:, wanted]
-    invalid = wrong @ wrong.T > 0
-    counts = np.where(invalid, 0, good @ good.T).astype(np.int64)
+    # Literals that hold for the same answers are one row here.
+    packed = np.packbits(bits[index], axis=1)
+    _, first, place = np.unique(packed, axis=0, return_index=True, return_inverse=True)
+    rows = bits[index[first]]
+    counts = np.where(both(rows[:, ~right]) > 0, 0, both(rows[:, wanted]))
     best = int(counts.max())
     if not best:
         return []
-    single = np.flatnonzero(np.diag(counts) == best)
-    listed = [Candidate((int(index[i]),), then, best) for i in single]
-    pairs = np.argwhere(np.triu(counts == best, 1))
-    return listed + [Candidate((int(index[i]), int(index[j])), then, best) for i, j in pairs]
+    alike = [index[place.ravel() == row] for row in range(len(first))]
+    listed = [
+        Candidate((int(k),), then, best)
+        for row in np.flatnonzero(np.diag(counts) == best)
+        for k in alike[row]
+    ]
+    pairs = (
+        (min(i, j), max(i, j))
+        for a, b in np.argwhere(np.triu(counts == best, 1))
+        for i in alike[a]
+        for j in alike[b]
+    )
+    return listed + [Candidate((int(i), int(j)), then, best) for i, j in pairs]
 
 
 #: How likely a deviation of two literals is, relative to one.
@@ -235,7 +258,7 @@ def splitting(
 LEAST_DOUBT = 0.001
 
 
-def untested(tested: Bits, bits: Bits, weights: NDArray[np.float64], count: int) -> list[int]:
+def untested(tested: Bits, bits: Bits, weights: NDArray[np.float64], count: int) -> Iterator[int]:
     """The questions that test the most pairs of literals that no answer has tested.
 
     Args:
@@ -244,20 +267,24 @@ def untested(tested: Bits, bits: Bits, weights: NDArray[np.float64], count: int)
         weights: of the literals.
         count: how many to choose.
     """
-    rows = tested.astype(np.float32)
     light = weights.astype(np.float32)
-    left = np.outer(light, light) * (rows @ rows.T == 0)
-    choice: list[int] = []
+    left = np.outer(light, light) * (both(tested) == 0)
     columns = bits.T.astype(np.float32)
+    scores = np.einsum("ql,ql->q", columns @ left, columns)
     for _ in range(min(count, len(columns))):
-        scores = np.einsum("ql,ql->q", columns @ left, columns)
         best = int(scores.argmax())
-        if scores[best] <= 0:
-            break
-        choice.append(best)
-        held = bits[:, best]
-        left[np.ix_(held, held)] = 0
-    return choice
+        if scores[best] <= _NOTHING_LEFT:
+            return
+        yield best
+        held = np.flatnonzero(bits[:, best])
+        block = np.ix_(held, held)
+        mine = columns[:, held]
+        scores -= np.einsum("ql,ql->q", mine @ left[block], mine)
+        left[block] = 0
+
+
+#: A score of less than this is left over from rounding.
+_NOTHING_LEFT = 1e-4
 
 
 def smallest_region(bits: Bits, leftover: Bits, allowed: Bits) -> tuple[int, ...]:
@@ -265,8 +292,7 @@ def smallest_region(bits: Bits, leftover: Bits, allowed: Bits) -> tuple[int, ...
     index = np.flatnonzero(allowed & bits[:, leftover].all(axis=1))
     if not index.size:
         return ()
-    rows = bits[index].astype(np.float32)
-    counts = rows @ rows.T
+    counts = both(bits[index])
     i, j = np.unravel_index(int(counts.argmin()), counts.shape)
     return tuple(sorted({int(index[i]), int(index[j])}))
 

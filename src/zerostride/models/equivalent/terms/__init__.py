@@ -4,5 +4,5 @@
 `builder` makes terms in normal form: it computes with `constants`, joins views with `joining`,
 moves factors with `scales`, and orders axes with `folds` and terms with `fingerprints`. `matching`
 compares two terms.
-In: ops, operands and sizes. Out: terms, of which equal ones are one object.
+In: ops, operands and sizes. Out: terms; equal terms are one object.
 """
