@@ -1,4 +1,4 @@
-"""ONNX Runtime Web on WebAssembly, in one process of Node.js (PyPI: onnx; npm: onnxruntime-web).
+"""ONNX Runtime Web on WebAssembly, in one process of Node.js (npm: onnxruntime-web; PyPI: onnx).
 
 NODE_PATH names the node_modules of another folder than the current one.
 """

@@ -1,8 +1,7 @@
-"""TensorFlow.js in one process of Node.js (npm: @tensorflow/tfjs-core, tfjs-backend-cpu).
+"""TensorFlow.js in Node.js (npm: @tensorflow/tfjs-core @tensorflow/tfjs-backend-cpu): one process.
 
-TFJS_BACKEND=wasm is WebAssembly (@tensorflow/tfjs-backend-wasm). The backend is part of the
-release, such as 4.22.0+wasm. NODE_PATH names the node_modules of another folder than the current
-one.
+TFJS_BACKEND=wasm takes @tensorflow/tfjs-backend-wasm instead. The backend is part of the release,
+such as 4.22.0+wasm. NODE_PATH names the node_modules of another folder than the current one.
 """
 
 import base64
