@@ -10,6 +10,7 @@ os.environ.setdefault("KERAS_BACKEND", "numpy")
 import keras
 
 NAME = "keras"
+DISTRIBUTION = "keras"
 BACKEND = keras.backend.backend()
 VERSION = f"{keras.__version__}+{BACKEND}"
 
