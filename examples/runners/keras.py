@@ -1,4 +1,7 @@
-"""Keras: `keras.ops` on the backend that KERAS_BACKEND names (numpy, jax, torch, tensorflow)."""
+"""Keras (PyPI: keras): `keras.ops` on the backend that KERAS_BACKEND names; without it, NumPy.
+
+The backend is part of the release, such as 3.15.1+torch.
+"""
 
 import os
 
@@ -6,9 +9,10 @@ os.environ.setdefault("KERAS_BACKEND", "numpy")
 
 import keras
 
-BACKEND = keras.backend.backend()
-NAME = f"keras-{BACKEND}"
+NAME = "keras"
 DISTRIBUTION = "keras"
+BACKEND = keras.backend.backend()
+VERSION = f"{keras.__version__}+{BACKEND}"
 
 OWN = {
     "pow": "power",
@@ -26,7 +30,7 @@ if BACKEND == "jax":  # which narrows int64 and float64 unless told not to
 
 def run(op, arrays, target=None):
     """One op; `target` is the shape, for broadcast_to."""
-    tensors = [keras.ops.convert_to_tensor(array, dtype=array.dtype.name) for array in arrays]
+    operands = [keras.ops.convert_to_tensor(array, dtype=array.dtype.name) for array in arrays]
     if op == "broadcast_to":
-        return keras.ops.convert_to_numpy(keras.ops.broadcast_to(tensors[0], target))
-    return keras.ops.convert_to_numpy(getattr(keras.ops, OWN.get(op, op))(*tensors))
+        operands.append(target)
+    return keras.ops.convert_to_numpy(getattr(keras.ops, OWN.get(op, op))(*operands))

@@ -1,4 +1,4 @@
-"""MLX on the CPU."""
+"""MLX on the CPU (PyPI: mlx; on Linux mlx[cpu])."""
 
 import mlx.core as mx
 import numpy as np

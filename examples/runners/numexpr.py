@@ -1,4 +1,4 @@
-"""NumExpr: an expression of one operator."""
+"""NumExpr (PyPI: numexpr): an expression of one operator."""
 
 import numexpr
 

@@ -1,4 +1,4 @@
-"""The reference evaluator of the package onnx."""
+"""The reference evaluator of ONNX (PyPI: onnx): a model of one node."""
 
 import onnx
 from onnx.reference import ReferenceEvaluator

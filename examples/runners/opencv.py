@@ -1,4 +1,4 @@
-"""OpenCV's DNN module: a model of one ONNX node."""
+"""OpenCV's DNN module (PyPI: opencv-python-headless, onnx): a model of one ONNX node."""
 
 import cv2
 import numpy as np

@@ -1,4 +1,4 @@
-"""tract: a model of one ONNX node."""
+"""tract (PyPI: tract, onnx): a model of one ONNX node."""
 
 import tempfile
 from pathlib import Path
