@@ -72,6 +72,23 @@ def _typed(rules: Rules, ops: str, dtypes: tuple[str, ...]) -> dict[tuple[str, s
     return {(op, dtype): rules for op in ops.split() for dtype in dtypes}
 
 
+_PRELU_CHANNEL = replace(
+    RULES["pdpd"],
+    align=aligns.prelu_channel,
+    silent=frozenset({Reason.RANK, Reason.ONE_WAY, Reason.WRONG_RESULT}),
+    max_rank=_OPENVINO_RANK,
+    attributes=MappingProxyType({}),
+    summary="A vector slope goes to axis 1 where it fits there, else right-aligned.",
+    one_way="only the slope may stretch, to the data",
+)
+
+#: Integers of 16 bits and more, whose sizes a kernel of its own checks.
+_PRELU_CHECKED = replace(
+    _PRELU_CHANNEL,
+    align=aligns.prelu_of_integers,
+    silent=frozenset({Reason.RANK, Reason.WRONG_RESULT}),
+)
+
 #: The CPU plugin's treatment of pdpd depends on the kernel, and so on the element type (run: every
 #: op and type on seven pairs of shapes, operands as inputs and as constants).
 _OPENVINO_TYPED = {
@@ -95,6 +112,7 @@ _OPENVINO_TYPED = {
     **_typed(_openvino_rules(limits.openvino_uncompiled), "multiply divide maximum pow", _BYTES),
     **_typed(_openvino_rules(limits.openvino_uncompiled), "minimum", ("int8",)),
     **_typed(_openvino_rules(limits.openvino_uncompiled), "fmod", _FLOATS),
+    **_typed(rows(_PRELU_CHECKED, source=_OPENVINO), "prelu", _LONG),
     **_typed(_openvino_rules(limits.openvino_uncompiled), "squared_difference", (*_BYTES, *_LONG)),
 }
 _IN_INT32 = (
@@ -111,15 +129,6 @@ _OPENVINO_EXPLICIT = replace(
     max_rank=_OPENVINO_RANK,
 )
 _TO_TARGET = frozenset({"unidirectional", "bidirectional", "explicit"})
-_PRELU_CHANNEL = replace(
-    RULES["pdpd"],
-    align=aligns.prelu_channel,
-    silent=frozenset({Reason.RANK, Reason.ONE_WAY, Reason.WRONG_RESULT}),
-    max_rank=_OPENVINO_RANK,
-    attributes=MappingProxyType({}),
-    summary="A vector slope goes to axis 1 where it fits there, else right-aligned.",
-    one_way="only the slope may stretch, to the data",
-)
 _PRELU_DYNAMIC = replace(
     _PRELU_CHANNEL,
     align=aligns.prelu_axis_1,
@@ -234,6 +243,14 @@ OPENVINO = Engine(
                     "on x86 processors without AVX-512 a product or power of 32,768 or more is 0",
                 ),
             )
+        ),
+        Divergence(
+            "SquaredDifference of 8 bits is 0, whatever the operands are",
+            Reason.WRONG_RESULT,
+            _OPENVINO_PROCESSORS,
+            strikes=always,
+            ops=frozenset({"squared_difference"}),
+            dtypes=frozenset(_BYTES),
         ),
         Divergence(
             "greater and greater_equal are true where a number is NaN; on x86 processors without "
