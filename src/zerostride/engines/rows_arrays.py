@@ -40,6 +40,24 @@ NUMPY = Engine(
     _NP,
     rows(NUMPY_RULE, source=_NP),
     modes(_NP, numpy=ONE_WAY),
+    divergences=(
+        Divergence(
+            "subtract does not take truth values",
+            Reason.DTYPE,
+            _NP,
+            strikes=always,
+            ops=frozen("subtract"),
+            dtypes=frozen("bool"),
+        ),
+        Divergence(
+            "bitwise ops and shifts do not take floats",
+            Reason.DTYPE,
+            _NP,
+            strikes=always,
+            ops=frozen("bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift"),
+            dtypes=frozen("float16 float32 float64"),
+        ),
+    ),
     also=("2.2", "2.3", "2.4"),
 )
 
@@ -61,19 +79,19 @@ TORCH = Engine(
             _TORCH,
             strikes=always,
             ops=frozen(
-                "add subtract floor_divide remainder fmod pow maximum minimum less less_equal "
-                "greater greater_equal logical_and logical_or logical_xor bitwise_left_shift "
-                "bitwise_right_shift prelu"
+                "add subtract floor_divide remainder fmod pow maximum minimum fmax fmin heaviside "
+                "less less_equal greater greater_equal logical_and logical_or logical_xor "
+                "bitwise_left_shift bitwise_right_shift prelu"
             ),
             dtypes=frozen("uint16 uint32 uint64"),
         ),
         Divergence(
-            "prelu has no kernel for integers",
+            "prelu has no kernel for integers and truth values",
             Reason.DTYPE,
             _TORCH,
             strikes=always,
             ops=frozen("prelu"),
-            dtypes=frozen("int8 uint8 int16 int32 int64"),
+            dtypes=frozen("int8 uint8 int16 int32 int64 bool"),
         ),
     ),
 )

@@ -30,6 +30,7 @@ ROWS = (
         variants={
             "prelu_by_float32": "openvino:iu",
             "prelu_of_zeros": "openvino/avx2:f",
+            "unknown": "litert:int8 litert:uint8 litert:int16",
             "refused": "onnxruntime:iu " + NO_BOOL,
         },
         formula=formulas.prelu,
