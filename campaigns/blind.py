@@ -75,10 +75,8 @@ class BuiltIn(Process):
             mode = next(iter(find_engine(self.engine).to_target), "numpy")
             aim = tuple(task.attributes["target"])
             return Task(Form.TO, "expand", {"mode": mode}, target=aim)
-        alone = (ShapeRoles.PRELU, ShapeRoles.WHERE)
-        for row in rows_of(self.engine):
-            if row.roles in alone and row.ask == task.op:
-                return Task(Form.CALL, row.op, row.attrs)
+        if (self.engine, task.op) == ("ncnn", "prelu"):  # a layer whose slopes are weights
+            return Task(Form.CALL, "PReLU")
         return Task(Form.OP, task.op)
 
 
