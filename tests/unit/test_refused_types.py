@@ -68,3 +68,11 @@ def test_litert_takes_the_second_operand_beside_nan() -> None:
     one = np.ones(1, "float32")
     assert zs.maximum(nan, one, engine="litert").tolist() == [1.0]
     assert np.isnan(zs.minimum(one, nan, engine="litert")).all()
+
+
+def test_openvino_has_kernels_of_twelve_axes() -> None:
+    twelve, more = [(2,) * 12, (2,)], [(2,) * 14, (2,)]
+    for op, dtype in (("less", "float32"), ("logical_and", "bool"), ("add", "int32")):
+        assert zs.supports("openvino", op, dtype, twelve)
+        assert not zs.supports("openvino", op, dtype, more)
+    assert zs.supports("openvino", "add", "float32", more)

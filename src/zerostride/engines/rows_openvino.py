@@ -115,6 +115,11 @@ _OPENVINO_TYPED = {
     **_typed(rows(_PRELU_CHECKED, source=_OPENVINO), "prelu", _LONG),
     **_typed(_openvino_rules(limits.openvino_uncompiled), "squared_difference", (*_BYTES, *_LONG)),
 }
+#: Ops whose kernels of floats are compiled for any number of axes.
+_ARITHMETIC = (
+    *("add", "subtract", "multiply", "divide", "maximum", "minimum"),
+    *("pow", "remainder", "fmod", "squared_difference"),
+)
 _IN_INT32 = (
     *("add", "subtract", "multiply", "maximum", "minimum", "squared_difference", "where"),
     *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift"),
@@ -159,6 +164,13 @@ _NARROWED: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str, dict[str, Any
     ("compared as int32", ("maximum", "minimum"), ("uint32",), "int32", {}),
     ("constants of uint32 stop at 2^31 - 1", _IN_INT32, ("uint32",), "int32", {"constants": True}),
 )
+
+
+def beyond_kernel(plan: Plan, asker: Asker) -> bool:
+    """Whether a result has more axes than the kernel of ops that are not compiled."""
+    return plan.rank > 12
+
+
 OPENVINO = Engine(
     "openvino",
     "2026.4",
@@ -360,6 +372,22 @@ OPENVINO = Engine(
             _OPENVINO,
             strikes=lambda plan, asker: plan.rank == 13,
             rank=13,
+        ),
+        *(
+            Divergence(
+                f"{what} have a kernel of 12 axes: beyond, some shapes die with SIGFPE at compile "
+                "(of 13 axes all; of 14 to 25 one in ten)",
+                Reason.CRASH,
+                "campaigns blind, run: OpenVINO 2026.4.1 on an x86 processor with AVX-512",
+                strikes=beyond_kernel,
+                rank=13,
+                ops=frozenset(ops),
+                dtypes=frozenset(dtypes),
+            )
+            for what, ops, dtypes in (
+                ("comparisons and logic", _OPENVINO_COMPARED, ()),
+                ("arithmetic ops of integers", _ARITHMETIC, (*_BYTES, *_LONG)),
+            )
         ),
     ),
 )

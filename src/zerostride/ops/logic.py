@@ -112,7 +112,7 @@ ROWS = (
         "onnx:Or openvino:LogicalOr mnn:LOGICALOR paddle:logical_or",
         swap="logical_or",
         variants={
-            "refused": _BOOL_ALONE,
+            "refused": _BOOL_ALONE + " mnn:f",
         },
         facts="logical truths modular",
     ),
