@@ -76,3 +76,10 @@ def test_openvino_has_kernels_of_twelve_axes() -> None:
         assert zs.supports("openvino", op, dtype, twelve)
         assert not zs.supports("openvino", op, dtype, more)
     assert zs.supports("openvino", "add", "float32", more)
+
+
+@pytest.mark.parametrize("op", ["fmax", "hypot", "copysign", "bitwise_left_shift"])
+def test_executorch_lowers_the_core_of_pytorch(op: str) -> None:
+    assert zs.supports("torch", op)
+    assert not zs.supports("executorch", op)
+    assert zs.supports("executorch", "maximum")

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ..core.rules import RULES
 from ..errors import Reason
+from ..ops import OPS
 from . import aligns, limits
 from .model import Divergence, Engine, always
 from .rows import (
@@ -96,6 +97,11 @@ TORCH = Engine(
     ),
 )
 
+#: Ops of PyTorch that are not of its core, which alone ExecuTorch lowers.
+_NOT_LOWERED = frozen(
+    "fmax fmin hypot copysign nextafter logaddexp2 bitwise_left_shift bitwise_right_shift"
+)
+
 EXECUTORCH = Engine(
     "executorch",
     "1.5",
@@ -107,6 +113,7 @@ EXECUTORCH = Engine(
     ops={"prelu": rows(replace(ONE_SLOPE, max_rank=16), source=_EXECUTORCH)},
     tensor_rank=16,
     keeps=True,
+    has=frozenset(op.name for op in OPS.values() if "torch" in op.names) - _NOT_LOWERED,
 )
 
 TENSORFLOW = Engine(
