@@ -13,6 +13,7 @@ from zerostride.runtimes.probe.command import run_command
 
 from .all import every
 from .architectures.command import architectures
+from .blind import blind
 from .commands import COMMANDS
 from .equivalent.command import equivalent
 from .forks import forks
@@ -39,6 +40,7 @@ for command in (
     hostile,
     leaks,
     learn,
+    blind,
     strict_alarms,
     every,
 ):

@@ -13,6 +13,9 @@ import warnings
 import numpy as np
 import openvino_runs
 
+from zerostride.runtimes.process import Missing, Process
+from zerostride.runtimes.task import Form, ReplyKind, Task
+
 COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
 #: Ops whose results are truth values.
 PREDICATES = COMPARISONS | {"isnan", "isinf", "isfinite", "logical_not"}
@@ -321,6 +324,25 @@ def _mnn():
     return run
 
 
+def _litert():
+    process = Process("litert")
+    try:
+        process.start()
+    except Missing as error:
+        raise ImportError(str(error)) from error
+
+    def run(op, operands):
+        tensors, parameters = split(op, operands)
+        reply = process.ask(Task(Form.OP, op.name), tensors, again=False)
+        if parameters or reply.kind in (ReplyKind.ABSENT, ReplyKind.BROKEN):
+            raise Uncalled(op.name)
+        if reply.kind is not ReplyKind.RESULT:
+            raise ValueError(reply.describe())
+        return reply.arrays[0]
+
+    return run
+
+
 ENGINES = {
     "torch": _torch,
     "executorch": _executorch,
@@ -331,5 +353,6 @@ ENGINES = {
     "paddle": _paddle,
     "ncnn": _ncnn,
     "mnn": _mnn,
+    "litert": _litert,
 }
 ask = functools.cache(ask)

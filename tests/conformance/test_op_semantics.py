@@ -30,7 +30,7 @@ DIVIDING = {"divide", "floor_divide", "remainder", "fmod"}
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5, 7.5)
 FLOAT = np.dtype("f")
 #: Fewest (op, dtype) pairs that must have agreed; so that a broken runner cannot pass.
-FEWEST = {"ncnn": 40, "mnn": 80}
+FEWEST = {"ncnn": 40, "mnn": 80, "litert": 90}
 
 
 def operands_for(op, dtype, engine, rng):

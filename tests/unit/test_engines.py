@@ -14,6 +14,7 @@ import pytest
 from plans import reason_of
 
 import zerostride as zs
+from zerostride.core.alignment import apply
 from zerostride.core.rules import RULES
 from zerostride.engines import ENGINES, find_engine, versions
 from zerostride.ops import OPS
@@ -116,6 +117,27 @@ def test_openvino_prelu_prefers_axis_1() -> None:
     assert zs.plan((2, 4, 3), (3,), engine="openvino", op="PRelu").axes_mapping[1] == (2,)
     assert zs.plan((2, 3, 3), (3,), engine="openvino").axes_mapping[1] == (2,)
     assert reason_of((3,), (2, 3), engine="openvino", op="prelu") == "rank"
+
+
+def test_openvino_prelu_does_not_check_the_outermost_axis() -> None:
+    def refused(data: Shape, slope: Shape) -> tuple[str, bool]:
+        with pytest.raises(zs.BroadcastError) as caught:
+            zs.plan(data, slope, engine="openvino", op="prelu")
+        return caught.value.reason, caught.value.silent
+
+    assert refused((2, 4), (3, 4)) == ("wrong_result", True)
+    assert refused((2, 4, 4), (3, 4)) == ("extent_mismatch", False)
+    assert refused((1, 2, 6), (4, 1, 32)) == ("extent_mismatch", False)
+    assert refused((4,), (3,)) == ("extent_mismatch", False)
+
+
+def test_openvino_prelu_of_integers_is_checked() -> None:
+    (rule,) = ENGINES["openvino"].typed["prelu", "int32"].values()
+    for data, slope in (((1,), (2,)), ((), (1, 2)), ((2, 4), (3, 4))):
+        with pytest.raises(zs.BroadcastError) as caught:
+            apply(rule, (data, slope), {})
+        assert not caught.value.silent
+    assert apply(rule, ((2, 3, 3), (3,)), {}).axes_mapping[1] == (1,)
 
 
 def test_mnn_allows_nine_axes_where_its_document_allows_six() -> None:

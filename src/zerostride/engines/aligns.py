@@ -99,20 +99,51 @@ def openvino_explicit(asker: Asker, shapes: tuple[Shape, ...], attributes: Attri
 
 
 def prelu_channel(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """PRelu: a vector that fits axis 1 goes there, even if the last axis has its length too."""
+    """PRelu: a vector that fits axis 1 goes there, even if the last axis has its length too.
+
+    Sizes that do not combine are refused, but not along the data's outermost axis other than 1.
+    """
     data, slope = shapes
     rank = len(data)
     every = range(rank)
-    if len(slope) > rank:
-        raise Misfit(Reason.RANK, f"the slope has rank {len(slope)}, more than the data's {rank}")
     start = rank - len(slope)
     if len(slope) == 1 and rank > 1 and asker.equal(slope[0], data[1]):
         start = 1
     if has_zero(asker, (*data, *slope)):  # nothing runs, and nothing is checked
-        for size, other in zip(data[start:], slope, strict=False):
-            if not (asker.equal(size, other) or asker.is_one(other)):
+        for size, other in zip(data[max(start, 0) :], slope[max(-start, 0) :], strict=False):
+            if start >= 0 and not (asker.equal(size, other) or asker.is_one(other)):
                 raise Misfit(Reason.WRONG_RESULT, f"{other} against {size} is not checked")
+    else:
+        _check_slope(asker, data, slope, start)
+    if start < 0:
+        raise Misfit(Reason.RANK, f"the slope has rank {len(slope)}, more than the data's {rank}")
     return Alignment(rank, (tuple(every), tuple(range(start, start + len(slope)))), ((), every))
+
+
+def _check_slope(asker: Asker, data: Shape, slope: Shape, start: int) -> None:
+    """Raises Misfit for sizes of the data and a slope from axis `start` on that do not combine."""
+    unchecked: Misfit | None = None
+    for axis in range(max(start, 0), min(start + len(slope), len(data))):
+        size, other = data[axis], slope[axis - start]
+        if asker.equal(size, other) or asker.is_one(other) or asker.is_one(size):
+            continue
+        if axis == len(data) - 1 or not all(map(asker.is_one, data[:axis])):
+            raise Misfit(Reason.EXTENT_MISMATCH, f"{other} against {size}, and neither is 1")
+        unchecked = Misfit(Reason.WRONG_RESULT, f"{other} against {size} is not checked")
+    if unchecked is not None:
+        raise unchecked
+
+
+def prelu_of_integers(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """As `prelu_channel`, but sizes are checked, and a slope may not enlarge the data."""
+    data, slope = shapes
+    start = len(data) - len(slope)
+    fits = len(slope) == 1 and len(data) > 1 and asker.equal(slope[0], data[1])
+    if not fits and not has_zero(asker, (*data, *slope)):
+        for size, other in zip(((1,) * -start + data)[max(start, 0) :], slope, strict=True):
+            if not (asker.equal(size, other) or asker.is_one(other)):
+                raise Misfit(Reason.ONE_WAY, f"{other} of the slope against {size}")
+    return prelu_channel(asker, shapes, attributes)
 
 
 def prelu_channel_of_axes(

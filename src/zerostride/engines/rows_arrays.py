@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ..core.rules import RULES
 from ..errors import Reason
+from ..ops import OPS
 from . import aligns, limits
 from .model import Divergence, Engine, always
 from .rows import (
@@ -40,6 +41,24 @@ NUMPY = Engine(
     _NP,
     rows(NUMPY_RULE, source=_NP),
     modes(_NP, numpy=ONE_WAY),
+    divergences=(
+        Divergence(
+            "subtract does not take truth values",
+            Reason.DTYPE,
+            _NP,
+            strikes=always,
+            ops=frozen("subtract"),
+            dtypes=frozen("bool"),
+        ),
+        Divergence(
+            "bitwise ops and shifts do not take floats",
+            Reason.DTYPE,
+            _NP,
+            strikes=always,
+            ops=frozen("bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift"),
+            dtypes=frozen("float16 float32 float64"),
+        ),
+    ),
     also=("2.2", "2.3", "2.4"),
 )
 
@@ -61,21 +80,26 @@ TORCH = Engine(
             _TORCH,
             strikes=always,
             ops=frozen(
-                "add subtract floor_divide remainder fmod pow maximum minimum less less_equal "
-                "greater greater_equal logical_and logical_or logical_xor bitwise_left_shift "
-                "bitwise_right_shift prelu"
+                "add subtract floor_divide remainder fmod pow maximum minimum fmax fmin heaviside "
+                "less less_equal greater greater_equal logical_and logical_or logical_xor "
+                "bitwise_left_shift bitwise_right_shift prelu"
             ),
             dtypes=frozen("uint16 uint32 uint64"),
         ),
         Divergence(
-            "prelu has no kernel for integers",
+            "prelu has no kernel for integers and truth values",
             Reason.DTYPE,
             _TORCH,
             strikes=always,
             ops=frozen("prelu"),
-            dtypes=frozen("int8 uint8 int16 int32 int64"),
+            dtypes=frozen("int8 uint8 int16 int32 int64 bool"),
         ),
     ),
+)
+
+#: Ops of PyTorch that are not of its core, which alone ExecuTorch lowers.
+_NOT_LOWERED = frozen(
+    "fmax fmin hypot copysign nextafter logaddexp2 bitwise_left_shift bitwise_right_shift"
 )
 
 EXECUTORCH = Engine(
@@ -89,6 +113,7 @@ EXECUTORCH = Engine(
     ops={"prelu": rows(replace(ONE_SLOPE, max_rank=16), source=_EXECUTORCH)},
     tensor_rank=16,
     keeps=True,
+    has=frozenset(op.name for op in OPS.values() if "torch" in op.names) - _NOT_LOWERED,
 )
 
 TENSORFLOW = Engine(

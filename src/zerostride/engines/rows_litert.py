@@ -105,6 +105,11 @@ def beyond_eight(plan: Plan, asker: Asker) -> bool:
     return plan.rank > limits.LITERT_RANK and not same
 
 
+def beyond_delegate(plan: Plan, asker: Asker) -> bool:
+    """Whether XNNPACK leaves a plan to the kernels: more than 6 axes, or an empty operand."""
+    return plan.rank > 6 or any(asker.equal(size, 0) for shape in plan.operands for size in shape)
+
+
 LITERT = Engine(
     "litert",
     "2.3",
@@ -164,9 +169,13 @@ LITERT = Engine(
             _LITERT,
         ),
         Divergence(
-            "without XNNPACK, subtract, divide and squared_difference of float16 are refused",
+            "subtract, divide and squared_difference of float16 have XNNPACK's kernels alone: more "
+            "than 6 axes, and empty operands, are refused",
             Reason.DTYPE,
-            _BY_DTYPE,
+            "campaigns blind, run: LiteRT 2.3.0",
+            strikes=beyond_delegate,
+            ops=frozen("subtract divide squared_difference"),
+            dtypes=frozen("float16"),
         ),
         Divergence(
             "SELECT, the older op, takes identical shapes, or a condition along axis 0 alone",

@@ -72,6 +72,23 @@ def _typed(rules: Rules, ops: str, dtypes: tuple[str, ...]) -> dict[tuple[str, s
     return {(op, dtype): rules for op in ops.split() for dtype in dtypes}
 
 
+_PRELU_CHANNEL = replace(
+    RULES["pdpd"],
+    align=aligns.prelu_channel,
+    silent=frozenset({Reason.RANK, Reason.ONE_WAY, Reason.WRONG_RESULT}),
+    max_rank=_OPENVINO_RANK,
+    attributes=MappingProxyType({}),
+    summary="A vector slope goes to axis 1 where it fits there, else right-aligned.",
+    one_way="only the slope may stretch, to the data",
+)
+
+#: Integers of 16 bits and more, whose sizes a kernel of its own checks.
+_PRELU_CHECKED = replace(
+    _PRELU_CHANNEL,
+    align=aligns.prelu_of_integers,
+    silent=frozenset({Reason.RANK, Reason.WRONG_RESULT}),
+)
+
 #: The CPU plugin's treatment of pdpd depends on the kernel, and so on the element type (run: every
 #: op and type on seven pairs of shapes, operands as inputs and as constants).
 _OPENVINO_TYPED = {
@@ -95,8 +112,14 @@ _OPENVINO_TYPED = {
     **_typed(_openvino_rules(limits.openvino_uncompiled), "multiply divide maximum pow", _BYTES),
     **_typed(_openvino_rules(limits.openvino_uncompiled), "minimum", ("int8",)),
     **_typed(_openvino_rules(limits.openvino_uncompiled), "fmod", _FLOATS),
+    **_typed(rows(_PRELU_CHECKED, source=_OPENVINO), "prelu", _LONG),
     **_typed(_openvino_rules(limits.openvino_uncompiled), "squared_difference", (*_BYTES, *_LONG)),
 }
+#: Ops whose kernels of floats are compiled for any number of axes.
+_ARITHMETIC = (
+    *("add", "subtract", "multiply", "divide", "maximum", "minimum"),
+    *("pow", "remainder", "fmod", "squared_difference"),
+)
 _IN_INT32 = (
     *("add", "subtract", "multiply", "maximum", "minimum", "squared_difference", "where"),
     *("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift"),
@@ -111,15 +134,6 @@ _OPENVINO_EXPLICIT = replace(
     max_rank=_OPENVINO_RANK,
 )
 _TO_TARGET = frozenset({"unidirectional", "bidirectional", "explicit"})
-_PRELU_CHANNEL = replace(
-    RULES["pdpd"],
-    align=aligns.prelu_channel,
-    silent=frozenset({Reason.RANK, Reason.ONE_WAY, Reason.WRONG_RESULT}),
-    max_rank=_OPENVINO_RANK,
-    attributes=MappingProxyType({}),
-    summary="A vector slope goes to axis 1 where it fits there, else right-aligned.",
-    one_way="only the slope may stretch, to the data",
-)
 _PRELU_DYNAMIC = replace(
     _PRELU_CHANNEL,
     align=aligns.prelu_axis_1,
@@ -150,6 +164,13 @@ _NARROWED: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str, dict[str, Any
     ("compared as int32", ("maximum", "minimum"), ("uint32",), "int32", {}),
     ("constants of uint32 stop at 2^31 - 1", _IN_INT32, ("uint32",), "int32", {"constants": True}),
 )
+
+
+def beyond_kernel(plan: Plan, asker: Asker) -> bool:
+    """Whether a result has more axes than the kernel of ops that are not compiled."""
+    return plan.rank > 12
+
+
 OPENVINO = Engine(
     "openvino",
     "2026.4",
@@ -234,6 +255,14 @@ OPENVINO = Engine(
                     "on x86 processors without AVX-512 a product or power of 32,768 or more is 0",
                 ),
             )
+        ),
+        Divergence(
+            "SquaredDifference of 8 bits is 0, whatever the operands are",
+            Reason.WRONG_RESULT,
+            _OPENVINO_PROCESSORS,
+            strikes=always,
+            ops=frozenset({"squared_difference"}),
+            dtypes=frozenset(_BYTES),
         ),
         Divergence(
             "greater and greater_equal are true where a number is NaN; on x86 processors without "
@@ -343,6 +372,22 @@ OPENVINO = Engine(
             _OPENVINO,
             strikes=lambda plan, asker: plan.rank == 13,
             rank=13,
+        ),
+        *(
+            Divergence(
+                f"{what} have a kernel of 12 axes: beyond, some shapes die with SIGFPE at compile "
+                "(of 13 axes all; of 14 to 25 one in ten)",
+                Reason.CRASH,
+                "campaigns blind, run: OpenVINO 2026.4.1 on an x86 processor with AVX-512",
+                strikes=beyond_kernel,
+                rank=13,
+                ops=frozenset(ops),
+                dtypes=frozenset(dtypes),
+            )
+            for what, ops, dtypes in (
+                ("comparisons and logic", _OPENVINO_COMPARED, ()),
+                ("arithmetic ops of integers", _ARITHMETIC, (*_BYTES, *_LONG)),
+            )
         ),
     ),
 )

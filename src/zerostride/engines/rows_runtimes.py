@@ -290,6 +290,14 @@ MNN = Engine(
             ops=frozen("prelu"),
         ),
         Divergence(
+            "a quotient or remainder of integers by 0 ends the process with SIGFPE; floor_divide "
+            "gives -2^31",
+            Reason.CRASH,
+            _MNN,
+            ops=frozen("divide remainder fmod"),
+            dtypes=frozen("int32"),
+        ),
+        Divergence(
             "uint8 constants die with SIGSEGV",
             Reason.CRASH,
             _MNN,

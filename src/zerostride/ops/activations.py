@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 
 from . import formulas
-from .model import NO_BOOL, row
+from .model import row
 
 _row = functools.partial(row, tensors=1, numpy="")
 
@@ -30,7 +30,8 @@ ROWS = (
         variants={
             "prelu_by_float32": "openvino:iu",
             "prelu_of_zeros": "openvino/avx2:f",
-            "refused": "onnxruntime:iu " + NO_BOOL,
+            "unknown": "litert:int8 litert:uint8 litert:int16 openvino:b",
+            "refused": "onnxruntime:biu tensorflow:b",
         },
         formula=formulas.prelu,
     ),

@@ -36,7 +36,7 @@ ROWS = (
         reversed_names="ncnn:7,rsub",
         variants={
             "subtract_by_negation": "openvino:int8",
-            "refused": NO_BOOL,
+            "refused": "torch:b jax:b " + NO_BOOL,
         },
         facts="modular",
     ),
@@ -49,6 +49,7 @@ ROWS = (
         variants={
             "multiply_by_float32": "mnn:i",
             "multiply_in_16_bits": "openvino/avx2:uint8",
+            "unknown": "litert:int8 litert:uint8",
             "refused": NO_BOOL,
         },
         facts="modular",
@@ -60,10 +61,11 @@ ROWS = (
         "onnx:Div openvino:Divide ncnn:3 mnn:REALDIV,DIV paddle:elementwise_div",
         reversed_names="ncnn:8,rdiv",
         variants={
-            "truncated_divide": "onnxruntime:iu paddle:iu mnn:i",
+            "truncated_divide": "onnxruntime:iu paddle:iu mnn:i litert:int32",
             "divide_by_float32": "openvino:iu",
             "divide_in_float32": "torch:biu jax:biu",
             "divide_in_small_float": "tensorflow:iu",
+            "unknown": "litert:int8 litert:uint8 litert:int16",
             "refused": "paddle:b " + NO_BOOL,
         },
         cost=3,
@@ -78,7 +80,7 @@ ROWS = (
             "floor_divide_in_int32": "jax:b",
             "unknown": "executorch:f",
             "checked_floor_divide": "torch:iu jax:iu paddle:iu tensorflow:iu mnn:i",
-            "floor_of_quotient": "tensorflow:f ncnn:f",
+            "floor_of_quotient": "tensorflow:f ncnn:f litert:f",
             "floor_of_float64_quotient": "mnn:f",
             "refused": _NO_QUOTIENT_OF_BOOL,
         },
@@ -118,8 +120,9 @@ ROWS = (
             "fmod_of_quotient": "openvino:f ncnn:f",
             "fmod_by_float32": "openvino:iu",
             "unknown": "executorch:int64",
-            # TruncateMod has kernels only for the longer integers.
-            "refused": "tensorflow:u tensorflow:int8 tensorflow:int16 " + _NO_QUOTIENT_OF_BOOL,
+            # TruncateMod has kernels only for the longer integers and floats.
+            "refused": "tensorflow:u tensorflow:int8 tensorflow:int16 tensorflow:float16 "
+            + _NO_QUOTIENT_OF_BOOL,
         },
         formula=formulas.fmod,
         cost=3,
@@ -155,7 +158,7 @@ ROWS = (
         "onnx:Max openvino:Maximum ncnn:4 mnn:MAXIMUM,MAX_TEMP paddle:elementwise_max",
         swap="maximum",
         variants={
-            "larger_or_second": "openvino:f mnn:f",
+            "larger_or_second": "openvino:f mnn:f litert:f",
             "maximum_by_float32": "mnn:i",
             "refused": "onnxruntime:int16 onnxruntime:uint16 " + NO_BOOL,
         },
@@ -168,7 +171,7 @@ ROWS = (
         "onnx:Min openvino:Minimum ncnn:5 mnn:MINIMUM,MIN_TEMP paddle:elementwise_min",
         swap="minimum",
         variants={
-            "smaller_or_second": "openvino:f mnn:f",
+            "smaller_or_second": "openvino:f mnn:f litert:f",
             "minimum_by_float32": "mnn:i",
             "refused": "onnxruntime:int16 onnxruntime:uint16 " + NO_BOOL,
         },
@@ -293,9 +296,9 @@ ROWS = (
         swap="squared_difference",
         variants={
             "squared_difference_by_float32": "mnn:i",
-            "square_of_difference": "tensorflow:float16",
-            "refused": "openvino:int8 openvino:uint8 tensorflow:u tensorflow:int8 tensorflow:int16 "
-            + NO_BOOL,
+            "square_of_difference": "tensorflow:float16 litert:float16",
+            "unknown": "openvino:int8 openvino:uint8",  # 0, whatever the operands are
+            "refused": "tensorflow:u tensorflow:int8 tensorflow:int16 " + NO_BOOL,
         },
         formula=formulas.squared_difference,
         facts="modular square",

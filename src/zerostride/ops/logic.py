@@ -14,6 +14,8 @@ _BOOL_ALONE = "onnxruntime:iuf openvino:iuf tensorflow:iuf"
 _NO_ORDER_OF_BOOL = "onnxruntime:b tensorflow:b"
 #: Engines that refuse bit operations on truth values.
 _NO_BITS_OF_BOOL = "onnxruntime:b tensorflow:b"
+#: Engines that refuse bit operations on floats.
+_NO_BITS_OF_FLOAT = " onnxruntime:f openvino:f torch:f tensorflow:f jax:f"
 #: OpenVINO's vector kernels compare only floats; without AVX-512 they compare NaN by IEEE 754.
 _BY_FLOAT = "openvino:iu"
 _AS_IEEE = "openvino/avx2:f"
@@ -37,7 +39,7 @@ ROWS = (
         "[[True, True], [True, True]]",
         "openvino:NotEqual mnn:NOTEQUAL paddle:not_equal",
         swap="not_equal",
-        variants={"not_equal_in_float32": _BY_FLOAT},
+        variants={"not_equal_in_float32": _BY_FLOAT, "unknown": "litert:int16"},
         facts="comparison truths modular",
     ),
     row(
@@ -110,7 +112,7 @@ ROWS = (
         "onnx:Or openvino:LogicalOr mnn:LOGICALOR paddle:logical_or",
         swap="logical_or",
         variants={
-            "refused": _BOOL_ALONE,
+            "refused": _BOOL_ALONE + " mnn:f",
         },
         facts="logical truths modular",
     ),
@@ -132,7 +134,7 @@ ROWS = (
         "onnx:BitwiseAnd openvino:BitwiseAnd mnn:BITWISE_AND paddle:bitwise_and",
         swap="bitwise_and",
         variants={
-            "refused": _NO_BITS_OF_BOOL,
+            "refused": _NO_BITS_OF_BOOL + _NO_BITS_OF_FLOAT + " mnn:f",
         },
         facts="truths modular",
     ),
@@ -143,7 +145,7 @@ ROWS = (
         "onnx:BitwiseOr openvino:BitwiseOr mnn:BITWISE_OR paddle:bitwise_or",
         swap="bitwise_or",
         variants={
-            "refused": _NO_BITS_OF_BOOL,
+            "refused": _NO_BITS_OF_BOOL + _NO_BITS_OF_FLOAT + " mnn:f",
         },
         facts="truths modular",
     ),
@@ -154,7 +156,7 @@ ROWS = (
         "onnx:BitwiseXor openvino:BitwiseXor mnn:BITWISE_XOR paddle:bitwise_xor",
         swap="bitwise_xor",
         variants={
-            "refused": _NO_BITS_OF_BOOL,
+            "refused": _NO_BITS_OF_BOOL + _NO_BITS_OF_FLOAT + " mnn:f",
         },
         facts="truths modular",
     ),
@@ -170,7 +172,7 @@ ROWS = (
             "left_shift_in_int32": "jax:b",
             "clamped_left_shift": "tensorflow:iu",
             "wrapped_left_shift": "openvino:iu",
-            "refused": "onnxruntime:i " + NO_BOOL + " torch:b",
+            "refused": "onnxruntime:i " + NO_BOOL + " torch:b" + _NO_BITS_OF_FLOAT,
         },
         formula=formulas.bitwise_left_shift,
         facts="truths modular",
@@ -185,9 +187,9 @@ ROWS = (
         aliases="right_shift",
         variants={
             "right_shift_in_int32": "jax:b",
-            "clamped_right_shift": "tensorflow:iu",
+            "clamped_right_shift": "tensorflow:iu litert:iu",
             "wrapped_right_shift": "openvino:iu",
-            "refused": "onnxruntime:i " + NO_BOOL + " torch:b",
+            "refused": "onnxruntime:i " + NO_BOOL + " torch:b" + _NO_BITS_OF_FLOAT,
         },
         formula=formulas.bitwise_right_shift,
         facts="truths",
