@@ -27,8 +27,9 @@ from zerostride.core.plan import Plan
 from zerostride.engines import find_engine
 from zerostride.engines.learnt.file import TO_TARGET, engine_of
 from zerostride.engines.model import Engine
-from zerostride.engines.planning import dtype_limit, rule_row
+from zerostride.engines.planning import rule_row
 from zerostride.engines.releases import title_of
+from zerostride.engines.supports import dtype_limit
 from zerostride.errors import BroadcastError, Reason
 from zerostride.ops import OPS
 from zerostride.ops.table import column_of

@@ -43,7 +43,8 @@ PLACES = {
     "Plan": "core.plan",
     "whdc": "core.rules",
     "strict": "core.strict_mode",
-    **dict.fromkeys(("plan", "plan_to", "supports"), "engines.planning"),
+    **dict.fromkeys(("plan", "plan_to"), "engines.planning"),
+    "supports": "engines.supports",
     "backend": "compute.native",
     **{name: "errors" for name in zs.__all__ if name in vars(errors)},
 }

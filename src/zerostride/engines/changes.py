@@ -18,7 +18,7 @@ from ..core.alignment import AlignFunction
 from ..core.plan import Plan
 from ..errors import Reason
 from ..sizes import Asker
-from . import aligns, struck
+from . import aligns, slopes, struck
 
 #: Raises Misfit for plans that an engine does not carry.
 Check: TypeAlias = Callable[[Plan, Asker], None]
@@ -288,7 +288,7 @@ CHANGES: Mapping[str, tuple[Change, ...]] = _newest_first(
                 struck.rank_0,
                 _run("openvino"),
                 ops=frozenset({"prelu"}),
-                align=aligns.prelu_channel_of_axes,
+                align=slopes.prelu_channel_of_axes,
                 silent=frozenset(),
             ),
         ),

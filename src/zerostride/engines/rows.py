@@ -8,7 +8,7 @@ from types import MappingProxyType
 from ..core.alignment import Rule
 from ..core.plan import Plan
 from ..core.rules import RULES
-from . import aligns
+from . import slopes
 from .model import Rules
 
 NUMPY_RULE, NONE_RULE = RULES["numpy"], RULES["none"]
@@ -16,7 +16,7 @@ ONE_WAY, BOTH_WAYS = RULES["unidirectional"], RULES["bidirectional"]
 #: The result must have the data's shape: a slope that would stretch the data is refused.
 ONE_SLOPE = replace(
     RULES["pdpd"],
-    align=aligns.channel_slope,
+    align=slopes.channel_slope,
     attributes=MappingProxyType({}),
     summary="The slope is one number, or a vector along axis 1.",
     one_way="only the slope may stretch, to the data",

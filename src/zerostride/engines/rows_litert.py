@@ -13,7 +13,7 @@ from types import MappingProxyType
 from ..core.plan import Plan
 from ..errors import Reason
 from ..sizes import Asker
-from . import aligns, limits
+from . import aligns, limits, slopes
 from .model import Divergence, Engine, always
 from .rows import NONE_RULE, NUMPY_RULE, ONE_SLOPE, ONE_WAY, frozen, measured, modes, rows
 
@@ -41,7 +41,7 @@ _FIVEFOLD = replace(
 _SELECT = replace(_RULE, check=limits.litert_select, silent=frozenset(), operands=(3, 3))
 _SLOPE = replace(
     ONE_SLOPE,
-    align=aligns.one_way_slope,
+    align=slopes.one_way_slope,
     check=limits.litert_fivefold,
     silent=_DIES,
     summary="The slope goes one way to the data, up to 8 axes or what merges into five loops.",

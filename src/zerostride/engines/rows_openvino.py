@@ -12,7 +12,7 @@ from ..core.plan import Plan
 from ..core.rules import RULES
 from ..errors import Reason
 from ..sizes import Asker
-from . import aligns, limits
+from . import aligns, limits, slopes
 from .model import Divergence, Engine, Rules, always
 from .rows import (
     BOTH_WAYS,
@@ -74,7 +74,7 @@ def _typed(rules: Rules, ops: str, dtypes: tuple[str, ...]) -> dict[tuple[str, s
 
 _PRELU_CHANNEL = replace(
     RULES["pdpd"],
-    align=aligns.prelu_channel,
+    align=slopes.prelu_channel,
     silent=frozenset({Reason.RANK, Reason.ONE_WAY, Reason.WRONG_RESULT}),
     max_rank=_OPENVINO_RANK,
     attributes=MappingProxyType({}),
@@ -85,7 +85,7 @@ _PRELU_CHANNEL = replace(
 #: Integers of 16 bits and more, whose sizes a kernel of its own checks.
 _PRELU_CHECKED = replace(
     _PRELU_CHANNEL,
-    align=aligns.prelu_of_integers,
+    align=slopes.prelu_of_integers,
     silent=frozenset({Reason.RANK, Reason.WRONG_RESULT}),
 )
 
@@ -136,7 +136,7 @@ _OPENVINO_EXPLICIT = replace(
 _TO_TARGET = frozenset({"unidirectional", "bidirectional", "explicit"})
 _PRELU_DYNAMIC = replace(
     _PRELU_CHANNEL,
-    align=aligns.prelu_axis_1,
+    align=slopes.prelu_axis_1,
     silent=frozenset(),
     summary="Compiled before sizes are known: a vector slope goes to axis 1, and both may stretch.",
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..core.rules import NCNN_RANK, RULES
 from ..errors import Reason
-from . import aligns, limits
+from . import aligns, limits, slopes
 from .model import Divergence, Engine, always
 from .rows import (
     BOTH_WAYS,
@@ -31,16 +31,16 @@ _PADDLE_WHERE = replace(
     max_rank=9,
     summary="NumPy's rule, up to 8 axes; 9 where the shapes are identical.",
 )
-_PADDLE_SLOPE = replace(ONE_SLOPE, align=aligns.paddle_slope)
+_PADDLE_SLOPE = replace(ONE_SLOPE, align=slopes.paddle_slope)
 _MNN_SLOPE = replace(
     ONE_SLOPE,
-    align=aligns.mnn_slope,
+    align=slopes.mnn_slope,
     summary="The slope is one number, or a list along axis 1 (of a vector: axis 0).",
     silent=frozenset({Reason.EXTENT_MISMATCH, Reason.ONE_WAY, Reason.RANK}),
 )
 _NCNN_SLOPE = replace(
     ONE_SLOPE,
-    align=aligns.ncnn_slope,
+    align=slopes.ncnn_slope,
     summary="The slope is one number, or a list along the outermost axis.",
     silent=frozenset({Reason.EXTENT_MISMATCH, Reason.ONE_WAY, Reason.RANK}),
     max_rank=NCNN_RANK,
