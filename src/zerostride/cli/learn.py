@@ -131,7 +131,7 @@ def _show(data: Mapping[str, Any], path: Path, *, kept: bool) -> None:
 
     engine = engine_of(data)
     ops = data["ops"]
-    present = [name for name, op in ops.items() if op["types"] or op["strange"]]
+    present = [name for name, op in ops.items() if op["types"] or op["strange"] or op["crashed"]]
     put_text(
         f"{engine.name} {engine.release}: {len(present)} ops, {data['questions']} questions, "
         f"{data['seconds']:g} s"

@@ -19,9 +19,11 @@ VARIABLE = "ZEROSTRIDE_RELEASES"
 
 @functools.cache
 def installed(distribution: str) -> str | None:
-    """The installed version of a distribution, or None."""
+    """The installed version of a distribution, or None; an engine without a package has no name."""
     from importlib import metadata  # slow to import, and most callers never ask
 
+    if not distribution:
+        return None
     for name in (distribution, *_OTHER_NAMES.get(distribution, ())):
         try:
             return metadata.version(name)

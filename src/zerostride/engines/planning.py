@@ -404,7 +404,7 @@ def has_op(engine: Engine, op: Any) -> bool:
     row = op_row(op, engine)
     if engine.name == "numpy":
         return bool(row.numpy)
-    if engine.has and row.name not in engine.has:
-        return False
+    if engine.has:
+        return row.name in engine.has
     column = engine.reads or column_of(engine.name)
     return column in row.names or column in row.reversed_names

@@ -26,7 +26,7 @@ def has_row(engine: Engine, version: str) -> bool:
 
     A measured release may leave out trailing parts: 2.13 covers 2.13.0 and 2.13.1+cpu.
     """
-    begins = tuple(f"{release}." for release in releases_of(engine))
+    begins = tuple(f"{release.partition('+')[0]}." for release in releases_of(engine))
     return f"{short(version.partition('+')[0])}.".startswith(begins)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -154,10 +154,15 @@ def engine_of(data: Mapping[str, Any]) -> Engine:
     )
 
 
-#: Lists of an op's element types that were not understood, with words.
-_NOT_UNDERSTOOD: Mapping[str, str] = {
-    "strange": "computes no function that is known",
-    "unasked": "was not asked; learn it again with more --seconds",
+#: Lists of an op's element types without a row: words, and the reason of a refusal.
+_LISTS: Mapping[str, tuple[str, Reason]] = {
+    "refused": ("does not take {}", Reason.DTYPE),
+    "crashed": ("of {} ends the process", Reason.CRASH),
+    "strange": ("of {} computes no function that is known", Reason.NOT_UNDERSTOOD),
+    "unasked": (
+        "of {} was not asked; learn it again with more --seconds",
+        Reason.NOT_UNDERSTOOD,
+    ),
 }
 #: The row of an op that was understood on no element type.
 _NOTHING = LearntRow(FORMS[0], (Deviation((), "unknown"),))
@@ -180,7 +185,12 @@ class _OpFacts:
     @property
     def exists(self) -> bool:
         """Whether the engine has it, or may have it: an op that was not asked is not absent."""
-        return self.first is not None or any(self.entry[key] for key in _NOT_UNDERSTOOD)
+        lists = (key for key in _LISTS if key != "refused")
+        return self.first is not None or any(map(self._listed, lists))
+
+    def _listed(self, key: str) -> list[str]:
+        """The element types of a list; a file of an older release may lack it."""
+        return [str(dtype) for dtype in self.entry.get(key, ())]
 
     @property
     def plain(self) -> bool:
@@ -222,21 +232,16 @@ class _OpFacts:
         """The element types that it does not take, and numbers that are not NumPy's."""
         if not self.exists:
             return
-        if self.entry["refused"]:
-            yield self._of_types(self.entry["refused"], "does not take {}", Reason.DTYPE)
-        for key, words in _NOT_UNDERSTOOD.items():
-            if self.entry[key]:
-                yield self._of_types(self.entry[key], f"of {{}} {words}", Reason.NOT_UNDERSTOOD)
+        for key, (words, effect) in _LISTS.items():
+            types = self._listed(key)
+            if types:
+                yield Divergence(
+                    *(f"{self.name} {words.format(', '.join(types))}", effect, self.source),
+                    strikes=always,
+                    ops=frozenset({self._key}),
+                    dtypes=frozenset(types),
+                )
         yield from self._numbers()
-
-    def _of_types(self, dtypes: Iterable[Any], words: str, effect: Reason) -> Divergence:
-        types = [str(dtype) for dtype in dtypes]
-        return Divergence(
-            *(f"{self.name} {words.format(', '.join(types))}", effect, self.source),
-            strikes=always,
-            ops=frozenset({self._key}),
-            dtypes=frozenset(types),
-        )
 
     def _numbers(self) -> Iterator[Divergence]:
         """Numbers that are not NumPy's: a row for all types and aspects with one behaviour."""

@@ -154,6 +154,8 @@ class Form:
     @property
     def words(self) -> str:
         """A sentence."""
+        if (self.place, self.stretch) == ("equal_ranks", "absent"):
+            return "Operands of one shape."
         return f"{PLACES[self.place].words}; {STRETCHES[self.stretch]}."
 
     @property

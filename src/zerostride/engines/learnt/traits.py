@@ -225,6 +225,9 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         "ranks_above": _number("every operand has more than {n} axes", _least, _ABOVE),
         "first_rank": _number("the first operand has {n} axes", lambda s: len(s[0]), _EQUAL),
         "second_rank": _number("the second operand has {n} axes", lambda s: len(s[1]), _EQUAL),
+        "second_rank_above": _number(
+            "the second operand has more than {n} axes", lambda s: len(s[1]), _ABOVE
+        ),
         "third_rank": _number(
             "the third operand has {n} axes", lambda s: len(s[2]) if len(s) > 2 else -1, _EQUAL
         ),
@@ -298,6 +301,10 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         ),
         "second_stretches": _of_plan(
             "the second operand stretches", lambda p, asker: _moves(p, asker, len(p.aligned) > 1)
+        ),
+        "third_stretches": _of_plan(
+            "the third operand stretches",
+            lambda p, asker: len(p.aligned) > 2 and _moves(p, asker, 2),
         ),
         "stretches_last_axis": _of_plan(
             "an operand stretches along the last axis", lambda p, asker: _moves_along(p, asker, -1)

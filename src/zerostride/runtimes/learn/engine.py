@@ -49,8 +49,10 @@ _FIRST: tuple[tuple[int, ...], ...] = ((6, 10), (60,), (2, 3, 2, 5))
 _SLOPES: tuple[tuple[int, ...], ...] = ((1,), (10,))
 #: The time for an engine, in seconds.
 SECONDS = 60.0
+#: The share of the time that is left which one row may take.
+_SHARE = 0.5
 #: Questions that compare an op, or another element type, with a row.
-TELLING, FEW_TELLING = 16, 5
+TELLING, FEW_TELLING = 24, 6
 _KINDS = {ReplyKind.RESULT: RESULT, ReplyKind.CRASHED: CRASHED}
 
 
@@ -62,6 +64,7 @@ class LearntOp:
         name: canonical.
         rows: the row by element type.
         refused: the element types that it does not take.
+        crashed: the element types on which its process ends, whatever the shapes.
         strange: the element types on which it takes operands, and computes no function that is
             known.
         numbers: the aspects in which its numbers are not NumPy's.
@@ -72,6 +75,7 @@ class LearntOp:
     name: str
     rows: dict[str, LearntRow] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
+    crashed: list[str] = field(default_factory=list)
     strange: list[str] = field(default_factory=list)
     numbers: list[Numbers] = field(default_factory=list)
     unasked: list[str] = field(default_factory=list)
@@ -80,11 +84,12 @@ class LearntOp:
     @property
     def exists(self) -> bool:
         """Whether the engine computes it on any element type that was asked."""
-        return bool(self.rows or self.strange)
+        return bool(self.rows or self.strange or self.crashed)
 
     def has_asked(self, dtype: str) -> bool:
         """Whether an element type was asked."""
-        return dtype in (*self.rows, *self.refused, *self.strange, *self.unasked)
+        lists = (self.rows, self.refused, self.crashed, self.strange, self.unasked)
+        return any(dtype in listed for listed in lists)
 
 
 @dataclass(slots=True)
@@ -247,7 +252,8 @@ class EngineLearner:
             return
         function = self._function(op.name, dtype)
         if isinstance(function, str):
-            (op.refused if function == REFUSED else op.strange).append(dtype)
+            lists = {REFUSED: op.refused, CRASHED: op.crashed, RESULT: op.strange}
+            lists[function].append(dtype)
             return
         self._function_of[op.name, dtype] = function
         op.numbers += self._numbers(op.name, dtype, function)
@@ -259,8 +265,18 @@ class EngineLearner:
             op.rows[dtype] = known
             return
         count = len(_question(op.name, ()))
-        learner = Learner(ask, count, to_target=to_target, seed=self._seed, late=self._late)
-        row = op.rows[dtype] = learner.learn()
+        share = time.monotonic() + (self._end - time.monotonic()) * _SHARE
+        learner = Learner(
+            *(ask, count),
+            to_target=to_target,
+            seed=self._seed,
+            late=lambda: time.monotonic() > share,
+        )
+        row = learner.learn()
+        if time.monotonic() > share and any(not rest.when for rest in row.deviations):
+            op.unasked.append(dtype)
+            return
+        op.rows[dtype] = row
         if family.row is None:
             family.row = row
             family.telling = learner.telling(row, TELLING)
@@ -283,20 +299,19 @@ class EngineLearner:
         )
 
     def _function(self, name: str, dtype: str) -> Function | str:
-        """The function of an op on a type; REFUSED, or RESULT for one that is not known."""
-        kind = REFUSED
+        """The function of an op on a type; or the kind of the answers where none is known."""
+        kinds = set()
         for question in _first_questions(name):
             for function in functions(OPS.get(name), dtype):
                 answer = self._asker(name, function)(question)
-                if answer.kind == RESULT:
-                    kind = RESULT
-                    if answer.matches(_plan(question, name)):
-                        if len(set(question)) == 1:
-                            self._shapes[name] = question[0]
-                        return function
-                elif kind == REFUSED:
+                kinds.add(answer.kind)
+                if answer.kind != RESULT:
                     break
-        return kind
+                if answer.matches(_plan(question, name)):
+                    if len(set(question)) == 1:
+                        self._shapes[name] = question[0]
+                    return function
+        return next(kind for kind in (RESULT, CRASHED, REFUSED) if kind in kinds)
 
     def _numbers(self, name: str, dtype: str, function: Function) -> list[Numbers]:
         """The aspects in which an op of two operands has other numbers than NumPy's."""

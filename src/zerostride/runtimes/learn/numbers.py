@@ -17,7 +17,7 @@ import numpy as np
 from ...compute.kernels import KERNELS, VARIANTS, Kernel
 from ...ops import Op
 from ..task import Array
-from .operands import close
+from .operands import close, other_types
 from .space import CRASHED, REFUSED, RESULT
 
 #: Runs an op on vectors: the kind of answer, and the result; None for one of another shape.
@@ -35,8 +35,6 @@ _FLOAT_ASPECTS: Mapping[str, tuple[float, ...]] = MappingProxyType(
 _WITHOUT_RESULT: Mapping[str, str] = MappingProxyType(
     {CRASHED: "crashes", REFUSED: "refuses", RESULT: "has another shape"}
 )
-#: Whole types in which an engine may hold others.
-_NARROWER = ("int32", "float32")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +90,7 @@ def _others(op: Op, usual: Kernel) -> Iterator[tuple[str, Kernel]]:
     known = {name: VARIANTS[name] for name in names if name in VARIANTS}
     yield from ((name, kernel) for name, kernel in known.items() if kernel is usual)
     yield from known.items()
-    for dtype in _NARROWER:
-        yield f"in {dtype}", _within(KERNELS[op.name], dtype)
-
-
-def _within(kernel: Kernel, dtype: str) -> Kernel:
-    def within(*operands: Array) -> Array:
-        return np.asarray(kernel(*(x.astype(dtype) for x in operands)))
-
-    return within
+    yield from other_types(op)
 
 
 def _fits(kernel: Kernel, operands: Sequence[Array], result: Array) -> bool:
@@ -173,7 +163,7 @@ def _pairs(
     """Every pair with a value of an aspect, in both orders; or of two lists, in one."""
     pairs = [(a, b) for a in values for b in second or (*values, *plain)]
     pairs += [] if second else [(a, b) for a in plain for b in values]
-    return tuple(np.array(column).astype(dtype) for column in zip(*pairs, strict=True))
+    return tuple(np.array(column, dtype) for column in zip(*pairs, strict=True))
 
 
 def _example(operands: Sequence[Array], result: Array, expected: Array | None) -> tuple[str, ...]:

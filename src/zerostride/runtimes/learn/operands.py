@@ -26,6 +26,9 @@ _TOLERANCE = {2: 2e-2, 4: 2e-3, 8: 2e-3}
 _PASSES = 3
 _SAMPLE = 64
 
+#: Types in which an engine may compute whole numbers of others.
+_NARROWER = ("int32", "float32")
+
 _FLOATS: tuple[Domain, ...] = (
     lambda rng, n: rng.uniform(0.2, 4.0, n),
     lambda rng, n: rng.uniform(-4.0, 4.0, n),
@@ -124,9 +127,36 @@ def _unlike_any(*views: Array) -> Array:
     return np.zeros((0,) * 9)
 
 
+def other_types(op: Op) -> Iterator[tuple[str, Kernel]]:
+    """NumPy's function of an op, computed in another type, with the words that say so."""
+    for dtype in _NARROWER:
+        yield f"in {dtype}", _within(KERNELS[op.name], dtype)
+    yield "saturated", _saturated(KERNELS[op.name])
+
+
+def _within(kernel: Kernel, dtype: str) -> Kernel:
+    def within(*operands: Array) -> Array:
+        return np.asarray(kernel(*(x.astype(dtype) for x in operands)))
+
+    return within
+
+
+def _saturated(kernel: Kernel) -> Kernel:
+    """The function in int64, cut off at the ends of the operands' type."""
+
+    def saturated(*operands: Array) -> Array:
+        info = np.iinfo(operands[-1].dtype)
+        value = np.asarray(kernel(*(x.astype(np.int64) for x in operands)))
+        return np.asarray(np.clip(value, info.min, info.max), operands[-1].dtype)
+
+    return saturated
+
+
 def _known(op: Op, dtype: str) -> Iterator[Function]:
     names = dict.fromkeys(name for row in op.variants.values() for name in row.values())
     kernels = [KERNELS[op.name], *(VARIANTS[name] for name in names if name in VARIANTS)]
+    if dtype.startswith(("int", "uint")):
+        kernels += [kernel for _, kernel in other_types(op)]
     for kernel in kernels:
         for domain in _domains(dtype):
             function = Function(op, dtype, kernel, domain)

@@ -15,7 +15,7 @@ Shape = tuple[int, ...]
 Question = tuple[Shape, ...]
 
 #: Ranks of the ladder: all small ones, and both sides of the limits that engines have.
-RANKS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 17, 33)
+RANKS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 17, 33)
 #: Sizes of the ladder; the learner halves the distance between two that differ.
 RUNGS = (7, 8, 16, 33, 64, 129, 256, 1025, 4096, 65537)
 #: Sizes of random questions: both sides of vector widths, blocks and types' ends.
@@ -102,7 +102,7 @@ def of_rank(rank: int, count: int) -> list[Question]:
     turns = tuple(size if axis % 2 else 1 for axis, size in enumerate(whole))
     others = tuple(1 if axis % 2 else size for axis, size in enumerate(whole))
     pairs = [(whole, whole), (whole, turns), (turns, others), (whole, whole[-1:])]
-    pairs += [(whole[-1:], whole)] if rank > 5 else []
+    pairs += [(turns, whole), (whole[-1:], whole)] if rank > 5 else []
     return [_fill(pair, count) for pair in pairs]
 
 

@@ -154,6 +154,7 @@ def _op_data(op: LearntOp, letter: Callable[[LearntRow], str]) -> dict[str, Any]
     return {
         "types": {dtype: letter(row) for dtype, row in op.rows.items()},
         "refused": op.refused,
+        "crashed": op.crashed,
         "strange": op.strange,
         "unasked": op.unasked,
         "numbers": [numbers.as_list() for numbers in op.numbers],
