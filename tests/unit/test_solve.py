@@ -131,6 +131,17 @@ def test_no_answer_is_wrong(formula: Formula) -> None:
         assert opposite.evaluate(values) != held
 
 
+def test_the_order_of_clauses_decides_nothing() -> None:
+    """An equality of two symbols is put into heavier clauses, wherever it stands."""
+    clauses = [eq(N, M), eq(N + N, floordiv(N + K, 3) % 3)]
+    for ordered in (clauses, clauses[::-1]):
+        condition = all_of(ordered)
+        assert satisfiable(condition) is Answer.YES
+        values = values_for(condition)
+        assert values is not None
+        assert condition.evaluate(values)
+
+
 @slow
 @given(formulas(OPEN))
 def test_no_unbounded_answer_is_wrong(formula: Formula) -> None:

@@ -25,7 +25,7 @@ from .budget import (
     process_cache,
     used_up,
 )
-from .condition import ALWAYS, Condition, Decision, all_of, in_order
+from .condition import ALWAYS, Condition, Decision, all_of, in_order, order_of
 from .dim import Dim, of_atom
 from .parts import by_remainder, points, separate, thinned
 from .shapes import Answer
@@ -192,7 +192,12 @@ def _find(
 
 
 def _solve_part(part: Condition, budget: Budget, quick: bool) -> dict[Symbol, int] | Answer:
-    """The same for a connected part, by the cheapest way first."""
+    """The same for a connected part, by the cheapest way first.
+
+    Light clauses come first: M == N is put into the others before these are taken apart.
+    """
+    if part.kind == "and":
+        part = all_of(sorted(part.parts, key=lambda clause: (clause.weight, order_of(clause))))
     ways = [_tried, _solved] if quick else [_solved, _tried]
     for way in (*ways, _by_remainder, _in_a_box):
         # Half of the rest, so that later ways keep some.
