@@ -26,10 +26,10 @@ from zerostride.core.alignment import apply
 from zerostride.core.plan import Plan
 from zerostride.engines import find_engine
 from zerostride.engines.learnt.file import TO_TARGET, engine_of
-from zerostride.engines.model import Engine
+from zerostride.engines.model import BROADCAST, Engine
 from zerostride.engines.planning import rule_row
 from zerostride.engines.releases import title_of
-from zerostride.engines.supports import dtype_limit
+from zerostride.engines.supports import dtype_limit, typed_rule
 from zerostride.errors import BroadcastError, Reason
 from zerostride.ops import OPS
 from zerostride.ops.table import column_of
@@ -86,7 +86,8 @@ class Group:
     """Differences of one op on one element type, of one kind.
 
     Attributes:
-        op, dtype, learnt, own: what the learnt row and the hand-made one say.
+        op, dtype: of the cases.
+        learnt, own: the outcomes by the learnt row and by the hand-made one, in words.
         cases: the shapes, the smallest first.
         right: who was right about the cases that were asked.
         answer: the engine's answer to the smallest.
@@ -115,17 +116,18 @@ def names_of(engine: str) -> dict[str, str]:
 
 
 def outcome(engine: Engine, op: str, dtype: str, question: Question) -> Outcome:
-    """What a row says of an op on an element type: a plan, or a refusal or fault."""
+    """The plan, the refusal or the fault that a row predicts for an op on an element type."""
     to_target = op == TO_TARGET
-    limit = dtype_limit(engine, None if to_target else op, dtype)
+    key = BROADCAST if to_target else op
+    limit = dtype_limit(engine, key, dtype)
     if limit is not None and limit.narrows is None:
         silent = limit.effect in (Reason.CRASH, Reason.WRONG_RESULT)
         return BroadcastError(limit.text, reason=limit.effect, silent=silent)
     try:
-        rules = engine.typed.get((op, dtype))
         name = None if to_target else op
-        rule = next(iter(rules.values())) if rules else None
-        rule = rule or rule_row(None, engine=engine, op=name, to_target=to_target)
+        rule = typed_rule(engine, key, dtype) or rule_row(
+            None, engine=engine, op=name, to_target=to_target
+        )
         plan = apply(rule, question, {}, engine=engine.name, op=name)
     except BroadcastError as error:
         return error
@@ -177,13 +179,7 @@ def _roles(case: Case) -> tuple[int, bool]:
 def answers(process: BuiltIn, op: str, dtype: str, question: Question) -> Iterator[Answer]:
     """The engine's answers, with the operands of each function that the op may compute."""
     aim = {"target": list(question[1])} if op == TO_TARGET else {}
-    every = list(functions(OPS.get(op), dtype))
-    if not every:  # no function is known, so that only the shape of a result tells
-        ones = [np.ones(shape, dtype) for shape in question]
-        reply = process.ask(Task(Form.CALL, op, aim), ones, again=False)
-        shapes = [array.shape for array in reply.arrays]
-        yield Answer(_KINDS.get(reply.kind, REFUSED), lambda plan: shapes == [plan.shape])
-    for function in every:
+    for function in functions(OPS.get(op), dtype):
         passes, results = function.operands(question), []
         for operands in passes:
             reply = process.ask(Task(Form.CALL, op, aim), operands, again=False)
@@ -275,7 +271,7 @@ def _numbers(engine: str, ops: Mapping[str, Any]) -> Iterator[list[str]]:
 
 
 def _aspects(op: str, dtype: str, name: str) -> dict[str, list[str]]:
-    """What the learner would find of a function of the table, by aspect."""
+    """The learner's words for the numbers of a function of the table, by aspect."""
     kernel = VARIANTS.get(name, KERNELS[op])
 
     def compute(operands: tuple[Array, ...]) -> tuple[str, Array | None]:

@@ -7,7 +7,7 @@ import pytest
 
 import zerostride as zs
 from zerostride.engines import find_engine
-from zerostride.engines.planning import dtype_limit
+from zerostride.engines.supports import dtype_limit
 
 BITS = ("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift")
 

@@ -1,0 +1,384 @@
+"""The answers so far beside open questions, and the search for a row that explains them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...core.plan import Plan
+from ...engines.learnt import ANSWERS, TRAITS, Deviation, Form, LearntRow, Literal, Test
+from ...sizes import Asker
+from .shapes import RANKS, Question, between, of_rank
+from .space import (
+    CRASHED,
+    REFUSED,
+    RESULT,
+    Answer,
+    Bits,
+    Candidate,
+    Literals,
+    Measures,
+    Planner,
+    candidates,
+    deviation_of,
+    forms_for,
+    smallest_region,
+    splitting,
+    untested,
+)
+
+#: Questions on each side of a deviation's number.
+EDGES = 3
+#: The first questions of the pool, which are enough to tell forms apart.
+FEW = 400
+#: A spent budget leaves a region that is not understood, if there were few surprises and
+#: deviations, and the region has at most this share of questions. Otherwise nothing is understood.
+FEW_SURPRISES, FEW_DEVIATIONS, MOST_DOUBTED = 4, 3, 0.5
+#: The most deviations of a row.
+MOST_DEVIATIONS = 8
+
+
+@dataclass(slots=True)
+class _Left:
+    """The answers that no deviation has explained yet.
+
+    Attributes:
+        bits: literals by the asked questions.
+        unexplained: the answers that neither the form nor a deviation explains.
+        misfit: the questions that the form refuses.
+        decided: those that a deviation decided; later ones need not be right there.
+    """
+
+    bits: Bits
+    unexplained: Bits
+    misfit: Bits
+    decided: Bits = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.decided = np.zeros(len(self.unexplained), bool)
+
+    def candidates(
+        self, effects: Sequence[tuple[str | Form, Bits]], of_shapes: Bits
+    ) -> list[Candidate]:
+        """The deviations that explain the most, of every effect."""
+        every = np.ones(len(self.bits), bool)
+        return [
+            candidate
+            for then, mask in effects
+            for candidate in candidates(
+                self.bits,
+                self.unexplained & self.misfit if then == ANSWERS else self.unexplained,
+                mask if isinstance(then, Form) else mask | self.decided,
+                then,
+                of_shapes if then == ANSWERS or isinstance(then, Form) else every,
+            )
+        ]
+
+    def explain(self, candidate: Candidate) -> Bits:
+        """Takes a deviation; the answers that it explains."""
+        covers = self.bits[list(candidate.literals)].all(axis=0)
+        covers = covers & self.misfit if candidate.then == ANSWERS else covers
+        seen = covers & self.unexplained
+        self.unexplained = self.unexplained & ~covers
+        if not isinstance(candidate.then, Form):
+            self.decided = self.decided | covers
+        return seen
+
+
+class Scene:
+    """The answers so far beside the pool, and the search for a row that explains them."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        measures: Measures,
+        answers: dict[Question, Answer],
+        pool: Sequence[Question],
+    ) -> None:
+        self._planner = planner
+        self._measures = measures
+        self._asked = list(answers)
+        self._answers = list(answers.values())
+        count = len(self._asked[0])
+        self._near = _refined(self._asked, self._answers) + _ranks_between(answers, count)
+        self._open = [q for q in dict.fromkeys((*pool, *self._near)) if q not in answers]
+        self.doubt = 0.0
+        kinds = np.array([answer.kind for answer in self._answers])
+        self._refused: Bits = kinds == REFUSED
+        self._crashed: Bits = kinds == CRASHED
+        self._result: Bits = kinds == RESULT
+
+    def base(self, forms: Sequence[Form]) -> tuple[list[Form], list[Form]]:
+        """The forms that explain the most results, the most frequent form first.
+
+        Two lists: those whose misfits have one kind of answer most often, and the others.
+        """
+        ranked: list[tuple[int, int, Form]] = []
+        for form in forms:
+            fits, misfit = self._fits(form)
+            refused = int((misfit & self._refused).sum())
+            usual = max(refused, int((misfit & self._result).sum()))
+            ranked.append((int(fits.sum()), usual, form))
+        most = max(score for score, _, _ in ranked)
+        tied = [(usual, form) for score, usual, form in ranked if score == most]
+        usual = max(usual for usual, _ in tied)
+        best = [form for count, form in tied if count == usual]
+        return best, [form for count, form in tied if count < usual]
+
+    def parting(self, row: LearntRow, forms: Sequence[Form]) -> Question | None:
+        """The open question for which forms have the most different plans.
+
+        A question that the row's deviations decide would tell nothing.
+        """
+        if len(forms) < 2:
+            return None
+        to_target = self._planner.to_target
+        few = [q for q in self._open[:FEW] if self._is_open(row, q, to_target=to_target)]
+        if not few:
+            return None
+        plans = zip(*(self._planner.plans(form, few) for form in forms), strict=True)
+        counts = [len(set(row)) for row in plans]
+        place = int(np.argmax(counts))
+        return few[place] if counts[place] > 1 else None
+
+    def _is_open(self, row: LearntRow, question: Question, *, to_target: bool) -> bool:
+        """Whether no deviation decides a question."""
+        if not row.deviations:
+            return True
+        outcome = row.outcome(question, to_target=to_target)
+        if isinstance(outcome, Plan):
+            return True
+        return self._planner.plans(row.form, [question])[0] is None
+
+    def _fits(self, form: Form) -> tuple[Bits, Bits]:
+        """The questions whose results are the form's, and those that the form refuses."""
+        return self._planner.fits(form, self._asked, self._answers)
+
+    def _right(self, form: Form) -> Bits:
+        fits, misfit = self._fits(form)
+        return fits | (misfit & self._refused)
+
+    def _literals(self, form: Form) -> tuple[Literals, Bits]:
+        """The literals of all questions, the asked ones first; and which have a plan."""
+        questions = [*self._asked, *self._open]
+        plans = self._planner.plans(form, questions)
+        planned = np.array([plan is not None for plan in plans])
+        return Literals(self._measures, form, questions, plans), planned
+
+    def explain(self, form: Form) -> tuple[LearntRow, Question | None]:
+        """The row of a form with deviations, and a question on which deviations differ."""
+        literals, planned = self._literals(form)
+        left = _Left(literals.bits[:, : len(self._asked)], ~self._right(form), self._fits(form)[1])
+        effects = self._effects(form)
+        deviations: list[Deviation] = []
+        question: Question | None = None
+        while left.unexplained.any() and len(deviations) < MOST_DEVIATIONS:
+            listed = left.candidates(effects, ~literals.of_plan)
+            if not listed:
+                break
+            best = _best(listed, literals)
+            rivals = [c for c in listed if c.then == best.then and c.covered == best.covered]
+            question = question or self._telling(rivals, best.then, literals, planned)
+            seen = left.explain(best)
+            example = min((self._asked[k] for k in np.flatnonzero(seen)), key=_weight)
+            deviations.append(deviation_of(literals, best, example))
+        if left.unexplained.any():
+            deviations.insert(0, self._not_understood(literals, left.bits, left.unexplained))
+        return LearntRow(form, tuple(deviations)), question
+
+    def _effects(self, form: Form) -> list[tuple[str | Form, Bits]]:
+        """Every effect of a deviation, and the answers that it predicts."""
+        fits, misfit = self._fits(form)
+        return [
+            (ANSWERS, ~misfit | ~self._refused),
+            ("refuses", self._refused),
+            ("crashes", self._crashed),
+            ("garbles", self._result & ~fits),
+            *self._other_forms(form, self._right(form)),
+        ]
+
+    def _other_forms(self, form: Form, right: Bits) -> list[tuple[str | Form, Bits]]:
+        """Forms that explain an answer that the base form does not."""
+        rows: list[tuple[str | Form, Bits]] = []
+        for other in forms_for(len(self._asked[0])):
+            if other == form:
+                continue
+            fits, _ = self._fits(other)
+            if (fits & ~right).any():
+                rows.append((other, self._right(other)))
+        return rows
+
+    def _telling(
+        self, rivals: Sequence[Candidate], then: str | Form, literals: Literals, planned: Bits
+    ) -> Question | None:
+        """The open question that tells rivals of one effect apart."""
+        cut = len(self._asked)
+        open_bits, open_planned = literals.bits[:, cut:], planned[cut:]
+        # A misfit is refused with a deviation that refuses, and without it.
+        where = {ANSWERS: ~open_planned, "refuses": open_planned}
+        telling = open_bits & where[then] if then in where else open_bits
+        split = splitting(rivals, telling, literals.weights)
+        if split is None:
+            return None
+        self.doubt = max(self.doubt, split[1])
+        return self._open[split[0]]
+
+    def varied(self, row: LearntRow, count: int) -> list[Question]:
+        """Asked questions that differ as much as they can."""
+        plans = self._planner.plans(row.form, self._asked)
+        literals = Literals(self._measures, row.form, self._asked, plans)
+        none = np.zeros((len(literals.bits), 0), bool)
+        return [self._asked[k] for k in untested(none, literals.bits, literals.weights, count)]
+
+    def untested(self, row: LearntRow, count: int) -> Iterator[Question]:
+        """Open questions with a plan that test what no answer has tested."""
+        literals, planned = self._literals(row.form)
+        cut = len(self._asked)
+        fits, _ = self._fits(row.form)
+        places = np.flatnonzero(planned[cut:])[:FEW]
+        chosen = untested(
+            literals.bits[:, :cut][:, fits],
+            literals.bits[:, cut:][:, places],
+            literals.weights,
+            count,
+        )
+        return (self._open[places[k]] for k in chosen)
+
+    def edges(self, row: LearntRow) -> list[Question]:
+        """Open questions with a plan on both sides of each number of a deviation."""
+        plans = self._planner.plans(row.form, self._open)
+        planned = [(q, plan) for q, plan in zip(self._open, plans, strict=True) if plan is not None]
+        chosen: list[Question] = []
+        for deviation in row.deviations:
+            for literal in deviation.when:
+                if TRAITS[literal.name].test is Test.ABOVE:
+                    rest = [other for other in deviation.when if other != literal]
+                    chosen += self._beside(literal, rest, row.form, planned)
+        return chosen
+
+    def _beside(
+        self,
+        literal: Literal,
+        rest: Sequence[Literal],
+        form: Form,
+        planned: Sequence[tuple[Question, Plan]],
+    ) -> list[Question]:
+        """The questions nearest to a literal's number for which other literals hold."""
+        inside = [
+            (question, plan)
+            for question, plan in planned
+            if all(other.test(question, plan, Asker()) for other in rest)
+        ]
+        questions, plans = [q for q, _ in inside], [plan for _, plan in inside]
+        measures = self._measures.of(literal.name, form, questions, plans)
+        sizes = [max(row) if row else -1 for row in measures]
+        ordered = sorted(range(len(inside)), key=lambda k: abs(sizes[k] - literal.number))
+        below = [k for k in ordered if 0 <= sizes[k] <= literal.number]
+        above = [k for k in ordered if sizes[k] > literal.number]
+        chosen = [questions[k] for k in (*below[:EDGES], *above[:EDGES])]
+        halves = (
+            half for k in above[:EDGES] for half in _halves(questions[k], sizes[k], literal.number)
+        )
+        return [*(half for half in halves if self._holds(rest, form, half)), *chosen]
+
+    def _holds(self, literals: Sequence[Literal], form: Form, question: Question) -> bool:
+        """Whether a question has a plan for which literals hold."""
+        (plan,) = self._planner.plans(form, [question])
+        return plan is not None and all(x.test(question, plan, Asker()) for x in literals)
+
+    def doubted(self, row: LearntRow, surprises: Sequence[Question]) -> LearntRow:
+        """The row of a spent budget: not understood where its last surprises were.
+
+        The region is one literal that holds for all of them. Where none holds for few enough
+        questions, nothing is understood.
+        """
+        literals, _ = self._literals(row.form)
+        questions, among = [*self._asked, *self._open], set(surprises)
+        held = literals.bits[:, [question in among for question in questions]].all(axis=1)
+        shares = np.where(held & ~literals.of_plan, literals.bits.mean(axis=1), 1.0)
+        best = int(shares.argmin())
+        example = (surprises or self._asked)[0]
+        many = len(surprises) > FEW_SURPRISES or len(row.deviations) > FEW_DEVIATIONS
+        if many or not surprises or shares[best] > MOST_DOUBTED:
+            return LearntRow(row.form, (Deviation((), "unknown", example),))
+        unknown = Deviation((literals.rows[best],), "unknown", example)
+        return replace(row, deviations=(unknown, *row.deviations))
+
+    def _not_understood(self, literals: Literals, bits: Bits, leftover: Bits) -> Deviation:
+        """The smallest region with the answers that nothing explains."""
+        every = np.ones(len(bits), bool)
+        region = smallest_region(bits, leftover, ~literals.of_plan)
+        region = region or smallest_region(bits, leftover, every)
+        when = tuple(literals.rows[k] for k in region)
+        example = min((self._asked[k] for k in np.flatnonzero(leftover)), key=_weight)
+        return Deviation(when, "unknown", example)
+
+
+def _best(listed: Sequence[Candidate], literals: Literals) -> Candidate:
+    """The candidate that explains the most with the fewest words."""
+
+    def order(candidate: Candidate) -> tuple[int, int, int, bool, tuple[int, ...]]:
+        negations = sum(not literals.rows[k].holds for k in candidate.literals)
+        other = isinstance(candidate.then, Form)
+        return (-candidate.covered, len(candidate.literals), negations, other, candidate.literals)
+
+    return min(listed, key=order)
+
+
+def length(row: LearntRow) -> tuple[bool, int, int]:
+    """Rows are compared by what they leave open, then by their words."""
+    unknown = any(deviation.then == "unknown" for deviation in row.deviations)
+    return unknown, len(row.deviations), sum(len(d.when) for d in row.deviations)
+
+
+def _halves(question: Question, size: int, number: int) -> Iterator[Question]:
+    """The question with one of its extents made smaller, so that a size lies half way to a number.
+
+    The size may be an extent, or a product of extents.
+    """
+    aim = (size + number + 1) // 2
+    for extent in sorted({x for shape in question for x in shape if x > 2}, reverse=True):
+        smaller = extent * aim // size
+        if 1 < smaller < extent:
+            yield between(question, extent, smaller)
+
+
+def _weight(question: Question) -> tuple[int, int]:
+    """Simple questions come first."""
+    return sum(map(len, question)), sum(map(sum, question))
+
+
+def _refined(asked: Sequence[Question], answers: Sequence[Answer]) -> list[Question]:
+    """Questions between two that differ in a size alone and got answers of different kinds."""
+    by_skeleton: dict[tuple[tuple[bool, ...], ...], list[tuple[int, str, Question]]] = {}
+    for question, answer in zip(asked, answers, strict=True):
+        size = max((size for shape in question for size in shape), default=0)
+        if size > 8:
+            skeleton = tuple(tuple(s == size for s in shape) for shape in question)
+            by_skeleton.setdefault(skeleton, []).append((size, answer.kind, question))
+    near = []
+    for rows in by_skeleton.values():
+        rows.sort(key=lambda row: row[0])
+        for (low, kind, _), (high, other, question) in itertools.pairwise(rows):
+            if kind != other and high - low > 1:
+                near.append(between(question, high, (low + high) // 2))
+    return near
+
+
+def _ranks_between(answers: dict[Question, Answer], count: int) -> list[Question]:
+    """Questions of a rank between two of the ladder that got answers of different kinds."""
+    table = [of_rank(rank, count) for rank in range(RANKS[-1] + 1)]
+    near = []
+    for kind in range(len(table[-1])):
+        rows = [(rank, row[kind]) for rank, row in enumerate(table) if kind < len(row)]
+        asked = [(rank, answers[row].kind) for rank, row in rows if row in answers]
+        for (low, answer), (high, other) in itertools.pairwise(asked):
+            if answer != other and high - low > 1:
+                near.append(table[(low + high) // 2][kind])
+    return near
+
+
+__all__ = ["Scene", "length"]
