@@ -64,9 +64,9 @@ def _matching(asker: Asker, shapes: tuple[Shape, ...]) -> Places:
     """Right-aligned, but a vector that does not fit there lies on the only axis of its extent."""
     first, second = shapes
     rank, places = right_aligned(shapes)
-    if len(second) != 1 or len(first) < 2 or asker.is_one(second[0]):
+    if len(second) != 1 or len(first) < 2:
         return rank, places
-    if asker.equal(second[0], first[-1]):
+    if asker.is_one(second[0]) or asker.is_one(first[-1]) or asker.equal(second[0], first[-1]):
         return rank, places
     axes = [axis for axis, size in enumerate(first) if asker.equal(size, second[0])]
     return rank, (places[0], (axes[0],)) if len(axes) == 1 else places

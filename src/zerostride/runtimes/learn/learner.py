@@ -151,8 +151,11 @@ class Learner:
         """A row for the answers so far, and the question that would tell more."""
         scene = self._scene()
         best, others = scene.base(forms_for(self.count))
-        rows = [scene.explain(form) for form in (*best, *others)[:RIVALS]]
-        row, other = min(rows, key=lambda explained: length(explained[0]))
+        row, other = scene.explain(best[0])
+        if row.deviations:
+            rivals = (*best[1:], *others)[:RIVALS]
+            rows = [(row, other), *map(scene.explain, rivals)]
+            row, other = min(rows, key=lambda explained: length(explained[0]))
         question = scene.parting(row, best if row.form in best else [row.form, *best])
         self._doubt = math.inf if question is not None else scene.doubt
         return row, question or other

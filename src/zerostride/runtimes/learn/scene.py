@@ -37,6 +37,8 @@ FEW = 400
 #: A spent budget leaves a region that is not understood, if there were few surprises and
 #: deviations, and the region has at most this share of questions. Otherwise nothing is understood.
 FEW_SURPRISES, FEW_DEVIATIONS, MOST_DOUBTED = 4, 3, 0.5
+#: A rival form explains at least this share of the results that the best one does.
+NEAR = 0.9
 #: The most deviations of a row.
 MOST_DEVIATIONS = 8
 
@@ -114,7 +116,8 @@ class Scene:
     def base(self, forms: Sequence[Form]) -> tuple[list[Form], list[Form]]:
         """The forms that explain the most results, the most frequent form first.
 
-        Two lists: those whose misfits have one kind of answer most often, and the others.
+        Two lists: those whose misfits have one kind of answer most often; and rivals that explain
+        as many results, or nearly as many and are more frequent.
         """
         ranked: list[tuple[int, int, Form]] = []
         for form in forms:
@@ -122,11 +125,16 @@ class Scene:
             refused = int((misfit & self._refused).sum())
             usual = max(refused, int((misfit & self._result).sum()))
             ranked.append((int(fits.sum()), usual, form))
-        most = max(score for score, _, _ in ranked)
-        tied = [(usual, form) for score, usual, form in ranked if score == most]
-        usual = max(usual for usual, _ in tied)
-        best = [form for count, form in tied if count == usual]
-        return best, [form for count, form in tied if count < usual]
+        ranked.sort(key=lambda row: -row[0] - row[1])
+        most = max((fits, usual) for fits, usual, _ in ranked)
+        best = [form for fits, usual, form in ranked if (fits, usual) == most]
+        frequent = forms[: forms.index(best[0])]
+        near = [
+            form
+            for fits, _, form in ranked
+            if fits == most[0] or (fits >= NEAR * most[0] and form in frequent)
+        ]
+        return best, [form for form in near if form not in best]
 
     def parting(self, row: LearntRow, forms: Sequence[Form]) -> Question | None:
         """The open question for which forms have the most different plans.
