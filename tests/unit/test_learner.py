@@ -133,7 +133,7 @@ def learn(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_the_command_learns_an_engine_that_others_then_know(tmp_path: Path) -> None:
     runner = tmp_path / "mine.py"
     runner.write_text(NUMPY)
-    done = learn("learn", str(runner), "--check", "200", folder=tmp_path)
+    done = learn("learn", str(runner), "--check", "200", "--seconds", "600", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "an operand has more than 3 axes: it refuses" in done.stdout
     assert "200 fresh questions: 0 wrong, 0 not understood" in done.stdout
@@ -147,6 +147,14 @@ def test_the_command_learns_an_engine_that_others_then_know(tmp_path: Path) -> N
     assert "add does not take" not in shown.stdout
 
 
+def test_too_few_seconds_are_one_clear_line(tmp_path: Path) -> None:
+    runner = tmp_path / "mine.py"
+    runner.write_text(NUMPY)
+    done = learn("learn", str(runner), "--seconds", "0.001", folder=tmp_path)
+    assert done.returncode == 2
+    assert "too few to learn one op" in done.stderr
+
+
 def test_learning_again_gives_the_same_file(tmp_path: Path) -> None:
     runner = tmp_path / "mine.py"
     runner.write_text(NUMPY)
@@ -154,7 +162,7 @@ def test_learning_again_gives_the_same_file(tmp_path: Path) -> None:
     for hash_seed in ("1", "2"):
         folder = tmp_path / hash_seed
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        words = ["engines", "learn", str(runner), "-o", str(folder)]
+        words = ["engines", "learn", str(runner), "-o", str(folder), "--seconds", "600"]
         subprocess.run([sys.executable, "-m", "zerostride", *words], check=True, env=environment)
         (path,) = folder.iterdir()
         files.append({**json.loads(path.read_text()), "seconds": 0})

@@ -179,19 +179,24 @@ class EngineLearner:
             advance: is called with the name of each op that begins.
 
         Raises:
-            BadInput: the engine refuses every question.
+            BadInput: the engine refuses every question, or the time is too short for one op.
         """
         start = time.monotonic()
         self._end = start + self._seconds
         families = self._first_types(advance)
         if not any(op.exists for op in self._result.ops):
-            words = self._result.first_refusal
-            raise BadInput(f"the runner computes no op; the first refusal: {words}")
+            raise BadInput(self._nothing())
         self._other_types(families)
         for op in self._result.ops:
             op.questions = self._asked[op.name]
         self._result.seconds = time.monotonic() - start
         return self._result
+
+    def _nothing(self) -> str:
+        """Why nothing was learnt."""
+        if any(op.unasked for op in self._result.ops):
+            return f"{self._seconds:g} seconds are too few to learn one op; give more --seconds"
+        return f"the runner computes no op; the first refusal: {self._result.first_refusal}"
 
     def _first_types(self, advance: Callable[[str], None]) -> dict[str, _Family]:
         """Learns each op on the first element type that it takes; the family of each op."""

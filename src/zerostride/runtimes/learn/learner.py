@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ...core.plan import Plan
-from ...engines.learnt import LearntRow
+from ...engines.learnt import FORMS, Deviation, LearntRow
 from ...errors import BroadcastError, Reason
 from .scene import Scene, length
 from .shapes import Question, draw, ladder
@@ -83,6 +83,8 @@ class Learner:
         """The row."""
         for question in ladder(self.count):
             self._ask(question)
+        if not self.answers:  # no time was left
+            return LearntRow(FORMS[0], (Deviation((), "unknown"),))
         surprises: list[Question] = []
         while True:
             row, open_doubt = self._explained()
