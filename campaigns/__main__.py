@@ -21,6 +21,7 @@ from .hostile.command import hostile
 from .leaks import leaks
 from .learn import learn
 from .real_models.command import chains, mutants, real_models
+from .releases import releases
 from .strict_alarms.command import strict_alarms
 
 
@@ -41,6 +42,7 @@ for command in (
     leaks,
     learn,
     blind,
+    releases,
     strict_alarms,
     every,
 ):

@@ -113,8 +113,8 @@ def engines_page() -> str:
         "# Engines\n\n",
         MADE,
         "An [engine](glossary.md) is one release of a library or runtime with its rules, limits "
-        "and divergences. Most releases were run; the last ones were only read about and are "
-        "marked *Read, not run*.\n",
+        "and divergences. Most releases were run; some were only read about and are marked *Read, "
+        "not run*. The last ones were [learnt](learn.md) from answers alone.\n",
     ]
     parts += map(_engine, ENGINES.values())
     return "".join(parts)

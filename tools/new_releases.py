@@ -4,6 +4,9 @@ Asks pip for the newest release of each engine that runs, or of those named, for
 release without a row is installed into an environment of its own and runs generated cases. What it
 does otherwise than the row before it is a patch of the engine table in --out, for `git apply`.
 
+A release of a learnt engine is learnt by its runner in examples/runners. The row is a file in --out
+that replaces the one in src/zerostride/engines/learnt/rows.
+
 Exit status 0: no release is new; 1: some are, and the folder has their patches; 2: one could not be
 measured.
 """
@@ -15,9 +18,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+from zerostride.engines.learnt.file import learnt_files
 from zerostride.engines.model import Engine
 from zerostride.engines.table import ENGINES, find_engine
 from zerostride.engines.versions import has_row
+from zerostride.runtimes.learn.writing import RunnerFile
+
+#: The runners of engines that are learnt.
+RUNNERS = Path(__file__).parents[1] / "examples" / "runners"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -30,9 +38,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("patches"), help="folder of the patches")
     parser.add_argument("--list", action="store_true", help="measure nothing")
     options = parser.parse_args(arguments)
-    names = options.engine or [row.name for row in ENGINES.values() if row.run]
+    learnt = {file.name for file in learnt_files() if file.own}
+    names = options.engine or [row.name for row in ENGINES.own.values() if row.run] + sorted(learnt)
     status = 0
     for row in map(find_engine, names):
+        if not row.distribution:
+            print(f"{row.name} {row.release}: no package of pip, so it is not looked for")
+            continue
         release = newest(row.distribution)
         if release is None:
             print(f"{row.name}: pip finds no release of {row.distribution} for this Python")
@@ -42,6 +54,8 @@ def main(arguments: list[str] | None = None) -> int:
         elif options.list:
             print(f"{row.name} {release}: new; the newest row is {row.release}")
             status = status or 1
+        elif row.name in learnt:
+            status = max(status, 1 if learnt_again(row, release, options.out) else 2)
         else:
             status = max(status, 1 if measured(row, release, options.cases, options.out) else 2)
     return status
@@ -65,6 +79,26 @@ def measured(row: Engine, release: str, cases: int, folder: Path) -> bool:
         print(f"{row.name} {release}: new, and could not be measured")
         return False
     print(patched(row, release, done.stdout, folder))
+    return True
+
+
+def learnt_again(row: Engine, release: str, folder: Path) -> bool:
+    """Learns a release, and prints a line; whether it could be learnt."""
+    (runner,) = (path for path in RUNNERS.glob("*.py") if RunnerFile.read(path).name == row.name)
+    words = ["engines", "learn", str(runner), release, "--seconds", "600", "--check", "5000"]
+    done = subprocess.run(
+        [sys.executable, "-m", "zerostride", *words, "-o", str(folder), "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    if done.returncode:
+        print(f"{row.name} {release}: new, and could not be learnt")
+        return False
+    answer = json.loads(done.stdout)
+    wrong, asked = len(answer["checked"]["wrong"]), answer["checked"]["asked"]
+    print(
+        f"{row.name} {release}: new, learnt, {wrong} of {asked} cases otherwise; {answer['file']}"
+    )
     return True
 
 

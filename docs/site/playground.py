@@ -52,6 +52,7 @@ ROOMS = (
     "core/**/*.py",
     "derive/**/*.py",
     "engines/**/*.py",
+    "engines/learnt/rows/*",
     "lint/__init__.py",
     "lint/torch_watch.py",
     "ops/**/*.py",

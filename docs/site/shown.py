@@ -51,17 +51,3 @@ MORE: dict[str, tuple[Shown, ...]] = {
         ),
     ),
 }
-
-#: Pairs on which engines differ, each from a public report or a common layer.
-PAIRS = (
-    Shown(((2, 3, 4, 5), (5,)), {}, "a bias along the last axis"),
-    Shown(((1, 16, 8, 8), (16, 1, 1)), {}, "a bias by channel, NCHW"),
-    Shown(((5, 2), (2,)), {}, "a vector and rows of its length"),
-    Shown(((5, 5), (5,)), {}, "a vector and a square"),
-    Shown(((197, 64), (1, 197, 64)), {}, "one more batch axis"),
-    Shown(((20, 8, 8), (1, 1, 8, 8)), {}, "an attention mask of higher rank"),
-    Shown(((1, 17, 1, 128), (1, 1, 2, 128)), {}, "both operands stretch"),
-    Shown(((64, 1), (1, 64)), {}, "an outer sum"),
-    Shown(((2, 3, 4, 5, 6), (6,)), {}, "five axes"),
-    Shown(((1, 2, 3, 4, 5, 6), (1, 1, 1, 4, 5, 6)), {}, "six axes"),
-)

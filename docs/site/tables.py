@@ -8,12 +8,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import generate
 from drawings import inline
-from shown import MORE, PAIRS, Shown
+from shown import MORE, Shown
 from tabular import table
 
 import zerostride as zs
 from zerostride.core.alignment import Rule
 from zerostride.core.rules import MODES, RULES
+from zerostride.derive.scoreboard import (
+    LEGEND,
+    PAIRS,
+    PATTERNS,
+    Cell,
+    Pattern,
+    ScoreRow,
+    judge,
+    scoreboard,
+)
 from zerostride.engines import ENGINES, Engine
 from zerostride.engines.changes import CHANGES, MEASURED, Change
 from zerostride.engines.model import Divergence
@@ -227,9 +237,10 @@ _ENGINES_INTRO = """# Engines
 
 An [engine](glossary.md) is one release of a library or runtime: its version of each rule, its
 limits, its divergences from its own documents. *Measured* releases were run on 20,000 generated
-cases and compared by value. Releases with *(read)* were only read about. `zerostride engines`
-prints the same facts and the installed releases. [Conformance](conformance.md) explains how engines
-are run. The table has the default rule, the most axes of an operand, the number of known
+cases and compared by value. Releases with *(read)* were only read about. The last engines were
+[learnt](learn.md) from their answers to some thousand questions. `zerostride engines` prints the
+same facts and the installed releases. [Conformance](conformance.md) explains how engines are run.
+The table has the default rule, the most axes of an operand, the number of known
 divergences from the engine's own documents, and how many of them are silent: wrong numbers or a
 crash, without an error.
 
@@ -254,21 +265,22 @@ def engines_page() -> str:
         )
     heads = ("engine", "release", "rule", "axes", "known", "silent")
     toctree = "".join(f"engines/{name}\n" for name in ENGINES)
-    pairs = "".join(
-        f"{number}. `{_shape(shown.shapes[0])} + {_shape(shown.shapes[1])}`, {shown.why}\n"
-        for number, shown in enumerate(PAIRS, 1)
+    patterns = "".join(
+        f"{number}. `{pattern.text}`, {pattern.words}\n"
+        for number, pattern in enumerate(PATTERNS, 1)
     )
-    numbers = [str(number) for number, _ in enumerate(PAIRS, 1)]
+    numbers = [str(number) for number, _ in enumerate(PATTERNS, 1)]
     return "".join(
         (
             _ENGINES_INTRO,
             f"```{{toctree}}\n:hidden:\n\n{toctree}```\n\n",
             table(heads, rows),
-            f"\n## Ten pairs of shapes on which engines differ\n\n{pairs}\n",
-            "An addition of the pair, op for op, compared with NumPy: `=` the same, `≠` silently "
-            "different, `!` silent nonsense or a crash, `·` refused. A cell opens the pair in the "
-            "[playground](playground.md).\n\n",
-            table(("engine", *numbers), map(_pair_row, ENGINES.values())),
+            f"\n## Patterns on which engines differ\n\n{patterns}\n",
+            "Each pattern, op for op, compared with NumPy: `=` the same, `≠` silently different, "
+            "`!` silent nonsense or a crash, `·` refused. Releases of a row answer alike. A cell "
+            "opens the pattern in the [playground](playground.md); `zerostride engines scoreboard` "
+            "prints the table.\n\n",
+            table(("engine", *numbers), map(_score_row, scoreboard())),
         )
     )
 
@@ -283,27 +295,24 @@ def _bad(row: Divergence, engine: Engine) -> bool:
     return any(row.effect in rule.silent for kind in kinds for rule in kind.values())
 
 
-def _pair_row(engine: Engine) -> list[str]:
-    """The table row of one engine: a sign for each pair."""
-    return [_link(engine, "engines/"), *(_sign(engine, shown) for shown in PAIRS)]
+def _score_row(row: ScoreRow) -> list[str]:
+    """The table row of releases of an engine: a sign for each pattern."""
+    name = row.name.replace(row.engine.name, _link(row.engine, "engines/"), 1)
+    return [name, *(_sign(row.name, *pair) for pair in zip(PATTERNS, row.cells, strict=True))]
 
 
-def _sign(engine: Engine, shown: Shown, top: str = "") -> str:
-    """What an engine makes of a pair, beside NumPy: a cell that opens the pair in the playground.
+def _sign(name: str, pattern: Pattern, cell: Cell, top: str = "") -> str:
+    """What an engine makes of a pattern, as a cell.
 
-    `top` is the way from the page to the site's first folder.
+    An addition opens its shapes in the playground, which knows no other op; another op opens the
+    engine's page. `top` is the way from the page to the site's first folder.
     """
-    answer = asked(zs.plan, *shown.shapes, engine=engine.title)
-    if isinstance(answer, zs.BroadcastError):
-        mark, kind = ("!", "nonsense or a crash") if answer.silent else ("·", "refused")
-    else:
-        same = answer == zs.plan(*shown.shapes)
-        mark, kind = ("=", "same") if same else ("≠", "different")
-    fields = "&amp;".join("s=" + ",".join(map(str, shape)) for shape in shown.shapes)
-    pair = " + ".join(map(_shape, shown.shapes))
+    shapes = "&amp;".join("s=" + ",".join(map(str, shape)) for shape in pattern.shapes)
+    added = pattern.op == "add" and not pattern.to_target
+    page = f"playground.html#{shapes}" if added else f"engines/{name.split()[0]}.html"
     return (
-        f'<a class="heat {kind.split()[0]}" href="{top}playground.html#{fields}" '
-        f'title="{engine.title}, {pair}: {kind}">{mark}</a>'
+        f'<a class="heat {cell.kind}" href="{top}{page}" '
+        f'title="{name}, {pattern.text}: {LEGEND[cell.kind]}">{cell.mark}</a>'
     )
 
 
@@ -313,7 +322,7 @@ def engine_page(engine: Engine) -> str:
     lines = [
         f"# {engine.name}",
         f"{evidence} release {', '.join(engine.measured)}"
-        + (f" (`pip install {engine.distribution}`)" if engine.run else "")
+        + (f" (`pip install {engine.distribution}`)" if engine.run and engine.distribution else "")
         + f". Source: {_escaped(engine.source)}.",
         "## Limits",
         *_limits(engine),
@@ -354,17 +363,18 @@ def _rule_table(engine: Engine) -> str:
 
 def _rule_rows(engine: Engine) -> Iterable[tuple[str, ...]]:
     for words, name, rule in generate.rule_rows(engine):
-        link = f"[{name}](../rules/{MODES.get(name, name) if rule.to_target else name}.md)"
+        page = MODES.get(name, name) if rule.to_target else name
+        link = f"[{name}](../rules/{page}.md)" if page in RULES else f"`{name}`"
         yield words, link, _escaped(rule.summary), str(rule.max_rank or "")
 
 
 def _beside_numpy(engine: Engine) -> Iterable[str]:
     rows, drawn = [], []
-    for shown in PAIRS:
-        wanted = zs.plan(*shown.shapes)
-        answer = asked(zs.plan, *shown.shapes, engine=engine.name)
-        shapes = " + ".join(map(_shape, shown.shapes))
-        rows.append((f"`{shapes}`", shown.why, _meaning(answer, wanted)))
+    for pattern in PAIRS:
+        wanted, answer = pattern.ask(None), pattern.ask(engine.name)
+        assert isinstance(wanted, zs.Plan)
+        shapes = pattern.text
+        rows.append((f"`{shapes}`", pattern.words, _meaning(answer, wanted)))
         if isinstance(answer, zs.Plan) and answer != wanted and not drawn:
             drawn = [
                 f"For example {shapes}. NumPy:",
@@ -417,7 +427,6 @@ def _releases(engine: Engine) -> Iterable[str]:
     if engine.name not in MEASURED:
         return []
     rows = [find_engine(f"{engine.name}@{name}") for name in reversed(releases_of(engine))]
-    pairs = [" + ".join(map(_shape, shown.shapes)) for shown in PAIRS]
     return [
         "## Releases",
         f"`{engine.name}@{rows[-1].release}` asks for a release, wherever an engine is named. "
@@ -427,10 +436,15 @@ def _releases(engine: Engine) -> Iterable[str]:
         "The measured releases, newest first, on the pairs of the [overview](../engines.md): `=` "
         "as NumPy, **≠** another meaning, **!** wrong without an error, · refused.",
         table(
-            ("release", *(f"`{pair}`" for pair in pairs)),
-            [[short(row.release), *(_sign(row, shown, "../") for shown in PAIRS)] for row in rows],
+            ("release", *(f"`{pair.text}`" for pair in PAIRS)),
+            [[short(row.release), *_signs(row)] for row in rows],
         ),
     ]
+
+
+def _signs(row: Engine) -> Iterable[str]:
+    """A release's signs for the pairs."""
+    return (_sign(row.title, pair, judge(pair, row.title), "../") for pair in PAIRS)
 
 
 def _changes(changes: Sequence[Change]) -> Iterable[str]:

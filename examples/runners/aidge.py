@@ -1,3 +1,6 @@
+# /// script
+# dependencies = ["aidge-core", "aidge-onnx", "aidge-backend-cpu"]
+# ///
 """Aidge on the CPU (PyPI: aidge-core, aidge-onnx, aidge-backend-cpu): a model of one ONNX node."""
 
 import tempfile

@@ -1,3 +1,6 @@
+# /// script
+# dependencies = ["candle-nn"]
+# ///
 """candle on the CPU (PyPI: candle-nn): methods of its tensors, of which some broadcast by name."""
 
 import json

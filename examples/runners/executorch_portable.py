@@ -1,3 +1,6 @@
+# /// script
+# dependencies = ["executorch"]
+# ///
 """ExecuTorch on the CPU (PyPI: executorch): one PyTorch call, on its portable kernels.
 
 A call takes half a second: learn it with --seconds 600.

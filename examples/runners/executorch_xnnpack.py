@@ -1,3 +1,6 @@
+# /// script
+# dependencies = ["executorch"]
+# ///
 """ExecuTorch on the CPU (PyPI: executorch): one PyTorch call, on XNNPACK where it has the op.
 
 A call takes half a second: learn it with --seconds 600.

@@ -1,3 +1,6 @@
+# /// script
+# dependencies = ["ggml-python"]
+# ///
 """ggml on the CPU (PyPI: ggml-python): a graph of one call. Its tensors have four axes, always."""
 
 import ctypes

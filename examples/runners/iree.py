@@ -1,3 +1,6 @@
+# /// script
+# dependencies = ["iree-base-compiler", "iree-base-runtime", "onnx"]
+# ///
 """IREE on the CPU (PyPI: iree-base-compiler, iree-base-runtime, onnx): one ONNX node, compiled.
 
 A call takes a third of a second: learn it with --seconds 600.

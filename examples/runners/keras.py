@@ -1,3 +1,6 @@
+# /// script
+# dependencies = ["keras"]
+# ///
 """Keras (PyPI: keras): `keras.ops` on the backend that KERAS_BACKEND names; without it, NumPy.
 
 The backend is part of the release, such as 3.15.1+torch.

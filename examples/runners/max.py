@@ -1,3 +1,6 @@
+# /// script
+# dependencies = ["max"]
+# ///
 """MAX on the CPU (PyPI: max): functions on its eager tensors.
 
 The first call of an op on an element type compiles a kernel for up to a minute, which MAX keeps on

@@ -1,3 +1,6 @@
+# /// script
+# dependencies = ["mlx[cpu]"]
+# ///
 """MLX on the CPU (PyPI: mlx; on Linux mlx[cpu])."""
 
 import mlx.core as mx

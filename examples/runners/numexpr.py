@@ -1,3 +1,6 @@
+# /// script
+# dependencies = ["numexpr"]
+# ///
 """NumExpr (PyPI: numexpr): an expression of one operator."""
 
 import numexpr

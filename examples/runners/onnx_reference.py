@@ -1,3 +1,6 @@
+# /// script
+# dependencies = ["onnx"]
+# ///
 """The reference evaluator of ONNX (PyPI: onnx): a model of one node."""
 
 import onnx

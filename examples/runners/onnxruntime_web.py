@@ -1,3 +1,6 @@
+# /// script
+# dependencies = ["onnx"]
+# ///
 """ONNX Runtime Web on WebAssembly, in one process of Node.js (npm: onnxruntime-web; PyPI: onnx).
 
 NODE_PATH names the node_modules of another folder than the current one.

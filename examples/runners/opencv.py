@@ -1,3 +1,6 @@
+# /// script
+# dependencies = ["opencv-python-headless", "onnx"]
+# ///
 """OpenCV's DNN module (PyPI: opencv-python-headless, onnx): a model of one ONNX node."""
 
 import cv2

@@ -1,3 +1,6 @@
+# /// script
+# dependencies = ["tinygrad"]
+# ///
 """tinygrad on the CPU (PyPI: tinygrad): methods of its tensors.
 
 DEV=CPU needs clang. Without it, DEV=PYTHON computes the same in Python.

@@ -1,3 +1,6 @@
+# /// script
+# dependencies = ["tract", "onnx"]
+# ///
 """tract (PyPI: tract, onnx): a model of one ONNX node."""
 
 import tempfile

@@ -1,3 +1,6 @@
+# /// script
+# dependencies = ["apache-tvm", "onnx"]
+# ///
 """Apache TVM on the CPU (PyPI: apache-tvm, onnx): one ONNX node by Relax's importer, compiled.
 
 A call takes a third of a second: learn it with --seconds 600.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 from campaigns.learn import engine_of, judge
 
+from warm import run
 from zerostride.compute.kernels import KERNELS
 from zerostride.engines.learnt import FORMS, Deviation, Form, LearntRow, Literal
 from zerostride.errors import BadInput
@@ -102,6 +104,43 @@ def test_the_head_of_every_example_can_be_read(path: Path) -> None:
     head = RunnerFile.read(path)
     assert head.ops()
     assert head.name
+
+
+@pytest.mark.parametrize("path", sorted(RUNNERS.glob("*.py")), ids=lambda path: path.stem)
+def test_every_example_says_what_pip_installs(path: Path) -> None:
+    head = RunnerFile.read(path)
+    if not head.distribution:
+        with pytest.raises(BadInput, match="no DISTRIBUTION"):
+            head.requirements("newest")
+        return
+    needs = head.requirements("1.2")
+    assert [need for need in needs if need.endswith("==1.2")]
+    assert all("==" not in need for need in head.requirements("newest"))
+    assert {*head.dependencies, "numpy"} == set(head.requirements("newest"))
+
+
+@pytest.mark.parametrize("block", ["dependencies = 3", "dependencies = [1]", "dependencies = ["])
+def test_malformed_metadata_are_refused(tmp_path: Path, block: str) -> None:
+    path = tmp_path / "runner.py"
+    path.write_text(f'# /// script\n# {block}\n# ///\nNAME = "a"\ndef run(): ...\n')
+    with pytest.raises(BadInput, match="metadata"):
+        RunnerFile.read(path)
+
+
+def test_a_release_that_pip_does_not_have_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    done = run(["engines", "learn", RUNNERS / "mlx.py", "0.1", "-o", tmp_path])
+    assert done.returncode == 2
+    assert "the environment cannot be made" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_page_names_every_example() -> None:
+    page = RUNNERS.parents[1].joinpath("docs", "learn.md").read_text("utf-8")
+    names = {RunnerFile.read(path).name for path in RUNNERS.glob("*.py")}
+    assert names <= set(re.findall(r"`([\w-]+)`", page))
 
 
 def test_numbers_of_another_shape_are_no_error() -> None:

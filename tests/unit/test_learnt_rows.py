@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 import zerostride as zs
 from zerostride.core.plan import Plan
 from zerostride.core.plugins import PLUGINS
+from zerostride.engines import ENGINES
 from zerostride.engines.learnt import FORMS, TRAITS, Deviation, Form, LearntRow, Literal
 from zerostride.engines.learnt.file import engine_of, learnt_files, read_engine
 from zerostride.errors import ModelError, PluginWarning, Reason
@@ -146,7 +147,8 @@ def test_a_row_can_be_written_and_read() -> None:
 
 def data(**changes: Any) -> dict[str, Any]:
     """The data of a file: an engine with a limit, an op of its own, and types that it lacks."""
-    op = {"types": {"float32": "A"}, "refused": ["int32"], "strange": [], "unasked": []}
+    op = {"types": {"float32": "A"}, "refused": ["int32"]}
+    op |= {key: [] for key in ("crashed", "strange", "unasked")}
     numbers = [["int64", "large numbers", "in int32", "1", "4294967297", "1", "4294967297"]]
     return {
         "form": 1,
@@ -294,8 +296,26 @@ def test_a_comparison_has_a_learnt_engine(toy: Path) -> None:
 def test_the_newest_release_of_a_folder_answers(toy: Path) -> None:
     for release in ("0.9", "1.10", "1.9"):
         (toy.parent / f"toy@{release}.json").write_text(json.dumps(data(release=release)))
-    assert [file.path.name for file in learnt_files(toy.parent)] == ["toy@1.10.json"]
-    assert not list(learnt_files(toy.parent / "none"))
+    files = {file.name: file for file in learnt_files()}
+    assert files["toy"].path.name == "toy@1.10.json"
+    assert not files["toy"].own
+
+
+def test_a_users_file_goes_before_that_of_the_package(toy: Path) -> None:
+    own = next(file for file in learnt_files() if file.own)
+    assert not ENGINES.source(own.name)
+    (toy.parent / f"{own.name}@0.1.json").write_text(json.dumps(data(name=own.name, release="0.1")))
+    PLUGINS.forget()
+    assert ENGINES[own.name].release == "0.1"
+    assert ENGINES.source(own.name)
+
+
+def test_every_file_of_the_package_is_a_row() -> None:
+    files = [file for file in learnt_files() if file.own]
+    assert {file.path.name for file in files} == {
+        f"{row.name}@{row.release}.json" for row in (file.load() for file in files)
+    }
+    assert {file.name for file in files} <= set(ENGINES)
 
 
 @pytest.mark.parametrize(

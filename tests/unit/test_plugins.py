@@ -171,7 +171,7 @@ def test_engine_may_not_take_another_name_or_lack_a_rule(installed):
     installed("many", {"engines": {name: f"rows:{name}" for name in names}}, {"rows": text})
     before = ENGINES["ncnn"]
     messages, known = warned(lambda: list(ENGINES))
-    assert known == list(ENGINES.own)
+    assert not {*names, "ncnn"} & {*known[len(ENGINES.own) :]}
     assert ENGINES["ncnn"] is before
     whys = ("one of that name", "no element-wise rule", "no column", "addition", "is a int")
     assert len(messages) == len(names)

@@ -28,7 +28,7 @@ def answer(engine: str, *shapes: Any, op: str | None = None) -> Any:
 
 def test_read_engines_have_rows_at_the_end() -> None:
     assert tuple(name for name, row in ENGINES.items() if not row.run) == READ
-    assert tuple(ENGINES)[-len(READ) :] == READ  # those that were run come first
+    assert tuple(ENGINES.own)[-len(READ) :] == READ  # those that were run come first
 
 
 @pytest.mark.parametrize("name", READ)

@@ -9,14 +9,17 @@ from typing import Any
 import click
 
 from ..core.rules import RULES
+from ..derive import scoreboard as board
 from ..engines.installed import installed
 from ..engines.model import BROADCAST, Engine
 from ..engines.table import ENGINES, find_engine
 from ..engines.versions import was_measured
 from ..models.format_table import FORMATS
+from ..report.scoreboard import scoreboard_page
 from ..report.table import Column
 from ..system import children
 from . import options
+from .files import write_whole
 from .tables import put_table, put_text
 
 
@@ -37,8 +40,45 @@ def engines() -> None:
     \b
     zerostride engines
     zerostride engines ncnn
+    zerostride engines scoreboard
     zerostride engines learn RUNNER.py
     """
+
+
+@engines.command(short_help="All engines and releases on shapes that they treat differently.")
+@click.option(
+    *("-o", "--output"),
+    type=click.Path(dir_okay=False),
+    help="Write a page with every example to this file.",
+)
+@options.as_json
+def scoreboard(output: str | None, as_json: bool) -> int:
+    """Show what each engine and release makes of shapes that engines treat differently.
+
+    \b
+    zerostride engines scoreboard
+    zerostride engines scoreboard -o scoreboard.html
+    """
+    rows = board.scoreboard()
+    if output is not None:
+        write_whole(output, scoreboard_page(rows).encode())
+    if as_json:
+        options.put_json([row.as_dict() for row in rows])
+        return 0
+    for number, pattern in enumerate(board.PATTERNS, 1):
+        put_text(f"{number:2} {pattern.text}: {pattern.words}")
+    put_text()
+    numbers = [str(number) for number in range(1, len(board.PATTERNS) + 1)]
+    columns = [Column("engine", folds=False), *(Column(one, folds=False) for one in numbers)]
+    put_table(columns, [[row.name, *(cell.mark for cell in row.cells)] for row in rows])
+    put_text(
+        "\n" + ", ".join(f"{board.MARKS[kind]} {words}" for kind, words in board.LEGEND.items())
+    )
+    if output is not None:
+        put_text(f"page: {output}")
+    else:
+        put_text("with every example: zerostride engines scoreboard -o scoreboard.html")
+    return 0
 
 
 @engines.command(short_help="Show what each engine does, or measure one again (the default).")
@@ -167,7 +207,7 @@ def _table(rows: list[Engine]) -> None:
         *(Column(title, folds=False) for title in ("engine", "measured", "installed")),
         Column("rules"),
         Column("broadcast op", roomy=True),
-        *(Column(title, folds=False) for title in ("max rank", "divergences", "added by")),
+        *(Column(title, folds=False) for title in ("axes", "known", "added by")),
     ]
     cells = [[*_row(row), packages[row.name]] for row in rows]
     put_table(columns if added else columns[:-1], cells if added else [c[:-1] for c in cells])

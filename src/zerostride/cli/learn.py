@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import contextmanager
@@ -15,12 +17,15 @@ import click
 from ..core.plugins import PLUGINS
 from ..engines.learnt.file import folder as own_folder
 from ..errors import BadInput
+from ..runtimes.environment import make_environment
 from . import options
 from .engines import engines
 from .tables import put_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from ..runtimes.learn.writing import RunnerFile
 
 #: Wrong answers that are shown.
 _SHOWN = 3
@@ -30,7 +35,7 @@ _SECONDS = 20.0
 
 @engines.command(short_help="Learn an engine from a runner, a file of about twenty lines.")
 @click.argument("runner", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.argument("release", required=False, type=click.Path(exists=True, path_type=Path))
+@click.argument("release", required=False)
 @click.option("--python", help="The interpreter that has the engine.")
 @click.option(
     *("-o", "--output"),
@@ -54,7 +59,7 @@ _SECONDS = 20.0
 @options.as_json
 def learn(
     runner: Path,
-    release: Path | None,
+    release: str | None,
     python: str | None,
     output: Path | None,
     seed: int,
@@ -67,46 +72,52 @@ def learn(
 
     RUNNER is a Python file with NAME, DISTRIBUTION and a function run(op, arrays, target) that
     computes one op on NumPy arrays. RELEASE is the folder of an environment that has a release of
-    the engine; not given: the installed one.
+    the engine, or a version (or "newest"), which pip installs into an environment of its own; not
+    given: the installed one.
 
     Each op is asked on each element type, at most 300 times in full. The row that explains every
     answer is written to a file, and the engine's name works in all commands. Answers that fit no
     rule are "not understood"; they are never guessed.
 
     \b
-    zerostride engines learn examples/runners/opencv.py
+    zerostride engines learn examples/runners/opencv.py newest
     zerostride audit model.onnx --target opencv
     """
     from ..runtimes.learn.writing import RunnerFile, learn_engine, write
 
     head = RunnerFile.read(runner)
-    with _told(head.ops(), as_json) as advance:
+    with _interpreter(head, python, release) as path, _told(head.ops(), as_json) as advance:
         data = learn_engine(
             head,
-            _interpreter(python, release),
+            path,
             seed=seed,
             timeout=timeout,
             seconds=seconds,
             cases=cases or 0,
             advance=advance,
         )
-    path = write(data, output or own_folder())
+    file = write(data, output or own_folder())
     PLUGINS.forget()
     if as_json:
-        options.put_json({**data, "file": str(path)})
+        options.put_json({**data, "file": str(file)})
     else:
-        _show(data, path, kept=output is not None)
+        _show(data, file, kept=output is not None)
     return 0
 
 
-def _interpreter(python: str | None, release: Path | None) -> str:
-    """The interpreter that was named, that of an environment's folder, or this one."""
+@contextmanager
+def _interpreter(head: RunnerFile, python: str | None, release: str | None) -> Iterator[str]:
+    """The interpreter that was named, that of a release's environment, or this one."""
     path = python or sys.executable
     if release is not None and python is None:
-        path = str(release / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
+        if re.fullmatch(r"newest|\d[\w.+!-]*", release) and not Path(release).exists():
+            with tempfile.TemporaryDirectory() as folder:
+                yield make_environment(Path(folder), head.requirements(release))
+            return
+        path = str(Path(release) / ("Scripts/python.exe" if os.name == "nt" else "bin/python"))
     if not os.access(path, os.X_OK) or Path(path).is_dir():
         raise BadInput(f"{path} is not an interpreter that can be run")
-    return path
+    yield path
 
 
 @contextmanager

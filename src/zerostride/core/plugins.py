@@ -142,7 +142,8 @@ class Table(Mapping[str, _T], Generic[_T]):
         >>> ENGINES.source("ncnn")
         ''
         """
-        return self._sources.get(name, "") if name not in self._own else ""
+        source = self._sources.get(name, "") if name not in self._own else ""
+        return "" if source == _OURS else source
 
     def forget(self) -> None:
         """Discards the rows of other packages, so that they are looked up again."""

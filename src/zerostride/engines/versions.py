@@ -9,7 +9,7 @@ from ..errors import EngineVersionWarning
 from .installed import installed
 from .model import Engine
 from .releases import releases_of, short
-from .table import find_engine
+from .table import ENGINES, find_engine
 
 
 def was_measured(engine: Engine) -> bool | None:
@@ -37,10 +37,12 @@ def warn_if_unmeasured(name: str) -> None:
     if engine.asked:
         return  # a release was named; which one is installed does not matter
     if was_measured(engine) is False:
+        again = f"Measure it: zerostride engines --measure {name}"
+        if name not in ENGINES.own:
+            again = "Learn it again: zerostride engines learn RUNNER.py"
         warnings.warn(
             f"{name} {installed(engine.distribution)} is installed and was not measured; the row "
-            f"of {short(engine.release)} is used. "
-            f"Measure it: zerostride engines --measure {name}",
+            f"of {short(engine.release)} is used. {again}",
             EngineVersionWarning,
             stacklevel=3,
         )

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import ModelError, Reason
 from ...ops import OPS
 from ..model import BROADCAST, Divergence, Engine, Rules, always
 from .forms import FORMS
 from .row import Deviation, LearntRow
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 #: The version of the form of a file.
 FORM = 1
@@ -47,10 +51,12 @@ class LearntFile:
     """A file of a learnt engine; the table of engines reads it as it reads an entry point.
 
     Attributes:
-        path: the file.
+        path: the file; of this package, maybe in a zip file.
+        own: whether it is part of this package.
     """
 
-    path: Path
+    path: Path | Traversable
+    own: bool = False
 
     @property
     def name(self) -> str:
@@ -59,8 +65,8 @@ class LearntFile:
 
     @property
     def value(self) -> str:
-        """The file, for messages."""
-        return str(self.path)
+        """This package, or the user's file, for messages."""
+        return "zerostride" if self.own else str(self.path)
 
     @property
     def dist(self) -> None:
@@ -76,40 +82,47 @@ class LearntFile:
         return read_engine(self.path)
 
 
-def learnt_files(place: Path | None = None) -> Iterator[LearntFile]:
-    """The files of a folder; of an engine with several, that of the newest release.
+def learnt_files() -> Iterator[LearntFile]:
+    """The files of this package and of the user, one for each engine; the user's goes first."""
+    chosen = {file.name: file for file in _files(_own_paths(), own=True)}
+    chosen |= {file.name: file for file in _files(folder().glob("*"), own=False)}
+    yield from chosen.values()
 
-    Args:
-        place: the folder; None: the user's.
-    """
-    place = place or folder()
+
+def _own_paths() -> Iterable[Traversable]:
+    from importlib import resources  # slow to import, and most callers never ask
+
+    return resources.files(__package__).joinpath("rows").iterdir()
+
+
+def _files(paths: Iterable[Path | Traversable], *, own: bool) -> Iterator[LearntFile]:
+    """The files among the paths of a folder, those of newer releases last."""
     try:
-        paths = sorted(place.glob("*@*.json"), key=_age)
+        named = [path for path in paths if fnmatch(path.name, "*@*.json")]
     except OSError:
         return
-    newest = {path.name.partition("@")[0]: path for path in paths}
-    yield from map(LearntFile, newest.values())
+    yield from (LearntFile(path, own) for path in sorted(named, key=_age))
 
 
-def _age(path: Path) -> tuple[int, ...]:
+def _age(path: Path | Traversable) -> tuple[int, ...]:
     """The numbers of the release in a file's name."""
     release = path.name.partition("@")[2].removesuffix(".json")
     return tuple(int(part) for part in release.split(".") if part.isdigit())
 
 
-def read_engine(path: str | Path) -> Engine:
+def read_engine(path: str | Path | Traversable) -> Engine:
     """The row of a file.
 
     Raises:
         ModelError: the file cannot be read, or is malformed.
     """
-    path = Path(path)
+    path = Path(path) if isinstance(path, str) else path
     try:
-        if path.stat().st_size > _MOST_BYTES:
-            raise ModelError(
-                f"{path}: {path.stat().st_size} bytes are too many for a learnt engine"
-            )
-        data = json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise ModelError(f"{path}: over {_MOST_BYTES} bytes are too many for a learnt engine")
+        data = json.loads(content)
     except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"{path} is not the file of a learnt engine: {error}") from None
     try:
@@ -189,8 +202,8 @@ class _OpFacts:
         return self.first is not None or any(map(self._listed, lists))
 
     def _listed(self, key: str) -> list[str]:
-        """The element types of a list; a file of an older release may lack it."""
-        return [str(dtype) for dtype in self.entry.get(key, ())]
+        """The element types of a list."""
+        return list(map(str, self.entry[key]))
 
     @property
     def plain(self) -> bool:
@@ -261,7 +274,7 @@ class _OpFacts:
     ) -> Divergence:
         narrows = does.removeprefix("in ") if does.startswith("in ") else None
         text = f"{self.name} of {', '.join(dtypes)}: {', '.join(aspects)}: "
-        text += does or "other numbers than NumPy's"
+        text += does.replace("_", " ") or "other numbers than NumPy's"
         if len(example) > 2:
             operands = ", ".join(example[:-2])
             other = f"NumPy's is {example[-1]}" if example[-1] else "NumPy refuses"

@@ -25,7 +25,7 @@ from ..transport.element_types import KERNELS, OWN_KERNELS, QUANTISED, UNFIT, na
 from ..transport.pnnx import RULE as PNNX
 from ..transport.pnnx import reshaped
 from ..transport.sample import Sample
-from ..transport.ways import canonical
+from ..transport.ways import canonical, element_type
 
 #: Kinds that compute element by element, where engines differ by dtype.
 _BY_ELEMENT = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU})
@@ -90,22 +90,14 @@ class Carried:
     @property
     def dtype(self) -> str | None:
         """The element type of the operands of an op that depends on it, where the model says it."""
-        named = any(str(self.site.kind) in row.ops for row in self.engine.divergences)
-        return self._element if named or self.site.kind in _BY_ELEMENT else None
+        kind, rows = self.site.kind, self.engine.divergences
+        depends = kind in _BY_ELEMENT or any(str(kind) in row.ops for row in rows)
+        return self._element if depends else None
 
     @property
     def _element(self) -> str | None:
-        """The element type of the operands.
-
-        The first operand of a selection is the condition, so the last one decides. The base of a
-        power decides, since converters convert the exponent; the scale of a quantisation.
-        """
-        if canonical(self.site) == "pow":
-            part = self.site.operands[0]
-        else:
-            places = {Kind.PER_AXIS: 1, Kind.EXPAND: 0}
-            part = self.site.operands[places.get(self.site.kind, -1)]
-        return part.tensor.computed_type if part.tensor is not None else None
+        """The element type that decides how the engine computes it."""
+        return element_type(self.site)
 
     @property
     def divergences(self) -> tuple[Divergence, ...]:

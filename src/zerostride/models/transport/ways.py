@@ -20,7 +20,7 @@ from ...engines.supports import typed_rule
 from ...errors import BroadcastError, Reason
 from ...ops import find_op
 from ..ir.graph import FileShape
-from ..ir.site import Kind, Operand, Site
+from ..ir.site import Kind, Site
 from .absent_ops import ABSENT, LISTED
 from .compound_engines import CARRIERS, MANY
 from .compound_rows import AS_WRITTEN
@@ -28,6 +28,8 @@ from .node_limits import NotJudged as NotJudged
 
 #: Kinds whose rule is a row of the engine table, where `compound_engines` has none.
 _TABLED = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU})
+#: The operand whose element type decides, where it is not the last.
+_DECIDING = {Kind.PER_AXIS: 1, Kind.EXPAND: 0}
 
 
 def transport(site: Site, engine: Engine, via: str = "") -> Side:
@@ -56,7 +58,7 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
             raise NotJudged(f"nothing was read about broadcasting to a shape on {engine.name}")
         own = site.rule.name in engine.to_target  # OpenVINO's Broadcast has a mode for each rule
         row = rule_row(site.rule.name if own else None, engine=engine, to_target=True)
-        row = typed_rule(engine, BROADCAST, _element(site.operands[0])) or row
+        row = typed_rule(engine, BROADCAST, element_type(site)) or row
         if own:
             return Side(row, site.attributes, engine.title)
         return Side(row, _last_axes(site) if "axes_mapping" in row.attributes else {}, engine.title)
@@ -67,7 +69,7 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
             _check_has(engine, site, op)
         _check_opset(engine, site)
         row = rule_row(None, engine=engine, op=op)
-        row = typed_rule(engine, op, _element(site.operands[-1])) or row
+        row = typed_rule(engine, op, element_type(site)) or row
         fixed = engine.constants and site.kind is not Kind.WHERE
         if fixed and _with_small_constant(site) and not _whole_constant(site, engine):
             row = engine.constants.get(op or "") or next(iter(engine.constants.values()))
@@ -164,15 +166,10 @@ def _own_rule(site: Site, engine: Engine) -> Rule | None:
     elif site.kind is Kind.ELEMENTWISE:
         op = canonical(site) or ""
         rows = engine.ops.get(op, engine.elementwise)
-        rows = engine.typed.get((op, _element(site.operands[-1]) or ""), rows)
+        rows = engine.typed.get((op, element_type(site) or ""), rows)
     else:
         return None
     return next((row for row in rows.values() if row.name == site.rule.name), None)
-
-
-def _element(part: Operand) -> str | None:
-    """The element type in which an operand is computed, where the model says it."""
-    return None if part.tensor is None else part.tensor.computed_type
 
 
 def _check_measured(site: Site, engine: Engine) -> None:
@@ -306,6 +303,19 @@ _BY_ATTRIBUTE: Mapping[str, tuple[str, Mapping[Any, str]]] = MappingProxyType(
         "BitShift": ("direction", {"RIGHT": "bitwise_right_shift", "LEFT": "bitwise_left_shift"}),
     }
 )
+
+
+def element_type(site: Site) -> str | None:
+    """The element type that decides how an engine computes a site, where the model says it.
+
+    The first operand of a selection is the condition, so the last one decides. The base of a power
+    decides, since converters convert the exponent; the scale of a quantisation.
+    """
+    if canonical(site) == "pow":
+        part = site.operands[0]
+    else:
+        part = site.operands[_DECIDING.get(site.kind, -1)]
+    return None if part.tensor is None else part.tensor.computed_type
 
 
 def canonical(site: Site) -> str | None:

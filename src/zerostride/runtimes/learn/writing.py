@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import string
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,12 +33,14 @@ class RunnerFile:
         name: the engine's name.
         distribution: the package whose version is the release.
         names: whose names `run` gets: "onnx", or "" for the array API's.
+        dependencies: the requirements for pip in its inline metadata (PEP 723).
     """
 
     path: Path
     name: str
     distribution: str
     names: str
+    dependencies: tuple[str, ...] = ()
 
     @staticmethod
     def read(path: str | Path) -> RunnerFile:
@@ -47,7 +51,8 @@ class RunnerFile:
         """
         path = Path(path)
         try:
-            tree = ast.parse(path.read_text(encoding="utf-8"))
+            text = path.read_text(encoding="utf-8")
+            tree = ast.parse(text)
         except (OSError, ValueError, SyntaxError, RecursionError) as error:
             raise BadInput(f"{path} is not a Python file that can be read: {error}") from None
         words = dict(_constants(tree))
@@ -62,7 +67,30 @@ class RunnerFile:
             raise BadInput(f'{path}: NAMES is {names!r}; it is "onnx", or "" for the array API')
         if not words["NAME"].replace("-", "").replace("_", "").isalnum():
             raise BadInput(f"{path}: NAME is {words['NAME']!r}; write letters, digits, - and _")
-        return RunnerFile(path, words["NAME"], words.get("DISTRIBUTION", ""), names)
+        distribution, needs = words.get("DISTRIBUTION", ""), _dependencies(path, text)
+        return RunnerFile(path, words["NAME"], distribution, names, needs)
+
+    def requirements(self, release: str) -> list[str]:
+        """What pip has to install for a release of the engine; "newest" is the newest one.
+
+        Raises:
+            BadInput: the file does not say which package has the engine.
+        """
+        pinned = [f"{need}=={release}" if self._is(need) else need for need in self.dependencies]
+        if not any(map(self._is, self.dependencies)):
+            if not self.distribution:
+                raise BadInput(
+                    f"{self.path} has no DISTRIBUTION, so pip cannot install {release}; "
+                    "name the folder of an environment instead"
+                )
+            pinned.append(f"{self.distribution}=={release}")
+        pinned = [need.removesuffix("==newest") for need in pinned]
+        return [*pinned, "numpy"]  # the operands are its arrays
+
+    def _is(self, requirement: str) -> bool:
+        """Whether a requirement is the engine's package."""
+        name = re.match(r"[\w.-]+", requirement)
+        return bool(self.distribution) and name is not None and name[0] == self.distribution
 
     def ops(self) -> dict[str, str]:
         """Canonical name of each op to the name that `run` gets."""
@@ -75,6 +103,25 @@ class RunnerFile:
             if "onnx" in op.names and op.name not in _WITH_ATTRIBUTES
         }
         return {**named, TO_TARGET: "Expand"}
+
+
+def _dependencies(path: Path, text: str) -> tuple[str, ...]:
+    """The requirements in a file's inline metadata (PEP 723).
+
+    Raises:
+        BadInput: the metadata are malformed.
+    """
+    block = re.search(r"(?m)^# /// script\n((?:#(?: .*)?\n)+?)# ///$", text)
+    if block is None:
+        return ()
+    lines = "".join(line[2:] for line in block[1].splitlines(keepends=True))
+    try:
+        needs = tomllib.loads(lines).get("dependencies", [])
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{path}: its inline metadata are no TOML: {error}") from None
+    if not isinstance(needs, list) or not all(isinstance(need, str) for need in needs):
+        raise BadInput(f"{path}: `dependencies` of its inline metadata is a list of strings")
+    return tuple(needs)
 
 
 def _constants(tree: ast.Module) -> Any:
