@@ -154,14 +154,15 @@ def test_openvino_prelu_prefers_axis_1() -> None:
     assert reason_of((3,), (2, 3), engine="openvino", op="prelu") == "rank"
 
 
-def test_openvino_prelu_does_not_check_the_outermost_axis() -> None:
+def test_openvino_prelu_checks_the_last_axis_for_sure() -> None:
     def refused(data: Shape, slope: Shape) -> tuple[str, bool]:
         with pytest.raises(zs.BroadcastError) as caught:
             zs.plan(data, slope, engine="openvino", op="prelu")
         return caught.value.reason, caught.value.silent
 
-    assert refused((2, 4), (3, 4)) == ("wrong_result", True)
-    assert refused((2, 4, 4), (3, 4)) == ("extent_mismatch", False)
+    for data, slope in (((2, 4), (3, 4)), ((2, 4, 4), (3, 4)), ((3, 4, 2, 3), (2, 1, 1))):
+        assert refused(data, slope) == ("overrun", True)
+    assert refused((2, 4), (3, 3)) == ("extent_mismatch", False)
     assert refused((1, 2, 6), (4, 1, 32)) == ("extent_mismatch", False)
     assert refused((4,), (3,)) == ("extent_mismatch", False)
 

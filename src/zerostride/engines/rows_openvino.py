@@ -80,7 +80,7 @@ def _typed(rules: Rules, ops: str, dtypes: tuple[str, ...]) -> dict[tuple[str, s
 _PRELU_CHANNEL = replace(
     RULES["pdpd"],
     align=slopes.prelu_channel,
-    silent=frozenset({Reason.RANK, Reason.ONE_WAY, Reason.WRONG_RESULT}),
+    silent=frozenset({Reason.RANK, Reason.ONE_WAY, Reason.WRONG_RESULT, Reason.OVERRUN}),
     max_rank=_OPENVINO_RANK,
     attributes=MappingProxyType({}),
     summary="A vector slope goes to axis 1 where it fits there, else right-aligned.",
