@@ -133,6 +133,28 @@ def test_every_op_matches_litert_on_every_rank() -> None:
     assert not seen["died", False]
 
 
+def test_maximum_of_int8_matches_litert_beyond_8_axes() -> None:
+    """Of all types int8 alone merges axes into five loops."""
+    pairs = [pair for rank in (8, 9, 10) for pair in patterns(rank)]
+    for rank in (9, 10):
+        ones = (1,) * (rank - 2)
+        pairs += [((2, *ones, 3), pair) for pair in ((), (1,), (3,), (2, *ones, 1))]
+        pairs += [((2, *ones, 1), (*ones, 3)), ((1,) * rank, (1,) * (rank - 1))]
+    questions: list[Question] = [
+        (op, pair, dtype, {})
+        for op in ("MAXIMUM", "MINIMUM")
+        for dtype in ("int8", "uint8", "int16")
+        for pair in pairs
+    ]
+    seen: Counter[str] = Counter()
+    for (op, pair, dtype, _), answer in zip(questions, ask(questions), strict=True):
+        carried = zs.supports("litert", op, dtype, pair).ok
+        seen[f"{dtype} {answer}"] += 1
+        assert answer == ("right" if carried else "died"), (op, dtype, pair)
+    assert seen["int8 right"] > seen["uint8 right"]
+    assert seen["int8 died"]
+
+
 def test_pairs_refused_by_tensorflow_match_litert() -> None:
     """tensorflow#14924, #17762 and #1519."""
     pairs = [

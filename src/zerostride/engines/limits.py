@@ -214,6 +214,13 @@ def litert_fivefold(plan: Plan, asker: Asker) -> None:
         litert_axes(plan, asker)
 
 
+def litert_fivefold_stretched(plan: Plan, asker: Asker) -> None:
+    """As `litert_fivefold`, but shapes that differ by ones in front alone are not merged."""
+    if all(_alike(aligned, plan.shape, asker) for aligned in plan.aligned):
+        litert_axes(plan, asker)
+    litert_fivefold(plan, asker)
+
+
 def merges_fivefold(plan: Plan, asker: Asker) -> bool:
     """Whether the axes of two operands merge into LiteRT's five loops.
 

@@ -38,6 +38,7 @@ _FIVEFOLD = replace(
     check=limits.litert_fivefold,
     summary="NumPy's rule, up to 8 axes, or as many as merge into five loops.",
 )
+_FIVEFOLD_STRETCHED = replace(_FIVEFOLD, check=limits.litert_fivefold_stretched)
 _SELECT = replace(_RULE, check=limits.litert_select, silent=frozenset(), operands=(3, 3))
 _SLOPE = replace(
     ONE_SLOPE,
@@ -126,6 +127,9 @@ LITERT = Engine(
             "prelu": rows(_SLOPE, source=_LITERT),
             "atan2": rows(_ANGLE, source=_LITERT),
         }
+    ),
+    typed=MappingProxyType(
+        {(op, "int8"): rows(_FIVEFOLD_STRETCHED, source=_BY_RANK) for op in ("maximum", "minimum")}
     ),
     divergences=(
         Divergence(

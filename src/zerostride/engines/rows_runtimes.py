@@ -22,6 +22,8 @@ from .rows import (
 _ORT = measured("ONNX Runtime 1.32.0")
 _PADDLE = measured("Paddle 3.3.1")
 _NCNN = measured("ncnn 1.0.20261020")
+_NCNN_WHOLE = "ncnn 1.0.20261020, run: tests/conformance/test_ncnn_whole.py"
+_WHOLE = frozen("int8 uint8 int16 uint16 int32 uint32 int64 uint64")
 _MNN = measured("MNN 3.6.1")
 
 _PADDLE_WHERE = replace(
@@ -212,6 +214,23 @@ NCNN = Engine(
             "floor_divide by or of a broadcast scalar is not exact: 1 // 1 is 0",
             Reason.WRONG_RESULT,
             _NCNN,
+        ),
+        Divergence(
+            "remainder of whole numbers is the one nearest to 0, of either sign: 5 and 8 give -3",
+            Reason.WRONG_RESULT,
+            _NCNN_WHOLE,
+            strikes=always,
+            ops=frozen("remainder"),
+            dtypes=_WHOLE,
+        ),
+        Divergence(
+            "fmod and floor_divide of whole numbers take a quotient that may be too small: 62 and "
+            "1 may give 1 and 61",
+            Reason.WRONG_RESULT,
+            _NCNN_WHOLE,
+            strikes=always,
+            ops=frozen("fmod floor_divide"),
+            dtypes=_WHOLE,
         ),
         Divergence(
             "whole numbers are float32",

@@ -12,7 +12,9 @@ from .aligns import has_zero
 def prelu_channel(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
     """PRelu: a vector that fits axis 1 goes there, even if the last axis has its length too.
 
-    Sizes that do not combine are refused, but not along the data's outermost axis other than 1.
+    Sizes that do not combine are refused along the last axis. Along others the plugin compares
+    those of its inner loop or two, which depend on the sizes and on the number of threads; along
+    the rest it reads beyond the slope.
     """
     data, slope = shapes
     rank = len(data)
@@ -38,9 +40,9 @@ def _check_slope(asker: Asker, data: Shape, slope: Shape, start: int) -> None:
         size, other = data[axis], slope[axis - start]
         if asker.equal(size, other) or asker.is_one(other) or asker.is_one(size):
             continue
-        if axis == len(data) - 1 or not all(map(asker.is_one, data[:axis])):
+        if axis == len(data) - 1:
             raise Misfit(Reason.EXTENT_MISMATCH, f"{other} against {size}, and neither is 1")
-        unchecked = Misfit(Reason.WRONG_RESULT, f"{other} against {size} is not checked")
+        unchecked = Misfit(Reason.OVERRUN, f"{other} against {size} may not be checked")
     if unchecked is not None:
         raise unchecked
 

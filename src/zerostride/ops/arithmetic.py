@@ -2,7 +2,9 @@
 
 Measured, but in no row of `variants`, are three facts of ncnn: the result of NaN in maximum and
 minimum depends on the element's place in its vector, division uses an approximate reciprocal (so
-x / 0 is NaN), and pow of a negative base returns a meaningless number.
+x / 0 is NaN), and pow of a negative base returns a meaningless number. So are two of PyTorch: the
+sign of a zero from maximum and minimum of 0.0 and -0.0 depends on that place, too, and nextafter of
+equal float16 numbers (zeros of either sign) is the second one, where NumPy's is the first.
 """
 
 from __future__ import annotations
