@@ -11,7 +11,7 @@ import numpy as np
 from ...core.plan import Plan
 from ...engines.learnt import ANSWERS, TRAITS, Deviation, Form, LearntRow, Literal, Test
 from ...sizes import Asker
-from .shapes import RANKS, Question, between, of_rank
+from .shapes import Question, between, by_rank
 from .space import (
     CRASHED,
     REFUSED,
@@ -378,7 +378,7 @@ def _refined(asked: Sequence[Question], answers: Sequence[Answer]) -> list[Quest
 
 def _ranks_between(answers: dict[Question, Answer], count: int) -> list[Question]:
     """Questions of a rank between two of the ladder that got answers of different kinds."""
-    table = [of_rank(rank, count) for rank in range(RANKS[-1] + 1)]
+    table = by_rank(count)
     near = []
     for kind in range(len(table[-1])):
         rows = [(rank, row[kind]) for rank, row in enumerate(table) if kind < len(row)]
