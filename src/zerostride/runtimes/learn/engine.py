@@ -20,7 +20,7 @@ from .learner import Learner, agrees
 from .numbers import Numbers, joined, numbers_of, pieces
 from .operands import Function, functions
 from .shapes import Question, draw
-from .space import CRASHED, REFUSED, RESULT, Answer
+from .space import CRASHED, REFUSED, RESULT, Answer, Planner
 
 #: The element types that are tried, in this order; the first that an op takes is learnt in full.
 DTYPES = (
@@ -171,6 +171,7 @@ class EngineLearner:
         self._asked: Counter[str] = Counter()
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._function_of: dict[tuple[str, str], Function] = {}
+        self._planners = {aims: Planner(to_target=aims) for aims in (False, True)}
 
     def learn(self, advance: Callable[[str], None] = lambda name: None) -> LearntEngine:
         """Learns every op: first on one element type each, then on the others.
@@ -273,7 +274,7 @@ class EngineLearner:
         share = time.monotonic() + (self._end - time.monotonic()) * _SHARE
         learner = Learner(
             *(ask, count),
-            to_target=to_target,
+            planner=self._planners[to_target],
             seed=self._seed,
             late=lambda: time.monotonic() > share,
         )

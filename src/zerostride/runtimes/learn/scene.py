@@ -19,8 +19,8 @@ from .space import (
     Answer,
     Bits,
     Candidate,
+    Fits,
     Literals,
-    Measures,
     Planner,
     candidates,
     deviation_of,
@@ -96,12 +96,13 @@ class Scene:
     def __init__(
         self,
         planner: Planner,
-        measures: Measures,
+        fits: Fits,
         answers: dict[Question, Answer],
         pool: Sequence[Question],
     ) -> None:
         self._planner = planner
-        self._measures = measures
+        self._measures = planner.measures
+        self._kept_fits = fits
         self._asked = list(answers)
         self._answers = list(answers.values())
         count = len(self._asked[0])
@@ -163,7 +164,7 @@ class Scene:
 
     def _fits(self, form: Form) -> tuple[Bits, Bits]:
         """The questions whose results are the form's, and those that the form refuses."""
-        return self._planner.fits(form, self._asked, self._answers)
+        return self._kept_fits.of(form, self._asked, self._answers)
 
     def _right(self, form: Form) -> Bits:
         fits, misfit = self._fits(form)
