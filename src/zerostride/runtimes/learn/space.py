@@ -32,10 +32,12 @@ class Answer:
     Attributes:
         kind: REFUSED, CRASHED or RESULT.
         matches: whether a result is that of a plan.
+        message: of a refusal or a crash.
     """
 
     kind: str
     matches: Callable[[Plan], bool] = lambda plan: False
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
