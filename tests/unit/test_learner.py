@@ -90,6 +90,8 @@ def test_noise_is_not_understood() -> None:
     assert row.deviations[0].then == "unknown"
     assert not row.deviations[0].when
 
+        ("operands_are_empty", "crashes"),
+        ("not one_shape", "crashes"),
 
 def test_every_op_has_a_telling_function() -> None:
     for op in OPS.values():
