@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from ..process import Process
-from ..task import Array, Form, ReplyKind, Task
+from ..task import Array, Form, Reply, ReplyKind, Task
 from .numbers import Compute, joined, pieces
 from .operands import Function
 from .shapes import Question, Shape
@@ -31,7 +31,7 @@ def ask(process: Process, name: str, function: Function, question: Question) -> 
     task = Task(Form.CALL, name, aim)
     passes, results = function.operands(question), []
     for operands in passes:
-        reply = process.ask(task, operands, again=False)
+        reply = _reply(process, task, operands)
         if reply.kind is not ReplyKind.RESULT:
             return Answer(_KINDS.get(reply.kind, REFUSED), message=reply.describe())
         results.append(reply.arrays[0])
@@ -50,13 +50,22 @@ def computer(process: Process, name: str, shape: Shape) -> Compute:
     def compute(operands: tuple[Array, ...]) -> tuple[str, Array | None]:
         results = []
         for laid in pieces(operands, shape):
-            reply = process.ask(Task(Form.CALL, name), laid, again=False)
+            reply = _reply(process, Task(Form.CALL, name), laid)
             if reply.kind is not ReplyKind.RESULT:
                 return _KINDS.get(reply.kind, REFUSED), None
             results.append(reply.arrays[0])
         return RESULT, joined(results, shape, operands[0].size)
 
     return compute
+
+
+def _reply(process: Process, task: Task, operands: Sequence[Array]) -> Reply:
+    """The reply to a task. A crash counts if it repeats in a new process.
+
+    An earlier task may have corrupted the memory of the process; its crash would be taken for one
+    of these shapes. Where the process is new already, once is enough.
+    """
+    return process.ask(task, operands, again=not process.ended)
 
 
 __all__ = ["ask", "computer"]
