@@ -13,15 +13,11 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
-from zerostride.compute.kernels import KERNELS, VARIANTS
-from zerostride.compute.semantics import variant
 from zerostride.core.alignment import apply
 from zerostride.core.plan import Plan
 from zerostride.engines import find_engine
@@ -33,12 +29,12 @@ from zerostride.engines.supports import dtype_limit, typed_rule
 from zerostride.errors import BroadcastError, Reason
 from zerostride.ops import OPS
 from zerostride.ops.table import column_of
+from zerostride.runtimes.learn.asking import ask
 from zerostride.runtimes.learn.engine import DTYPES, EngineLearner
 from zerostride.runtimes.learn.learner import agrees
-from zerostride.runtimes.learn.numbers import numbers_of
-from zerostride.runtimes.learn.operands import Function, functions
+from zerostride.runtimes.learn.operands import functions
 from zerostride.runtimes.learn.shapes import Question, draw
-from zerostride.runtimes.learn.space import CRASHED, REFUSED, RESULT, Answer
+from zerostride.runtimes.learn.space import RESULT, Answer
 from zerostride.runtimes.learn.writing import RunnerFile, as_data
 from zerostride.runtimes.probe.case import Case
 from zerostride.runtimes.probe.catalogue import ShapeRoles, row_of, rows_of
@@ -48,12 +44,13 @@ from zerostride.runtimes.process import Missing, Process, interpreter_for
 from zerostride.runtimes.task import Array, Form, Reply, ReplyKind, Task
 from zerostride.sizes import Asker
 
+from .blind_numbers import other_numbers
+
 Outcome = Plan | BroadcastError
 #: Differences of one group that the engine is asked about, the smallest first.
 ASKED = 5
 #: The share of cases of an op's first element type.
 _FIRST_SHARE = 0.4
-_KINDS = {ReplyKind.RESULT: RESULT, ReplyKind.CRASHED: CRASHED}
 
 
 class BuiltIn(Process):
@@ -178,22 +175,11 @@ def _roles(case: Case) -> tuple[int, bool]:
 
 def answers(process: BuiltIn, op: str, dtype: str, question: Question) -> Iterator[Answer]:
     """The engine's answers, with the operands of each function that the op may compute."""
-    aim = {"target": list(question[1])} if op == TO_TARGET else {}
     for function in functions(OPS.get(op), dtype):
-        passes, results = function.operands(question), []
-        for operands in passes:
-            reply = process.ask(Task(Form.CALL, op, aim), operands, again=False)
-            if reply.kind is not ReplyKind.RESULT:
-                yield Answer(_KINDS.get(reply.kind, REFUSED))
-                return
-            results.append(reply.arrays[0])
-        yield Answer(RESULT, partial(_matches, function, passes, results))
-
-
-def _matches(
-    function: Function, passes: Sequence[Sequence[Array]], results: Sequence[Array], plan: Plan
-) -> bool:
-    return function.matches(plan, passes, results)
+        answer = ask(process, op, function, question)
+        yield answer
+        if answer.kind != RESULT:
+            return
 
 
 def judge(learnt: Outcome, own: Outcome, every: Sequence[Answer]) -> str:
@@ -246,7 +232,7 @@ def compared(process: BuiltIn, cases: int, seconds: float, seed: int) -> dict[st
         "cases": cases - unasked,
         "unasked": unasked,
         "groups": [group.as_dict() for group in sorted(groups.values(), key=_order)],
-        "numbers": list(_numbers(name, data["ops"])),
+        "numbers": list(other_numbers(name, data["ops"])),
         "broken": process.broken,
         "row": data,
     }
@@ -254,38 +240,6 @@ def compared(process: BuiltIn, cases: int, seconds: float, seed: int) -> dict[st
 
 def _order(group: Group) -> tuple[str, str, int]:
     return group.learnt, group.own, -len(group.cases)
-
-
-def _numbers(engine: str, ops: Mapping[str, Any]) -> Iterator[list[str]]:
-    """Aspects in which learnt numbers are not those of the op table's function.
-
-    Element types that the table says an engine computes in others are left out.
-    """
-    for op, entry in ops.items():
-        for dtype, aspect, does, *example in entry["numbers"]:
-            name = variant(OPS[op], engine, dtype)
-            own = None if name is None else _aspects(op, dtype, name)
-            if own is not None and does not in own.get(aspect, [""]):
-                words = " or ".join(own.get(aspect, ["NumPy's"]))
-                yield [op, dtype, aspect, does or "unknown", words, *example]
-
-
-def _aspects(op: str, dtype: str, name: str) -> dict[str, list[str]]:
-    """The learner's words for the numbers of a function of the table, by aspect."""
-    kernel = VARIANTS.get(name, KERNELS[op])
-
-    def compute(operands: tuple[Array, ...]) -> tuple[str, Array | None]:
-        try:
-            with np.errstate(all="ignore"):
-                return RESULT, np.asarray(kernel(*operands))
-        except (ArithmeticError, TypeError, ValueError):
-            return REFUSED, None
-
-    found: dict[str, list[str]] = {}
-    for usual in (KERNELS[op], kernel):
-        for numbers in numbers_of(OPS[op], dtype, usual, compute):
-            found.setdefault(numbers.aspect, []).append(numbers.does)
-    return found
 
 
 def _lines(report: Mapping[str, Any]) -> Iterator[str]:

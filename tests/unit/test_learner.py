@@ -19,11 +19,13 @@ from zerostride.compute.kernels import KERNELS
 from zerostride.engines.learnt import FORMS, Deviation, Form, LearntRow, Literal
 from zerostride.errors import BadInput
 from zerostride.ops import OPS
+from zerostride.runtimes.learn.asking import ask
 from zerostride.runtimes.learn.learner import BUDGET, Learner
 from zerostride.runtimes.learn.numbers import joined, numbers_of, pieces
 from zerostride.runtimes.learn.operands import functions
 from zerostride.runtimes.learn.space import CRASHED, REFUSED, RESULT, Answer
 from zerostride.runtimes.learn.writing import RunnerFile
+from zerostride.runtimes.process import Process
 
 RUNNERS = Path(__file__).parents[2] / "examples" / "runners"
 NUMPY = """
@@ -44,6 +46,23 @@ def run(op, arrays, target=None):
     if arrays[0].dtype == np.int64 and op == "add":
         return np.add(*[x.astype(np.int32) for x in arrays]).astype(np.int64)
     return getattr(np, OWN.get(op, op))(*arrays)
+"""
+
+
+CORRUPTING = """
+import os
+
+NAME = "corrupt"
+VERSION = "1"
+corrupt = False
+
+
+def run(op, arrays, target=None):
+    global corrupt
+    if corrupt or not arrays[0].size:
+        os._exit(1)
+    corrupt = arrays[0].shape == (7,)
+    return arrays[0] + arrays[1]
 """
 
 
@@ -73,6 +92,8 @@ def test_a_limit_of_sizes_is_found_to_the_number() -> None:
         ("rank_above 3", "refuses"),
         ("rank_above 23", "crashes"),
         ("operand_is_empty", "refuses"),
+        ("operands_are_empty", "crashes"),
+        ("not one_shape", "crashes"),
         ("stretching_above 1", "crashes"),
         ("first_stretches", "garbles"),
     ],
@@ -192,6 +213,16 @@ def test_too_few_seconds_are_one_clear_line(tmp_path: Path) -> None:
     done = learn("learn", str(runner), "--seconds", "0.001", folder=tmp_path)
     assert done.returncode == 2
     assert "too few to learn one op" in done.stderr
+
+
+def test_a_crash_that_an_earlier_question_caused_is_none_of_these_shapes(tmp_path: Path) -> None:
+    runner = tmp_path / "corrupt.py"
+    runner.write_text(CORRUPTING)
+    function = next(functions(OPS["add"], "float32"))
+    with Process(str(runner), sys.executable) as process:
+        for shape, kind in (((7,), RESULT), ((3,), RESULT), ((0,), CRASHED), ((0,), CRASHED)):
+            answer = ask(process, "add", function, (shape, shape))
+            assert answer.kind == kind, shape
 
 
 def test_learning_again_gives_the_same_file(tmp_path: Path) -> None:

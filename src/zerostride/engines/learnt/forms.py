@@ -154,15 +154,13 @@ class Form:
     @property
     def words(self) -> str:
         """A sentence."""
-        if (self.place, self.stretch) == ("equal_ranks", "absent"):
-            return "Operands of one shape."
-        return f"{PLACES[self.place].words}; {STRETCHES[self.stretch]}."
+        usual = f"{PLACES[self.place].words}; {STRETCHES[self.stretch]}."
+        return _WORDS.get((self.place, self.stretch), usual)
 
     @property
     def rule_name(self) -> str:
         """The name of the rule: that of the table where it is one of them."""
-        named = {("right", "all"): "numpy", ("ncnn", "all"): "ncnn"}
-        return named.get((self.place, self.stretch), f"{self.place}_{self.stretch}")
+        return _RULE_NAMES.get((self.place, self.stretch), f"{self.place}_{self.stretch}")
 
     def takes(self, count: int) -> bool:
         """Whether it places so many operands."""
@@ -192,6 +190,14 @@ class Form:
             raise Misfit(Reason.ONE_WAY, "both operands would stretch")
 
 
+#: Words of a form that are plainer than those of its place and its stretch.
+_WORDS: Mapping[tuple[str, str], str] = MappingProxyType(
+    {("equal_ranks", "absent"): "Operands of one shape."}
+)
+#: Forms that are rules of the table.
+_RULE_NAMES: Mapping[tuple[str, str], str] = MappingProxyType(
+    {("right", "all"): "numpy", ("ncnn", "all"): "ncnn"}
+)
 #: The operands that may stretch, or lack axes; of the other forms all may.
 _MOVING: Mapping[str, frozenset[int]] = MappingProxyType(
     {

@@ -116,6 +116,11 @@ def _has_zero(shapes: tuple[Shape, ...], asker: Asker) -> bool:
     return any(asker.equal(size, 0) for shape in shapes for size in shape)
 
 
+def _one_shape(shapes: tuple[Shape, ...], asker: Asker) -> bool:
+    first, *others = shapes
+    return all(len(x) == len(first) and all(map(asker.equal, first, x)) for x in others)
+
+
 def _only_to_zero(plan: Plan, asker: Asker) -> bool:
     """Whether operands stretch, and along axes without elements alone."""
     axes = {axis for row in plan.stretched for axis in row}
@@ -247,6 +252,11 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
             "the second operand has fewer elements than another", lambda s, _: _is_smaller(s, 1)
         ),
         "operand_is_empty": _true("an operand has no elements", _has_zero),
+        "operands_are_empty": _true(
+            "every operand has no elements",
+            lambda s, asker: all(_has_zero((shape,), asker) for shape in s),
+        ),
+        "one_shape": _true("the operands have one shape", _one_shape),
         "one_element": _true(
             "an operand has one element", lambda s, asker: any(_single(x, asker) for x in s)
         ),

@@ -15,12 +15,13 @@ from ...engines.learnt import FORMS, LearntRow
 from ...errors import BadInput
 from ...ops import OPS
 from ..process import Process
-from ..task import Array, Form, Reply, ReplyKind, Task
+from ..task import Array
+from .asking import ask, computer
 from .learner import Learner, agrees
-from .numbers import Numbers, joined, numbers_of, pieces
+from .numbers import Numbers, numbers_of
 from .operands import Function, functions
 from .shapes import Question, draw
-from .space import CRASHED, REFUSED, RESULT, Answer
+from .space import CRASHED, REFUSED, RESULT, Answer, Planner
 
 #: The element types that are tried, in this order; the first that an op takes is learnt in full.
 DTYPES = (
@@ -53,7 +54,6 @@ SECONDS = 60.0
 _SHARE = 0.5
 #: Questions that compare an op, or another element type, with a row.
 TELLING, FEW_TELLING = 24, 6
-_KINDS = {ReplyKind.RESULT: RESULT, ReplyKind.CRASHED: CRASHED}
 
 
 @dataclass(slots=True)
@@ -171,6 +171,7 @@ class EngineLearner:
         self._asked: Counter[str] = Counter()
         self._shapes: dict[str, tuple[int, ...]] = {}
         self._function_of: dict[tuple[str, str], Function] = {}
+        self._planners = {aims: Planner(to_target=aims) for aims in (False, True)}
 
     def learn(self, advance: Callable[[str], None] = lambda name: None) -> LearntEngine:
         """Learns every op: first on one element type each, then on the others.
@@ -262,18 +263,17 @@ class EngineLearner:
             return
         self._function_of[op.name, dtype] = function
         op.numbers += self._numbers(op.name, dtype, function)
-        ask = self._asker(op.name, function)
-        to_target = op.name == TO_TARGET
+        asker = self._asker(op.name, function)
         known = next(iter(op.rows.values()), family.row)
         telling = family.telling[:FEW_TELLING] if op.rows else family.telling
-        if known is not None and self._agree(known, ask, telling, op.name):
+        if known is not None and self._agree(known, asker, telling, op.name):
             op.rows[dtype] = known
             return
         count = len(_question(op.name, ()))
         share = time.monotonic() + (self._end - time.monotonic()) * _SHARE
         learner = Learner(
-            *(ask, count),
-            to_target=to_target,
+            *(asker, count),
+            planner=self._planners[op.name == TO_TARGET],
             seed=self._seed,
             late=lambda: time.monotonic() > share,
         )
@@ -292,14 +292,14 @@ class EngineLearner:
     def _agree(
         self,
         row: LearntRow,
-        ask: Callable[[Question], Answer],
+        asker: Callable[[Question], Answer],
         asked: Sequence[Question],
         name: str,
     ) -> bool:
         """Whether an op gives the answers of a row to these questions."""
         to_target = name == TO_TARGET
         return all(
-            agrees(row.outcome(question, to_target=to_target), ask(question)) is not False
+            agrees(row.outcome(question, to_target=to_target), asker(question)) is not False
             for question in asked
         )
 
@@ -323,41 +323,24 @@ class EngineLearner:
         op = OPS.get(name)
         if op is None or op.operands != 2 or op.conditions or name not in self._shapes:
             return []
-        task = Task(Form.CALL, self._names[name])
+        compute = computer(self._process, self._names[name], self._shapes[name])
 
-        def compute(operands: tuple[Array, ...]) -> tuple[str, Array | None]:
+        def counted(operands: tuple[Array, ...]) -> tuple[str, Array | None]:
             self._asked[name] += 1
-            shape, results = self._shapes[name], []
-            for laid in pieces(operands, shape):
-                reply = self._process.ask(task, laid, again=False)
-                if reply.kind is not ReplyKind.RESULT:
-                    return _KINDS.get(reply.kind, REFUSED), None
-                results.append(reply.arrays[0])
-            return RESULT, joined(results, shape, operands[0].size)
+            return compute(operands)
 
-        return list(numbers_of(op, dtype, function.kernel, compute))
+        return list(numbers_of(op, dtype, function.kernel, counted))
 
     def _asker(self, name: str, function: Function) -> Callable[[Question], Answer]:
         """Asks one op with the values of its function."""
 
-        def ask(question: Question) -> Answer:
+        def counted(question: Question) -> Answer:
             self._asked[name] += 1
-            aim = {"target": list(question[1])} if name == TO_TARGET else {}
-            task = Task(Form.CALL, self._names[name], aim)
-            passes, results = function.operands(question), []
-            for operands in passes:
-                reply = self._process.ask(task, operands, again=False)
-                if reply.kind is not ReplyKind.RESULT:
-                    self._remember(reply)
-                    return Answer(_KINDS.get(reply.kind, REFUSED))
-                results.append(reply.arrays[0])
-            return Answer(RESULT, lambda plan: function.matches(plan, passes, results))
+            answer = ask(self._process, self._names[name], function, question)
+            self._result.first_refusal = self._result.first_refusal or answer.message
+            return answer
 
-        return ask
-
-    def _remember(self, reply: Reply) -> None:
-        if not self._result.first_refusal:
-            self._result.first_refusal = reply.describe()
+        return counted
 
 
 def _question(name: str, shape: tuple[int, ...]) -> Question:

@@ -24,7 +24,7 @@ from .space import (
     REFUSED,
     RESULT,
     Answer,
-    Measures,
+    Fits,
     Planner,
     forms_for,
 )
@@ -54,7 +54,7 @@ class Learner:
     Attributes:
         ask: the engine.
         count: the number of operands.
-        to_target: the last shape is a target.
+        planner: of this op's kind, which the learners of one engine share.
         seed: of the random questions.
         budget: the most questions.
         late: whether no time is left, as if the budget were spent.
@@ -63,20 +63,19 @@ class Learner:
 
     ask: Ask
     count: int = 2
-    to_target: bool = False
+    planner: Planner = field(default_factory=Planner)
     seed: int = 0
     budget: int = BUDGET
     late: Callable[[], bool] = lambda: False
     answers: dict[Question, Answer] = field(default_factory=dict)
-    _planner: Planner = field(init=False)
-    _measures: Measures = field(init=False, default_factory=Measures)
+    _fits: Fits = field(init=False)
     _pool: list[Question] = field(init=False)
     _rng: random.Random = field(init=False)
     _doubt: float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         self._rng = random.Random(f"learn:{self.seed}")
-        self._planner = Planner(to_target=self.to_target)
+        self._fits = Fits(self.planner)
         self._pool = list(dict.fromkeys(draw(self._rng, self.count) for _ in range(POOL)))
 
     def learn(self) -> LearntRow:
@@ -127,7 +126,7 @@ class Learner:
             answer = self._ask(question)
             if answer is None:
                 return
-            if not agrees(row.outcome(question, to_target=self.to_target), answer):
+            if not agrees(row.outcome(question, to_target=self.planner.to_target), answer):
                 yield question
 
     def _fresh(self) -> Iterator[Question]:
@@ -135,7 +134,7 @@ class Learner:
             yield draw(self._rng, self.count)
 
     def _scene(self) -> Scene:
-        return Scene(self._planner, self._measures, self.answers, self._pool)
+        return Scene(self.planner, self._fits, self.answers, self._pool)
 
     def _explained(self) -> tuple[LearntRow, bool]:
         """The row that explains every answer so far, after questions to choose among several.

@@ -118,8 +118,8 @@ def functions(op: Op | None, dtype: str) -> Iterator[Function]:
     if op is None:
         yield Function(None, dtype, lambda x: x, _domains(dtype)[0], _passes(dtype))
         return
-    found = list(_known(op, dtype))
-    yield from found or [Function(op, dtype, _unlike_any, _domains(dtype)[0])]
+    known = list(_known(op, dtype))
+    yield from known or [Function(op, dtype, _unlike_any, _domains(dtype)[0])]
 
 
 def _unlike_any(*views: Array) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 from ...core.plan import Plan
 from ...engines.learnt import ANSWERS, TRAITS, Deviation, Form, LearntRow, Literal, Test
 from ...sizes import Asker
-from .shapes import RANKS, Question, between, of_rank
+from .shapes import Question, between, by_rank
 from .space import (
     CRASHED,
     REFUSED,
@@ -19,8 +19,8 @@ from .space import (
     Answer,
     Bits,
     Candidate,
+    Fits,
     Literals,
-    Measures,
     Planner,
     candidates,
     deviation_of,
@@ -96,12 +96,13 @@ class Scene:
     def __init__(
         self,
         planner: Planner,
-        measures: Measures,
+        fits: Fits,
         answers: dict[Question, Answer],
         pool: Sequence[Question],
     ) -> None:
         self._planner = planner
-        self._measures = measures
+        self._measures = planner.measures
+        self._kept_fits = fits
         self._asked = list(answers)
         self._answers = list(answers.values())
         count = len(self._asked[0])
@@ -163,7 +164,7 @@ class Scene:
 
     def _fits(self, form: Form) -> tuple[Bits, Bits]:
         """The questions whose results are the form's, and those that the form refuses."""
-        return self._planner.fits(form, self._asked, self._answers)
+        return self._kept_fits.of(form, self._asked, self._answers)
 
     def _right(self, form: Form) -> Bits:
         fits, misfit = self._fits(form)
@@ -378,7 +379,7 @@ def _refined(asked: Sequence[Question], answers: Sequence[Answer]) -> list[Quest
 
 def _ranks_between(answers: dict[Question, Answer], count: int) -> list[Question]:
     """Questions of a rank between two of the ladder that got answers of different kinds."""
-    table = [of_rank(rank, count) for rank in range(RANKS[-1] + 1)]
+    table = by_rank(count)
     near = []
     for kind in range(len(table[-1])):
         rows = [(rank, row[kind]) for rank, row in enumerate(table) if kind < len(row)]

@@ -6,6 +6,7 @@ target's.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import random
@@ -74,6 +75,8 @@ def _simple(count: int) -> Iterator[Question]:
         ((2, 3, 4, 5), (5,)),
         ((2, 3, 4, 5), (3, 1, 1)),
         ((0, 3), (0, 3)),
+        ((0, 3), (0, 2)),
+        ((2, 0), (3, 0)),
         ((0, 3), (1, 3)),
         ((0, 3), (3,)),
         ((2, 0), (1,)),
@@ -96,8 +99,17 @@ def _simple(count: int) -> Iterator[Question]:
         yield from (((2, 3), (2, 3), (3,)), ((2, 3), (3,), (2, 3)), ((3,), (2, 3), (2, 3)))
 
 
-def of_rank(rank: int, count: int) -> list[Question]:
-    """The questions of the ladder for a rank, in the same order for each."""
+@functools.cache
+def by_rank(count: int) -> tuple[tuple[Question, ...], ...]:
+    """The questions of the ladder for each rank up to the last of `RANKS`, in the same order.
+
+    Args:
+        count: the number of operands.
+    """
+    return tuple(tuple(_of_rank(rank, count)) for rank in range(RANKS[-1] + 1))
+
+
+def _of_rank(rank: int, count: int) -> list[Question]:
     whole = tuple(2 if axis < 8 else 1 for axis in range(rank))
     turns = tuple(size if axis % 2 else 1 for axis, size in enumerate(whole))
     others = tuple(1 if axis % 2 else size for axis, size in enumerate(whole))
@@ -108,7 +120,7 @@ def of_rank(rank: int, count: int) -> list[Question]:
 
 def _ranks(count: int) -> Iterator[Question]:
     for rank in RANKS:
-        yield from of_rank(rank, count)
+        yield from by_rank(count)[rank]
 
 
 def _sizes(count: int) -> Iterator[Question]:
@@ -178,4 +190,4 @@ def between(question: Question, size: int, other: int) -> Question:
     return tuple(tuple(other if s == size else s for s in shape) for shape in question)
 
 
-__all__ = ["MOST_ELEMENTS", "RANKS", "Question", "Shape", "between", "draw", "ladder", "of_rank"]
+__all__ = ["MOST_ELEMENTS", "RANKS", "Question", "Shape", "between", "by_rank", "draw", "ladder"]

@@ -32,10 +32,12 @@ class Answer:
     Attributes:
         kind: REFUSED, CRASHED or RESULT.
         matches: whether a result is that of a plan.
+        message: of a refusal or a crash.
     """
 
     kind: str
     matches: Callable[[Plan], bool] = lambda plan: False
+    message: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +56,20 @@ class Candidate:
 
 
 class Planner:
-    """The plans of questions by each form, and whether answers are theirs; each computed once."""
+    """The plans of questions by each form, and the measures of traits; each computed once.
 
-    def __init__(self, *, to_target: bool) -> None:
+    All ops of an engine share them, because every op is asked much the same questions.
+
+    Attributes:
+        to_target: the last shape is a target.
+        measures: of the questions and their plans.
+    """
+
+    def __init__(self, *, to_target: bool = False) -> None:
         self.to_target = to_target
+        self.measures = Measures()
         self._plans: dict[Form, dict[Question, Plan | None]] = {}
-        self._rules: dict[Form, Rule] = {}
-        self._fits: dict[Form, list[tuple[bool, bool]]] = {}
+        self._rules: dict[tuple[Form, int], Rule] = {}
 
     def plans(self, form: Form, questions: Sequence[Question]) -> list[Plan | None]:
         """The plans of questions; None where the form refuses."""
@@ -71,16 +80,25 @@ class Planner:
         return [kept[question] for question in questions]
 
     def _planned(self, form: Form, question: Question) -> Plan | None:
-        rule = self._rules.get(form)
+        count = len(question)
+        rule = self._rules.get((form, count))
         if rule is None:
-            rule = LearntRow(form).rule("", to_target=self.to_target, count=len(question))
-            self._rules[form] = rule
+            rule = LearntRow(form).rule("", to_target=self.to_target, count=count)
+            self._rules[form, count] = rule
         try:
             return apply(rule, question, {})
         except BroadcastError:
             return None
 
-    def fits(
+
+class Fits:
+    """Whether the answers of one op are those of each form; each compared once."""
+
+    def __init__(self, planner: Planner) -> None:
+        self._planner = planner
+        self._kept: dict[Form, list[tuple[bool, bool]]] = {}
+
+    def of(
         self, form: Form, asked: Sequence[Question], answers: Sequence[Answer]
     ) -> tuple[Bits, Bits]:
         """The answers that are the form's results, and the questions that the form refuses.
@@ -90,9 +108,9 @@ class Planner:
             asked: every question so far, in order; those of an earlier call come first.
             answers: their answers.
         """
-        kept = self._fits.setdefault(form, [])
+        kept = self._kept.setdefault(form, [])
         start = len(kept)
-        new = self.plans(form, asked[start:])
+        new = self._planner.plans(form, asked[start:])
         for plan, answer in zip(new, answers[start:], strict=True):
             fit = plan is not None and answer.kind == RESULT and answer.matches(plan)
             kept.append((fit, plan is None))
@@ -314,6 +332,7 @@ __all__ = [
     "RESULT",
     "Answer",
     "Candidate",
+    "Fits",
     "Literals",
     "Measures",
     "Planner",
