@@ -299,6 +299,13 @@ def test_damaged_objects_make_no_image_outside_of_its_block() -> None:
     assert refused > 100
 
 
+def test_an_object_whose_sections_lie_beyond_any_memory_has_no_image() -> None:
+    for data in objects():
+        far = bytearray(data)
+        far[40:48] = b"\xff" * 8  # the place of the table of sections
+        assert image.image_of(bytes(far)) is None
+
+
 def test_a_system_that_forbids_it_goes_on_interpreted(
     one: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

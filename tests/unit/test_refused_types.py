@@ -71,9 +71,10 @@ def test_litert_takes_the_second_operand_beside_nan() -> None:
 
 
 def test_openvino_has_kernels_of_twelve_axes() -> None:
-    twelve, more = [(2,) * 12, (2,)], [(2,) * 14, (2,)]
+    twelve, more = [(2,) * 12, (2,)], [(2,) * 12 + (3, 2), (2,)]
     for op, dtype in (("less", "float32"), ("logical_and", "bool"), ("add", "int32")):
         assert zs.supports("openvino", op, dtype, twelve)
+        assert zs.supports("openvino", op, dtype, [(2,) * 14, (2,)])
         assert not zs.supports("openvino", op, dtype, more)
     assert zs.supports("openvino", "add", "float32", more)
 

@@ -65,7 +65,7 @@ def image_of(file: bytes, name: bytes = b"body") -> Image | None:
     """
     try:
         return _image(file, name)
-    except (struct.error, IndexError, ValueError):
+    except (struct.error, IndexError, OverflowError, ValueError):  # the file is damaged
         return None
 
 
