@@ -302,7 +302,7 @@ def _score_row(row: ScoreRow) -> list[str]:
 
 
 def _sign(name: str, pattern: Pattern, cell: Cell, top: str = "") -> str:
-    """What an engine makes of a pattern, as a cell.
+    """A cell of the table: an engine's answer to a pattern.
 
     An addition opens its shapes in the playground, which knows no other op; another op opens the
     engine's page. `top` is the way from the page to the site's first folder.

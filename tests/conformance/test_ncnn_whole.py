@@ -40,4 +40,4 @@ def test_small_whole_numbers_are_right_or_a_row_says_not(dtype: str) -> None:
     except ZerostrideError as error:
         if "is not installed" not in str(error):
             raise
-        pytest.skip(str(error))
+        pytest.skip(str(error))  # names the engine and its package

@@ -94,6 +94,6 @@ def test_shapes_that_end_the_process() -> None:
     except ZerostrideError as error:
         if "is not installed" not in str(error):
             raise
-        pytest.skip(str(error))
+        pytest.skip(str(error))  # names the engine and its package
     assert not contrary
     assert seen == {True: 60, False: 60}

@@ -31,7 +31,7 @@ UNCHECKED = [
 
 
 def drawn(rng: random.Random) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Data, and a slope of which some extents fit."""
+    """Data, and a slope some of whose extents fit."""
     data = [rng.choice((1, 2, 3, 4, 5)) for _ in range(rng.randint(2, 5))]
     slope = [size if rng.random() < 0.6 else rng.choice((1, 2, 3, 5)) for size in data]
     return tuple(data), tuple(slope[rng.randint(0, 2) :])
@@ -54,18 +54,18 @@ def test_slopes() -> None:
             for dtype, shapes in UNCHECKED + cases:
                 arrays = [np.ones(shape, dtype) for shape in shapes]
                 reply = process.ask(Task(Form.OP, "prelu"), arrays, again=False)
-                said = predicted(dtype, shapes)
-                if isinstance(said, BroadcastError) and said.reason is Reason.OVERRUN:
+                answer = predicted(dtype, shapes)
+                if isinstance(answer, BroadcastError) and answer.reason is Reason.OVERRUN:
                     seen[f"overrun: {reply.kind}"] += 1
                     continue
-                refuses = isinstance(said, BroadcastError) and not said.silent
+                refuses = isinstance(answer, BroadcastError) and not answer.silent
                 seen["refused" if refuses else "taken"] += 1
                 if (reply.kind is ReplyKind.REFUSED) is not refuses:
-                    wrong.append((dtype, shapes, str(said)[:99], reply.describe()))
+                    wrong.append((dtype, shapes, str(answer)[:99], reply.describe()))
     except ZerostrideError as error:
         if "is not installed" not in str(error):
             raise
-        pytest.skip(str(error))
+        pytest.skip(str(error))  # names the engine and its package
     assert not wrong, "\n".join(map(str, wrong))
     assert seen["overrun: result"] >= len(UNCHECKED)
     assert min(seen["refused"], seen["taken"]) > 10, seen
