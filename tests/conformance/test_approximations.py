@@ -18,6 +18,7 @@ MODULES = {"mnn": "MNN", "ncnn": "ncnn", "openvino": "openvino"}
 EXACT = 2e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", MODULES)
 def test_rows_are_as_large_as_the_errors(engine: str) -> None:
     pytest.importorskip(MODULES[engine], reason="runs the functions")

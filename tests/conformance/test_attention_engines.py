@@ -19,6 +19,7 @@ def calls(rule: AttentionRule) -> int:
     return 300 if "com.microsoft" in rule.source else 120
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", tuple(rules(())), ids=lambda rule: rule.name)
 def test_an_engine_attends_as_its_row_says(rule: AttentionRule) -> None:
     pytest.importorskip(rule.engine.partition(".")[0])

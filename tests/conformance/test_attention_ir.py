@@ -124,6 +124,7 @@ def called(rng: np.random.Generator) -> tuple[list[Any], bool]:
     return arrays, causal
 
 
+@pytest.mark.slow
 def test_run_computes_what_openvino_computes(tmp_path: Path) -> None:
     """Every file that OpenVINO computes, and no number is another one."""
     core, rng, counts = ov.Core(), np.random.default_rng(11), Counter[str]()
@@ -154,6 +155,7 @@ def test_run_computes_what_openvino_computes(tmp_path: Path) -> None:
     assert min(counts[kind] for kind in ("sink", "empty", "NaN")) > 3, counts
 
 
+@pytest.mark.slow
 def test_an_attention_of_a_file_means_what_openvino_computes(tmp_path: Path) -> None:
     """Every file is planned and computed, or refused by both."""
     core, rng, counts = ov.Core(), np.random.default_rng(3), Counter[str]()

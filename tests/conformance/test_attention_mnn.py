@@ -82,6 +82,7 @@ def test_it_reads_a_mask_as_one_of_queries_and_keys() -> None:
     assert np.abs(run(arrays) - meant(arrays)).max() > 0.1
 
 
+@pytest.mark.slow
 def test_run_computes_what_mnn_computes(tmp_path: Path) -> None:
     """Files of random calls, by `zerostride run`."""
     count = 0

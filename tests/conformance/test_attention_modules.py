@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import zerostride as zs
+from sampled import few
 from zerostride.models.findings import Verdict
 from zerostride.models.formats import read_model
 from zerostride.models.onnx_ops.attention_patterns import attention_roles
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.conformance
 ENGINES = ("openvino", "mnn", "ncnn", "litert", "tensorrt", "coreml", "onnxruntime")
 
 
-@pytest.mark.parametrize("name", attentions.ATTENTIONS)
+@pytest.mark.parametrize("name", few(8, attentions.ATTENTIONS))
 def test_every_broadcast_is_decided_and_found_at_its_line(name: str, tmp_path: Path) -> None:
     module, inputs = attentions.attention(name)
     file = str(tmp_path / f"{name}.onnx")

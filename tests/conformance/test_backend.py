@@ -114,6 +114,7 @@ def listed() -> Mapping[str, str]:
     return table
 
 
+@pytest.mark.slow
 def test_every_onnx_test_passes_or_is_refused_by_name(outcomes: Mapping[str, str]) -> None:
     refused, wrong = listed(), []
     for name, outcome in outcomes.items():
@@ -135,6 +136,7 @@ def test_every_onnx_test_passes_or_is_refused_by_name(outcomes: Mapping[str, str
     assert passed >= FEWEST
 
 
+@pytest.mark.slow
 def test_is_compatible_agrees_with_prepare(outcomes: Mapping[str, str]) -> None:
     """`is_compatible` and `prepare` agree, but where operands decide."""
     import onnx.backend.test.loader

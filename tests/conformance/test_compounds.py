@@ -361,6 +361,7 @@ def asked(engine: str) -> list[Case]:
 samples_ = list(samples())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", [*ENGINES, *UNCHECKED])
 def test_every_measured_row_matches_its_engine(engine: str) -> None:
     faults = []

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import zerostride as zs
+from sampled import few
 
 onnx = pytest.importorskip("onnx", reason="writes the models")
 from compound_cases import Case  # noqa: E402 - onnx may be missing
@@ -117,7 +118,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("target", ["openvino", "mnn", "ncnn"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", few(4, CASES))
 def test_it_is_proven_or_refused_with_a_reason(tmp_path: Path, name: str, target: str) -> None:
     pytest.importorskip({"mnn": "MNN"}.get(target, target))
     path = tmp_path / "compound.onnx"

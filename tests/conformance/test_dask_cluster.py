@@ -64,6 +64,7 @@ def _has_done(dask_worker: Any) -> int:
     return len(dask_worker.data)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peaks are read from /proc")
 def test_sum_of_20_gb_takes_less_than_2_gb() -> None:
     elements = 20 * GB // 8

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.conformance
 CASES = int(os.environ.get("ZEROSTRIDE_CONFORMANCE_CASES", "600"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", CATALOGUE)
 def test_engine_agrees(engine: str) -> None:
     try:

@@ -49,6 +49,7 @@ def test_drawn_models_are_proven_equal(name: str, seed: int) -> None:
     assert optimised(name, patterns(900 + seed)).ok
 
 
+@pytest.mark.slow
 def test_no_verdict_is_contradicted_by_a_run() -> None:
     pytest.importorskip("onnxruntime")
     *_, tally = judge(cases=12, seed=5)

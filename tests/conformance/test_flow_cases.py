@@ -93,6 +93,7 @@ def test_more_than_1500_cases_are_loaded() -> None:
     assert len(cases()) > 1500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("symbolic", [False, True])
 def test_inferred_shapes_match_the_onnx_node_cases(symbolic: bool) -> None:
     wrong = []

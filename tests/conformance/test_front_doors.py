@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from sampled import few
+
 pytest.importorskip("onnx", reason="the models are made with the onnx package")
 pytest.importorskip("onnxruntime", reason="the reference is an extra, not a test need")
 
@@ -37,6 +39,7 @@ def contradicted(every: Sequence[Judged]) -> list[str]:
     return [f"{one.number} {one.words}: {one.contradiction}" for one in every if one.contradiction]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", DOORS)
 def test_no_verdict_is_contradicted(engine: str) -> None:
     needed(engine)
@@ -47,19 +50,19 @@ def test_no_verdict_is_contradicted(engine: str) -> None:
     assert counts["unknown"] < 3
 
 
-@pytest.mark.parametrize("op", BY_PNNX)
+@pytest.mark.parametrize("op", few(2, BY_PNNX))
 def test_ops_have_pnnxs_verdict(op: str) -> None:
     needed("ncnn")
     assert not contradicted(list(measure("ncnn", 0, 12, 3, op)))
 
 
-@pytest.mark.parametrize("op", BY_MNNCONVERT)
+@pytest.mark.parametrize("op", few(2, BY_MNNCONVERT))
 def test_ops_have_mnnconverts_verdict(op: str) -> None:
     needed("mnn")
     assert not contradicted(list(measure("mnn", 11, 40, 911, op)))
 
 
-@pytest.mark.parametrize("op", BY_FRONTEND)
+@pytest.mark.parametrize("op", few(1, BY_FRONTEND))
 def test_ops_have_the_frontends_verdict(op: str) -> None:
     needed("openvino")
     assert not contradicted(list(measure("openvino", 0, 60, 50, op)))

@@ -85,6 +85,7 @@ def _places(count: int) -> Iterator[int | None]:
     yield from (None, *range(count))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("op", "kinds", "attributes"), OPS, ids=str)
 def test_ranks_of_zero_and_one(
     op: str, kinds: tuple[str, ...], attributes: dict[str, Any], tmp_path: Path

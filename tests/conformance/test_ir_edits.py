@@ -134,6 +134,7 @@ def test_pdpd_is_rewritten_with_an_explicit_reshape(core: Any, tmp_path: Path) -
     assert 'auto_broadcast="numpy"' in (tmp_path / "out.xml").read_text()
 
 
+@pytest.mark.slow
 def test_every_broadcast_of_a_converted_model_can_be_rewritten(core: Any, tmp_path: Path) -> None:
     """Every two-operand site gets an axis more and its result loses it; the numbers stay."""
     for name in ("tiny_vision", "unet_dynamic", "transformer_dynamic"):

@@ -53,6 +53,7 @@ def test_gradients_of_random_programs_match_autograd():
     assert result.worst < BOUND
 
 
+@pytest.mark.slow
 def test_gradients_of_every_op_match_finite_differences():
     result = Result()
     check_ops(3, result, by_grad)
@@ -73,6 +74,7 @@ def test_check_grads_accepts_ops_under_rules(rule, one, other, more):
     check_grads(lambda x, y: zs.divide(x, y, rule=rule, **more), arrays, order=2)
 
 
+@pytest.mark.slow
 def test_fused_gradients_match_jax():
     x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 5)))
     check_grads(lambda x: softmax(x, 2.0), (x,), order=2)

@@ -74,6 +74,7 @@ def shapes_for(op: str) -> list[tuple[tuple[int, ...], ...]]:
     return [(*pair, pair[0]) if op == "SELECT_V2" else pair for pair in pairs]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delegate", ["default", "none"])
 def test_every_op_matches_litert_on_every_dtype(delegate: str) -> None:
     attributes = {} if delegate == "default" else {"delegate": "none"}
@@ -106,6 +107,7 @@ def patterns(rank: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     return [(full, full), (full, full[1:]), (full, ()), (full, turns), (turns, others)]
 
 
+@pytest.mark.slow
 def test_every_op_matches_litert_on_every_rank() -> None:
     questions: list[Question] = []
     for op in NAMES:

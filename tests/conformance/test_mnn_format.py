@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from mnn_evaluation import assert_close, both, onnx, random_inputs, worker
 
+from sampled import few
 from zerostride.models.audit.run import audit
 from zerostride.models.flow.resolved import resolved
 from zerostride.models.format_table import lowered, module_of
@@ -124,6 +125,7 @@ def test_converter_errors_are_found(
     assert findings[node].reason == "invalid_source"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["numpy", "openvino", "ncnn"])
 def test_examples_are_audited_for_other_engines(
     target: str, converted: Callable[[Path], Path]
@@ -282,7 +284,7 @@ def singles(folder: Path, converted: Callable[[Path], Path]) -> Callable[[str], 
     return convert
 
 
-@pytest.mark.parametrize("name", SINGLES)
+@pytest.mark.parametrize("name", few(30, SINGLES))
 def test_lowered_op_computes_mnns_result(
     name: str, singles: Callable[[str], Path], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,6 +107,7 @@ class Network:
         onnx.save(onnx.shape_inference.infer_shapes(model), path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", LAYERS)
 def test_additions_have_mnnconverts_verdict(mnn: Process, layer: str, tmp_path: Path) -> None:
     path, table = tmp_path / "m.onnx", Counter[tuple[bool, bool]]()

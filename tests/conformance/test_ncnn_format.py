@@ -394,6 +394,7 @@ def _pair(rng: random.Random) -> ncnn_draws.Drawn:
 # Models that pnnx makes.
 
 
+@pytest.mark.slow
 def test_files_of_pnnx_are_read(ncnn: Net, tmp_path: Path) -> None:
     pytest.importorskip("onnx", reason="the models are made with the onnx package")
     pnnx: Any = pytest.importorskip("pnnx", reason="the converter is an extra, not a test need")

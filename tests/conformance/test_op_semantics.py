@@ -117,6 +117,7 @@ def computed(op, operands, engine):
         return kernel(*given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", sorted(op_engines.ENGINES))
 def test_values_match_the_engine(engine):
     try:

@@ -79,6 +79,7 @@ def operands(op: str, dtype: str, shapes: Shapes) -> Iterator[np.ndarray]:
         yield np.ones(shape, bool if (op, k) == ("where", 0) else dtype)
 
 
+@pytest.mark.slow
 def test_shapes_that_end_the_process() -> None:
     rng, seen, contrary = random.Random(12), Counter[bool](), []
     try:

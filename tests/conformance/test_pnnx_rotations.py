@@ -22,6 +22,7 @@ from zerostride.models.findings import Outcome
 pytestmark = pytest.mark.conformance
 
 
+@pytest.mark.slow
 def test_the_audit_says_which_rotations_ncnn_turns_otherwise(tmp_path: Path) -> None:
     """Every second one is wrong. https://github.com/Tencent/ncnn/issues/6833 is mended there."""
     table = Counter[tuple[bool, bool]]()

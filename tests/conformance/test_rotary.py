@@ -96,6 +96,7 @@ def on_openvino(content: bytes, arrays: dict[str, Any]) -> Any:
     return np.array(compiled(arrays)[0])
 
 
+@pytest.mark.slow
 def test_angles_repeat_along_heads(tmp_path: Path) -> None:
     """On ONNX Runtime by the plan, on OpenVINO as the audit says."""
     seen = Counter[str]()

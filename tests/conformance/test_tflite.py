@@ -393,6 +393,7 @@ def test_a_translated_op(op: str, tmp_path: Path) -> None:
 # Broadcasts, by seed: `python -m campaigns litert-graphs` runs more of them.
 
 
+@pytest.mark.slow
 def test_graphs_compute_as_the_source_rule_says() -> None:
     tallies = litert_graphs.measure(range(600), 0)
     assert {op: tally.differing for op, tally in tallies.items() if tally.differing} == {}

@@ -116,6 +116,7 @@ def test_every_fix_of_the_source_makes_its_finding_clean(tmp_path, name):
     assert report.ok, wrong(report)
 
 
+@pytest.mark.slow
 def test_programs_and_archives_are_audited_as_the_module(tmp_path):
     name = "MaskedAttention"
     program = torch.export.export(network(name), inputs(name))

@@ -57,6 +57,7 @@ def holds(report: Report) -> Counter[tuple[str, str]]:
     return count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_examples_hold_on_the_engine(engine: str) -> None:
     count: Counter[tuple[str, str]] = Counter()

@@ -27,6 +27,7 @@ def pair():
     return x, y
 
 
+@pytest.mark.slow
 def test_thousands_of_calls_match_xarray():
     tally = tallied_names(0, 3000, seed=5)
     assert tally.cases == 3000
