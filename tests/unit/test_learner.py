@@ -89,20 +89,19 @@ def test_a_limit_of_sizes_is_found_to_the_number() -> None:
 
 @pytest.mark.parametrize(
     ("words", "effect"),
-    [
-        ("rank_above 3", "refuses"),
-        ("rank_above 23", "crashes"),
-        ("operand_is_empty", "refuses"),
-        *(
-            pytest.param(words, effect, marks=pytest.mark.slow)
-            for words, effect in (
-                ("operands_are_empty", "crashes"),
-                ("not one_shape", "crashes"),
-                ("stretching_above 1", "crashes"),
-                ("first_stretches", "garbles"),
-            )
-        ),
-    ],
+    few(
+        3,
+        [
+            ("rank_above 3", "refuses"),
+            ("rank_above 23", "crashes"),
+            ("operand_is_empty", "refuses"),
+            ("operands_are_empty", "crashes"),
+            ("not one_shape", "crashes"),
+            ("stretching_above 1", "crashes"),
+            ("first_stretches", "garbles"),
+        ],
+        unpack=True,
+    ),
 )
 def test_a_fault_is_learnt_in_full(words: str, effect: str) -> None:
     """Shapes that do not fit are refused anyway, and are no evidence for a limit."""
