@@ -270,7 +270,10 @@ def rows_of(engine: str) -> tuple[CatalogueRow, ...]:
     """The rows of an engine; BadInput lists the names otherwise."""
     rows = CATALOGUE.get(engine)
     if rows is None:
-        raise BadInput(f"there is no engine {engine!r} to run; one of {', '.join(CATALOGUE)}")
+        raise BadInput(
+            f"there is no engine {engine!r} to run; one of {', '.join(CATALOGUE)}. "
+            "A learnt engine is learnt again: zerostride engines learn RUNNER.py newest"
+        )
     return rows
 
 
