@@ -1,5 +1,5 @@
 # /// script
-# dependencies = ["keras"]
+# dependencies = ["keras", "jax"]
 # ///
 """Keras (PyPI: keras): `keras.ops` on the backend that KERAS_BACKEND names; without it, NumPy.
 
