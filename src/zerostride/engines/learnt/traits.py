@@ -116,6 +116,12 @@ def _has_zero(shapes: tuple[Shape, ...], asker: Asker) -> bool:
     return any(asker.equal(size, 0) for shape in shapes for size in shape)
 
 
+def _empty_below(shapes: tuple[Shape, ...], asker: Asker) -> bool:
+    """Whether an operand without elements has fewer axes than one with elements."""
+    full = max((len(x) for x in shapes if not _has_zero((x,), asker)), default=0)
+    return any(_has_zero((x,), asker) and len(x) < full for x in shapes)
+
+
 def _one_shape(shapes: tuple[Shape, ...], asker: Asker) -> bool:
     first, *others = shapes
     return all(len(x) == len(first) and all(map(asker.equal, first, x)) for x in others)
@@ -255,6 +261,9 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         "operands_are_empty": _true(
             "every operand has no elements",
             lambda s, asker: all(_has_zero((shape,), asker) for shape in s),
+        ),
+        "lower_is_empty": _true(
+            "an operand has no elements, and one with more axes has some", _empty_below
         ),
         "one_shape": _true("the operands have one shape", _one_shape),
         "one_element": _true(
