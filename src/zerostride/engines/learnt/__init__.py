@@ -7,7 +7,7 @@ In: a file. Out: a row of the engine table.
 
 from .forms import FORMS, PLACES, STRETCHES, Form
 from .row import ANSWERS, EFFECTS, Deviation, LearntRow
-from .traits import TRAITS, Literal, Test
+from .traits import TRAITS, Literal, Test, Trait
 
 __all__ = [
     "ANSWERS",
@@ -21,4 +21,5 @@ __all__ = [
     "LearntRow",
     "Literal",
     "Test",
+    "Trait",
 ]

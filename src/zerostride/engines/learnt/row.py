@@ -109,6 +109,10 @@ class LearntRow:
         except BroadcastError as error:
             return error
 
+    def decides(self, shapes: tuple[Shape, ...], plan: Plan | None) -> bool:
+        """Whether a deviation holds for shapes and their plan by the form."""
+        return any(deviation.holds(shapes, plan, Asker()) for deviation in self.deviations)
+
     def as_dict(self) -> dict[str, Any]:
         """For a file."""
         rows = [

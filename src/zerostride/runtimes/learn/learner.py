@@ -36,6 +36,14 @@ BUDGET = 300
 CONFIRMING = 40
 #: Questions in a row that test what no answer has tested; the same.
 DIRECTED = 40
+#: The same, of questions that the form refuses.
+DIRECTED_MISFITS = 16
+#: The same, of questions that a deviation decides.
+INSIDE = 8
+#: The same, for each form that explains as many results.
+APART = 2
+#: Questions that are kept for a test of the row while deviations are told apart.
+KEPT = CONFIRMING + 20
 #: Questions that are compared for where deviations differ.
 POOL = 1200
 #: Where the budget is spent while rival deviations of more than this weight differ, nothing is
@@ -43,6 +51,8 @@ POOL = 1200
 OPEN_DOUBT = 0.02
 #: A row with more deviations than this explains answers one by one, and is not trusted.
 TRUSTED = 5
+#: After so many surprises such a row is given up.
+HOPELESS = 16
 #: Forms that explain the most answers, and are tried with deviations.
 RIVALS = 3
 
@@ -90,6 +100,8 @@ class Learner:
             surprise = next(self._surprises(row), None)
             if surprise is not None:
                 surprises.append(surprise)
+                if len(surprises) >= HOPELESS and len(row.deviations) > TRUSTED:
+                    return self._scene().doubted(row, [])
             elif self._spent() or open_doubt:
                 late = [] if open_doubt else surprises
                 return self._scene().doubted(row, late)
@@ -118,11 +130,20 @@ class Learner:
     def _surprises(self, row: LearntRow) -> Iterator[Question]:
         """New questions whose answers differ from the row's.
 
-        First those beside the numbers of deviations, then untested ones, then random ones.
+        First those beside the numbers of deviations; then by turns those that a deviation decides,
+        those on which a rival form has another plan, and untested ones; then random ones.
         """
         scene = self._scene()
-        directed = itertools.chain(scene.edges(row), scene.untested(row, DIRECTED))
-        for question in itertools.chain(directed, self._fresh()):
+        sources = (
+            scene.inside(row, INSIDE),
+            scene.apart(row, APART),
+            scene.untested(row, DIRECTED, misfit=False),
+            scene.untested(row, DIRECTED_MISFITS, misfit=True),
+        )
+        turns = itertools.chain.from_iterable(itertools.zip_longest(*sources))
+        directed = itertools.chain(scene.edges(row), (q for q in turns if q is not None))
+        left = max(0, self.budget - len(self.answers) - CONFIRMING - 1)
+        for question in itertools.chain(itertools.islice(directed, left), self._fresh()):
             answer = self._ask(question)
             if answer is None:
                 return
@@ -145,7 +166,7 @@ class Learner:
             row, question = self._once()
             if question is None:
                 return row, False
-            if self._spent(CONFIRMING + DIRECTED) or self._ask(question) is None:
+            if self._spent(KEPT) or self._ask(question) is None:
                 return row, self._doubt > OPEN_DOUBT
 
     def _once(self) -> tuple[LearntRow, Question | None]:
@@ -154,7 +175,7 @@ class Learner:
         best, others = scene.base(forms_for(self.count))
         row, other = scene.explain(best[0])
         if row.deviations:
-            rivals = (*best[1:], *others)[:RIVALS]
+            rivals = (*others[:1], *best[1:], *others[1:])[:RIVALS]
             rows = [(row, other), *map(scene.explain, rivals)]
             row, other = min(rows, key=lambda explained: length(explained[0]))
         question = scene.parting(row, best if row.form in best else [row.form, *best])

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...core.plan import Plan
 from ...engines.learnt import ANSWERS, TRAITS, Deviation, Form, LearntRow, Literal, Test
@@ -39,6 +40,8 @@ FEW = 400
 FEW_SURPRISES, FEW_DEVIATIONS, MOST_DOUBTED = 4, 3, 0.5
 #: A rival form explains at least this share of the results that the best one does.
 NEAR = 0.9
+#: Forms that are told apart from that of a row which explains every answer.
+_RIVALS = 8
 #: The most deviations of a row.
 MOST_DEVIATIONS = 8
 
@@ -90,6 +93,31 @@ class _Left:
         return seen
 
 
+@dataclass(frozen=True, slots=True)
+class _Around:
+    """A literal of a deviation whose number is sought.
+
+    Attributes:
+        literal: it.
+        rest: the deviation's other literals.
+        earlier: the deviations that go before it.
+        form: of the row.
+    """
+
+    literal: Literal
+    rest: tuple[Literal, ...]
+    earlier: tuple[Deviation, ...]
+    form: Form
+
+    def takes(self, question: Question, plan: Plan) -> bool:
+        """Whether the literal alone decides a question."""
+        return all(other.test(question, plan, Asker()) for other in self.rest) and not any(
+            deviation.holds(question, plan, Asker())
+            for deviation in self.earlier
+            if deviation.then != ANSWERS  # which decides of misfits alone
+        )
+
+
 class Scene:
     """The answers so far beside the pool, and the search for a row that explains them."""
 
@@ -118,7 +146,7 @@ class Scene:
         """The forms that explain the most results, the most frequent form first.
 
         Two lists: those whose misfits have one kind of answer most often; and rivals that explain
-        as many results, or nearly as many and are more frequent.
+        as many results, or nearly as many and are more frequent; the most frequent first.
         """
         ranked: list[tuple[int, int, Form]] = []
         for form in forms:
@@ -135,7 +163,7 @@ class Scene:
             for fits, _, form in ranked
             if fits == most[0] or (fits >= NEAR * most[0] and form in frequent)
         ]
-        return best, [form for form in near if form not in best]
+        return best, sorted((form for form in near if form not in best), key=forms.index)
 
     def parting(self, row: LearntRow, forms: Sequence[Form]) -> Question | None:
         """The open question for which forms have the most different plans.
@@ -144,23 +172,30 @@ class Scene:
         """
         if len(forms) < 2:
             return None
-        to_target = self._planner.to_target
-        few = [q for q in self._open[:FEW] if self._is_open(row, q, to_target=to_target)]
-        if not few:
-            return None
+        few = self._open[:FEW]
         plans = zip(*(self._planner.plans(form, few) for form in forms), strict=True)
-        counts = [len(set(row)) for row in plans]
-        place = int(np.argmax(counts))
-        return few[place] if counts[place] > 1 else None
+        counts = np.array([len(set(row)) for row in plans])
+        order = np.argsort(-counts, kind="stable")[: int((counts > 1).sum())]
+        return next((few[k] for k in order if self._is_open(row, few[k])), None)
 
-    def _is_open(self, row: LearntRow, question: Question, *, to_target: bool) -> bool:
+    def apart(self, row: LearntRow, count: int) -> Iterator[Question]:
+        """Open questions on which a rival of the row's form has another plan.
+
+        Args:
+            row: the row so far.
+            count: the most questions for each rival.
+        """
+        best, others = self.base(forms_for(len(self._asked[0])))
+        mine = self._planner.plans(row.form, self._open)
+        for rival in (*best, *others)[:_RIVALS]:
+            pairs = zip(self._open, mine, self._planner.plans(rival, self._open), strict=True)
+            differ = (q for q, plan, other in pairs if plan != other and not row.decides(q, plan))
+            yield from itertools.islice(differ, count)
+
+    def _is_open(self, row: LearntRow, question: Question) -> bool:
         """Whether no deviation decides a question."""
-        if not row.deviations:
-            return True
-        outcome = row.outcome(question, to_target=to_target)
-        if isinstance(outcome, Plan):
-            return True
-        return self._planner.plans(row.form, [question])[0] is None
+        (plan,) = self._planner.plans(row.form, [question])
+        return plan is None or not row.decides(question, plan)
 
     def _fits(self, form: Form) -> tuple[Bits, Bits]:
         """The questions whose results are the form's, and those that the form refuses."""
@@ -242,61 +277,83 @@ class Scene:
         none = np.zeros((len(literals.bits), 0), bool)
         return [self._asked[k] for k in untested(none, literals.bits, literals.weights, count)]
 
-    def untested(self, row: LearntRow, count: int) -> Iterator[Question]:
-        """Open questions with a plan that test what no answer has tested."""
+    def untested(self, row: LearntRow, count: int, *, misfit: bool) -> Iterator[Question]:
+        """Open questions that test what no answer has tested.
+
+        Args:
+            row: the row so far.
+            count: the most questions.
+            misfit: whether the form refuses them, or has a plan.
+        """
         literals, planned = self._literals(row.form)
         cut = len(self._asked)
-        fits, _ = self._fits(row.form)
-        places = np.flatnonzero(planned[cut:])[:FEW]
-        chosen = untested(
-            literals.bits[:, :cut][:, fits],
-            literals.bits[:, cut:][:, places],
-            literals.weights,
-            count,
-        )
-        return (self._open[places[k]] for k in chosen)
+        fits, misfits = self._fits(row.form)
+        tested = np.flatnonzero(misfits if misfit else fits)
+        return self._unlike(literals, tested, cut + np.flatnonzero(planned[cut:] != misfit), count)
+
+    def inside(self, row: LearntRow, count: int) -> Iterator[Question]:
+        """Open questions that a deviation decides, unlike those for which it was seen.
+
+        Args:
+            row: the row so far.
+            count: the most questions of a deviation.
+        """
+        literals, planned = self._literals(row.form)
+        questions = [*self._asked, *self._open]
+        plans = self._planner.plans(row.form, questions)
+        free = np.ones(len(questions), bool)
+        for deviation in row.deviations:
+            holds = map(deviation.holds, questions, plans, itertools.repeat(Asker()))
+            held = free & np.fromiter(holds, bool, len(questions))
+            if deviation.then in (ANSWERS, "refuses"):  # misfits are refused without it
+                held &= ~planned if deviation.then == ANSWERS else planned
+            free &= ~held
+            places, cut = np.flatnonzero(held), len(self._asked)
+            yield from self._unlike(literals, places[places < cut], places[places >= cut], count)
+
+    def _unlike(
+        self, literals: Literals, tested: NDArray[np.intp], places: NDArray[np.intp], count: int
+    ) -> Iterator[Question]:
+        """The questions of some places that differ most from tested ones."""
+        places = places[:FEW]
+        bits, cut = literals.bits, len(self._asked)
+        chosen = untested(bits[:, tested], bits[:, places], literals.weights, count)
+        return (self._open[places[k] - cut] for k in chosen)
 
     def edges(self, row: LearntRow) -> list[Question]:
-        """Open questions with a plan on both sides of each number of a deviation."""
+        """Open questions with a plan on both sides of each number of a deviation.
+
+        Those that an earlier deviation decides would tell nothing.
+        """
         plans = self._planner.plans(row.form, self._open)
         planned = [(q, plan) for q, plan in zip(self._open, plans, strict=True) if plan is not None]
         chosen: list[Question] = []
-        for deviation in row.deviations:
+        for place, deviation in enumerate(row.deviations):
+            earlier = row.deviations[:place]
             for literal in deviation.when:
                 if TRAITS[literal.name].test is Test.ABOVE:
-                    rest = [other for other in deviation.when if other != literal]
-                    chosen += self._beside(literal, rest, row.form, planned)
+                    rest = tuple(other for other in deviation.when if other != literal)
+                    around = _Around(literal, rest, earlier, row.form)
+                    chosen += self._beside(around, planned)
         return chosen
 
-    def _beside(
-        self,
-        literal: Literal,
-        rest: Sequence[Literal],
-        form: Form,
-        planned: Sequence[tuple[Question, Plan]],
-    ) -> list[Question]:
-        """The questions nearest to a literal's number for which other literals hold."""
-        inside = [
-            (question, plan)
-            for question, plan in planned
-            if all(other.test(question, plan, Asker()) for other in rest)
-        ]
+    def _beside(self, around: _Around, planned: Sequence[tuple[Question, Plan]]) -> list[Question]:
+        """The questions nearest to a literal's number."""
+        inside = [(question, plan) for question, plan in planned if around.takes(question, plan)]
         questions, plans = [q for q, _ in inside], [plan for _, plan in inside]
-        measures = self._measures.of(literal.name, form, questions, plans)
-        sizes = [max(row) if row else -1 for row in measures]
-        ordered = sorted(range(len(inside)), key=lambda k: abs(sizes[k] - literal.number))
-        below = [k for k in ordered if 0 <= sizes[k] <= literal.number]
-        above = [k for k in ordered if sizes[k] > literal.number]
+        name, number = around.literal.name, around.literal.number
+        sizes = self._measures.of(around.form, questions, plans)(name).tolist()
+        ordered = sorted(range(len(inside)), key=lambda k: abs(sizes[k] - number))
+        below = [k for k in ordered if 0 <= sizes[k] <= number]
+        above = [k for k in ordered if sizes[k] > number]
         chosen = [questions[k] for k in (*below[:EDGES], *above[:EDGES])]
-        halves = (
-            half for k in above[:EDGES] for half in _halves(questions[k], sizes[k], literal.number)
-        )
-        return [*(half for half in halves if self._holds(rest, form, half)), *chosen]
+        halves = (half for k in above[:EDGES] for half in _halves(questions[k], sizes[k], number))
+        return [*(half for half in halves if self._takes(around, half)), *chosen]
 
-    def _holds(self, literals: Sequence[Literal], form: Form, question: Question) -> bool:
-        """Whether a question has a plan for which literals hold."""
-        (plan,) = self._planner.plans(form, [question])
-        return plan is not None and all(x.test(question, plan, Asker()) for x in literals)
+    def _takes(self, around: _Around, question: Question) -> bool:
+        """Whether a question has a plan, and tells of a literal's number."""
+        (plan,) = self._planner.plans(around.form, [question])
+        return plan is not None and around.takes(question, plan)
 
     def doubted(self, row: LearntRow, surprises: Sequence[Question]) -> LearntRow:
         """The row of a spent budget: not understood where its last surprises were.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...core.alignment import Rule, apply
 from ...core.plan import Plan
-from ...engines.learnt import FORMS, TRAITS, Deviation, Form, LearntRow, Literal, Test
+from ...engines.learnt import FORMS, TRAITS, Deviation, Form, LearntRow, Literal, Test, Trait
 from ...errors import BroadcastError
 from ...sizes import Asker
 from .shapes import Question
@@ -47,7 +47,8 @@ class Candidate:
     Attributes:
         literals: rows of the matrix of literals; one or two.
         then: the effect or the form.
-        covered: the number of unexplained answers that it explains.
+        covered: the number of unexplained answers that it explains, less `PAIR_COST` for two
+            literals.
     """
 
     literals: tuple[int, ...]
@@ -118,27 +119,56 @@ class Fits:
         return table[:, 0], table[:, 1]
 
 
+#: The numbers of a trait whose sizes are multiples of one.
+_MULTIPLES = (2, 4, 8, 16)
+#: A measure that was not taken yet, and one of nothing.
+_OPEN, _NOTHING = -2, -1
+
+
 class Measures:
-    """What traits measure of questions and their plans by a form, computed once."""
+    """What traits measure of questions and their plans by a form, computed once.
+
+    A measure is one number: the largest size, a truth value, or for a trait of multiples the bits
+    of those of `_MULTIPLES` that divide a size.
+    """
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, Form | None], dict[Question, tuple[int, ...] | None]] = {}
+        self._places: dict[Question, int] = {}
+        self._kept: dict[tuple[str, Form | None], NDArray[np.int64]] = {}
 
     def of(
-        self, name: str, form: Form, questions: Sequence[Question], plans: Sequence[Plan | None]
-    ) -> list[tuple[int, ...] | None]:
-        """The measures of a trait."""
+        self, form: Form, questions: Sequence[Question], plans: Sequence[Plan | None]
+    ) -> Callable[[str], NDArray[np.int64]]:
+        """The measures of the trait of a name, one for each question; -1: it measures nothing."""
+        counted = self._places
+        places = np.array([counted.setdefault(q, len(counted)) for q in questions], np.intp)
+        return lambda name: self._named(name, form, places, questions, plans)
+
+    def _named(
+        self,
+        name: str,
+        form: Form,
+        places: NDArray[np.intp],
+        questions: Sequence[Question],
+        plans: Sequence[Plan | None],
+    ) -> NDArray[np.int64]:
         trait = TRAITS[name]
-        kept = self._kept.setdefault((name, None if trait.of_plan is None else form), {})
-        for question, plan in zip(questions, plans, strict=True):
-            if question not in kept:
-                measure = trait.measure(question, plan, Asker())
-                kept[question] = (
-                    None
-                    if measure is None
-                    else tuple(int(size) for size in measure if isinstance(size, int))
-                )
-        return [kept[question] for question in questions]
+        key = (name, None if trait.of_plan is None else form)
+        kept = self._kept.get(key, np.zeros(0, np.int64))
+        if len(kept) < len(self._places):
+            more = np.full(2 * len(self._places) - len(kept), _OPEN)
+            kept = self._kept[key] = np.concatenate([kept, more])
+        for k in np.flatnonzero(kept[places] == _OPEN).tolist():
+            kept[places[k]] = _measured(trait, questions[k], plans[k])
+        return kept[places]
+
+
+def _measured(trait: Trait, question: Question, plan: Plan | None) -> int:
+    """The measure of one question as a number."""
+    sizes = [int(x) for x in trait.measure(question, plan, Asker()) or () if isinstance(x, int)]
+    if trait.test is Test.MULTIPLE:
+        return sum(1 << k for k, n in enumerate(_MULTIPLES) if any(x % n == 0 for x in sizes))
+    return max(sizes, default=_NOTHING)
 
 
 class Literals:
@@ -153,9 +183,9 @@ class Literals:
     ) -> None:
         gathered: dict[bytes, tuple[Literal, Bits]] = {}
         planned = np.array([plan is not None for plan in plans])
+        of = measures.of(form, questions, plans)
         for name, trait in TRAITS.items():
-            rows = measures.of(name, form, questions, plans)
-            for number, bits in _tested(name, rows):
+            for number, bits in _tested(trait.test, of(name)):
                 for holds, held in ((True, bits), (False, ~bits)):
                     held = held & planned if trait.of_plan is not None else held
                     if held.any():
@@ -172,16 +202,14 @@ class Literals:
         return np.array([(1.0 if x.holds else 0.5) / names[x.name, x.holds] for x in self.rows])
 
 
-def _tested(name: str, rows: Sequence[tuple[int, ...] | None]) -> Iterator[tuple[int, Bits]]:
+def _tested(test: Test, values: NDArray[np.int64]) -> Iterator[tuple[int, Bits]]:
     """The numbers at which a trait is tried, and the questions that pass there."""
-    test = TRAITS[name].test
     if test is Test.TRUE:
-        yield 0, np.array([bool(row and row[0]) for row in rows])
+        yield 0, values > 0
     elif test is Test.MULTIPLE:
-        for number in (2, 4, 8, 16):
-            yield number, np.array([any(v % number == 0 for v in row or ()) for row in rows])
+        for k, number in enumerate(_MULTIPLES):
+            yield number, (values >> k) & 1 > 0
     else:
-        values = np.array([max(row) if row else -1 for row in rows])
         for number in np.unique(values):
             if number >= 0:
                 yield int(number), values > number if test is Test.ABOVE else values == number
@@ -205,6 +233,10 @@ def both(bits: Bits) -> NDArray[np.int32]:
     return counts
 
 
+#: A deviation of two literals explains more than this many answers beyond one of one literal.
+PAIR_COST = 2
+
+
 def candidates(
     bits: Bits, unexplained: Bits, right: Bits, then: str | Form, allowed: Bits
 ) -> list[Candidate]:
@@ -222,26 +254,29 @@ def candidates(
     if not index.size:
         return []
     # Literals that hold for the same answers are one row here.
-    packed = np.packbits(bits[index], axis=1)
-    _, first, place = np.unique(packed, axis=0, return_index=True, return_inverse=True)
-    rows = bits[index[first]]
+    alike: dict[bytes, list[int]] = {}
+    for k, packed in zip(index, np.packbits(bits[index], axis=1), strict=True):
+        alike.setdefault(packed.tobytes(), []).append(int(k))
+    named = list(alike.values())
+    rows = bits[[first for first, *_ in named]]
     counts = np.where(both(rows[:, ~right]) > 0, 0, both(rows[:, wanted]))
+    cost = PAIR_COST * ~np.eye(len(rows), dtype=bool)
+    counts = np.where(counts > 0, np.maximum(counts - cost, 1), 0)
     best = int(counts.max())
     if not best:
         return []
-    alike = [index[place.ravel() == row] for row in range(len(first))]
     listed = [
-        Candidate((int(k),), then, best)
+        Candidate((k,), then, best)
         for row in np.flatnonzero(np.diag(counts) == best)
-        for k in alike[row]
+        for k in named[row]
     ]
     pairs = (
         (min(i, j), max(i, j))
         for a, b in np.argwhere(np.triu(counts == best, 1))
-        for i in alike[a]
-        for j in alike[b]
+        for i in named[a]
+        for j in named[b]
     )
-    return listed + [Candidate((int(i), int(j)), then, best) for i, j in pairs]
+    return listed + [Candidate((i, j), then, best) for i, j in pairs]
 
 
 #: How likely a deviation of two literals is, relative to one.
