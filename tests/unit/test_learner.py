@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -21,9 +22,10 @@ from zerostride.engines.learnt import FORMS, Deviation, Form, LearntRow, Literal
 from zerostride.errors import BadInput
 from zerostride.ops import OPS
 from zerostride.runtimes.learn.asking import ask
-from zerostride.runtimes.learn.learner import BUDGET, Learner
+from zerostride.runtimes.learn.learner import BUDGET, Learner, agrees
 from zerostride.runtimes.learn.numbers import joined, numbers_of, pieces
 from zerostride.runtimes.learn.operands import functions
+from zerostride.runtimes.learn.shapes import draw
 from zerostride.runtimes.learn.space import CRASHED, REFUSED, RESULT, Answer
 from zerostride.runtimes.learn.writing import RunnerFile
 from zerostride.runtimes.process import Process
@@ -74,6 +76,64 @@ def test_made_up_engines_are_learnt_right_or_not_understood(seed: int) -> None:
     assert judged.questions <= BUDGET
 
 
+def _row(form: Form, *deviations: tuple[str, str]) -> LearntRow:
+    """A row whose deviations are written as "literal & literal"."""
+    return LearntRow(
+        form,
+        tuple(
+            Deviation(tuple(map(Literal.read, words.split(" & "))), then)
+            for words, then in deviations
+        ),
+    )
+
+
+def test_an_empty_operand_that_decides_the_result_is_learnt_in_full() -> None:
+    """NumExpr's way: any operand without elements is taken, and the result has its shape."""
+    truth = _row(FORMS[0], ("operand_is_empty", "answers"), ("empty_unlike_result", "garbles"))
+    for count in (2, 3):
+        assert _plain(Learner(engine_of(truth), count).learn()) == _plain(truth)
+
+
+def _plain(row: LearntRow) -> tuple[Form, set[Any]]:
+    return row.form, {(deviation.when, deviation.then) for deviation in row.deviations}
+
+
+@pytest.mark.parametrize(
+    "truth",
+    few(
+        1,
+        [
+            # A fault hides where the second operand lies.
+            _row(
+                Form("channel", "first"),
+                ("second_within_first", "garbles"),
+                ("second_is_smaller", "garbles"),
+            ),
+            # Two refusals leave little between them.
+            _row(
+                Form("right", "one"),
+                ("stretches_last_axis", "refuses"),
+                ("second_within_first & stretching_above 0", "refuses"),
+            ),
+            # The number of a fault lies behind another fault.
+            _row(
+                Form("channel", "one"),
+                ("rank_above 2 & stretching_above 0", "crashes"),
+                ("elements_above 200", "garbles"),
+                ("first_is_lower", "answers"),
+            ),
+        ],
+    ),
+    ids=lambda row: row.form.place,
+)
+def test_faults_that_hide_others_are_learnt(truth: LearntRow) -> None:
+    row = Learner(engine_of(truth)).learn()
+    rng = random.Random(0)
+    fresh = [draw(rng, 2) for _ in range(1000)]
+    right = [agrees(row.outcome(question), engine_of(truth)(question)) for question in fresh]
+    assert right.count(False) <= 1
+
+
 @pytest.mark.parametrize("form", [FORMS[0], Form("left", "all"), Form("channel", "second")])
 def test_a_form_without_faults_is_learnt_in_full(form: Form) -> None:
     row = Learner(engine_of(LearntRow(form))).learn()
@@ -95,6 +155,7 @@ def test_a_limit_of_sizes_is_found_to_the_number() -> None:
             ("rank_above 3", "refuses"),
             ("rank_above 23", "crashes"),
             ("operand_is_empty", "refuses"),
+            ("lower_is_empty", "crashes"),
             ("operands_are_empty", "crashes"),
             ("not one_shape", "crashes"),
             ("stretching_above 1", "crashes"),
