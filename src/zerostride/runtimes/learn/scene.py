@@ -68,19 +68,23 @@ class _Left:
     def candidates(
         self, effects: Sequence[tuple[str | Form, Bits]], of_shapes: Bits
     ) -> list[Candidate]:
-        """The deviations that explain the most, of every effect."""
+        """The deviations that explain the most."""
         every = np.ones(len(self.bits), bool)
-        return [
-            candidate
-            for then, mask in effects
-            for candidate in candidates(
-                self.bits,
-                self.unexplained & self.misfit if then == ANSWERS else self.unexplained,
-                mask if isinstance(then, Form) else mask | self.decided,
-                then,
-                of_shapes if then == ANSWERS or isinstance(then, Form) else every,
-            )
-        ]
+        asked: list[tuple[int, str | Form, Bits, Bits]] = []
+        for then, mask in effects:
+            right = mask if isinstance(then, Form) else mask | self.decided
+            wanted = self.unexplained & right
+            wanted = wanted & self.misfit if then == ANSWERS else wanted
+            asked.append((int(wanted.sum()), then, wanted, right))
+        listed: list[Candidate] = []
+        for most, then, wanted, right in sorted(asked, key=lambda row: -row[0]):
+            least = listed[0].covered if listed else 1
+            if most < least:
+                break
+            allowed = of_shapes if then == ANSWERS or isinstance(then, Form) else every
+            more = candidates(self.bits, wanted, right, then, allowed, least)
+            listed = more if more and more[0].covered > least else listed + more
+        return listed
 
     def explain(self, candidate: Candidate) -> Bits:
         """Takes a deviation; the answers that it explains."""

@@ -238,19 +238,23 @@ PAIR_COST = 2
 
 
 def candidates(
-    bits: Bits, unexplained: Bits, right: Bits, then: str | Form, allowed: Bits
+    bits: Bits, wanted: Bits, right: Bits, then: str | Form, allowed: Bits, least: int = 1
 ) -> list[Candidate]:
     """The valid deviations of one effect that explain the most answers.
 
     Args:
         bits: literals by questions.
-        unexplained: the questions to explain.
+        wanted: the questions to explain, whose answers the effect predicts.
         right: the questions whose answers the effect predicts.
         then: the effect or the form.
         allowed: the literals that may be used.
+        least: the fewest answers that a deviation must explain.
     """
-    wanted = unexplained & right
-    index = np.flatnonzero(allowed & bits[:, wanted].any(axis=1))
+    explained = bits[:, wanted].sum(axis=1)
+    single = explained * (allowed & ~bits[:, ~right].any(axis=1))
+    least = max(least, int(single.max(initial=0)))
+    # A pair explains no more than each of its literals does.
+    index = np.flatnonzero(allowed & (explained >= least))
     if not index.size:
         return []
     # Literals that hold for the same answers are one row here.
@@ -263,7 +267,7 @@ def candidates(
     cost = PAIR_COST * ~np.eye(len(rows), dtype=bool)
     counts = np.where(counts > 0, np.maximum(counts - cost, 1), 0)
     best = int(counts.max())
-    if not best:
+    if best < least:
         return []
     listed = [
         Candidate((k,), then, best)
