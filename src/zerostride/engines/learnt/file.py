@@ -151,6 +151,9 @@ def engine_of(data: Mapping[str, Any]) -> Engine:
     usual = elementwise.rules
     target = ops.get(TO_TARGET)
     present = [op for op in ops.values() if op.name != TO_TARGET and op.exists]
+    column = _COLUMNS[str(data["names"])]
+    named = (op for op in OPS.values() if not column or column in op.names)
+    unasked = frozenset(op.name for op in named if op.tensors > 1) - set(ops)
     return Engine(
         name,
         release,
@@ -161,10 +164,24 @@ def engine_of(data: Mapping[str, Any]) -> Engine:
         {} if target is None else target.rules,
         ops={op.name: op.rules for op in present if not op.like(elementwise)},
         typed={key: rules for op in ops.values() for key, rules in op.typed()},
-        divergences=tuple(row for op in ops.values() for row in op.divergences()),
-        reads=_COLUMNS[str(data["names"])],
-        has=frozenset(op.name for op in present),
+        divergences=(
+            *(row for op in ops.values() for row in op.divergences()),
+            *_never_asked(unasked, source),
+        ),
+        reads=column,
+        has=frozenset(op.name for op in present) | unasked,
     )
+
+
+def _never_asked(names: frozenset[str], source: str) -> Iterator[Divergence]:
+    """The ops of which the learner asks none, since they need attributes."""
+    if names:
+        yield Divergence(
+            f"{', '.join(sorted(names))}: not asked; a runner gets no attributes",
+            *(Reason.NOT_UNDERSTOOD, source),
+            strikes=always,
+            ops=names,
+        )
 
 
 #: Lists of an op's element types without a row: words, and the reason of a refusal.
