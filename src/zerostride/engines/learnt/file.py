@@ -96,18 +96,18 @@ def _own_paths() -> Iterable[Traversable]:
 
 
 def _files(paths: Iterable[Path | Traversable], *, own: bool) -> Iterator[LearntFile]:
-    """The files among the paths of a folder, those of newer releases last."""
+    """The files among the paths of a folder, by name, those of newer releases last."""
     try:
         named = [path for path in paths if fnmatch(path.name, "*@*.json")]
     except OSError:
         return
-    yield from (LearntFile(path, own) for path in sorted(named, key=_age))
+    yield from (LearntFile(path, own) for path in sorted(named, key=_order))
 
 
-def _age(path: Path | Traversable) -> tuple[int, ...]:
-    """The numbers of the release in a file's name."""
-    release = path.name.partition("@")[2].removesuffix(".json")
-    return tuple(int(part) for part in release.split(".") if part.isdigit())
+def _order(path: Path | Traversable) -> tuple[str, tuple[int, ...]]:
+    """The engine of a file's name, and the numbers of the release."""
+    name, _, release = path.name.removesuffix(".json").partition("@")
+    return name, tuple(int(part) for part in release.split(".") if part.isdigit())
 
 
 def read_engine(path: str | Path | Traversable) -> Engine:
