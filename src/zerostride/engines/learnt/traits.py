@@ -65,14 +65,34 @@ def _elements(shape: Shape) -> Size:
     return unknown[0] if unknown else math.prod(size for size in shape if isinstance(size, int))
 
 
-def _is_smaller(shapes: tuple[Shape, ...], operand: int) -> bool:
-    """Whether an operand has fewer elements than another one; raises Misfit where that is open."""
-    counts = []
-    for count in map(_elements, shapes):
-        if not isinstance(count, int):
-            raise Misfit(Reason.UNKNOWN_SIZE, f"{count} decides here; give it as a number")
-        counts.append(count)
-    return counts[operand] < max(counts)
+def _is_smaller(shapes: tuple[Shape, ...], operand: int, asker: Asker) -> bool:
+    """Whether an operand has fewer elements than another one."""
+    others = (shape for k, shape in enumerate(shapes) if k != operand)
+    return any(_fewer(shapes[operand], other, asker) for other in others)
+
+
+def _fewer(shape: Shape, other: Shape, asker: Asker) -> bool:
+    """Whether a shape has fewer elements than another; raises Misfit where that is open.
+
+    Extents that both have decide nothing, so most shapes need no numbers.
+    """
+    if _has_zero((other,), asker) or _has_zero((shape,), asker):
+        return not _has_zero((other,), asker)
+    more, fewer = [size for size in other if not asker.is_one(size)], []
+    for size in shape:
+        if not asker.is_one(size):
+            same = next((k for k, rest in enumerate(more) if asker.equal(size, rest)), None)
+            if same is None:
+                fewer.append(size)
+            else:
+                del more[same]
+    if not more or not fewer:
+        return bool(more)
+    counts = _elements(tuple(more)), _elements(tuple(fewer))
+    if isinstance(counts[0], int) and isinstance(counts[1], int):
+        return counts[1] < counts[0]
+    unknown = next(count for count in counts if not isinstance(count, int))
+    raise Misfit(Reason.UNKNOWN_SIZE, f"{unknown} decides here; give it as a number")
 
 
 def _single(shape: Shape, asker: Asker) -> bool:
@@ -252,10 +272,12 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
             "the second operand has fewer axes than another", lambda s, _: len(s[1]) < _most(s)
         ),
         "first_is_smaller": _true(
-            "the first operand has fewer elements than another", lambda s, _: _is_smaller(s, 0)
+            "the first operand has fewer elements than another",
+            lambda s, asker: _is_smaller(s, 0, asker),
         ),
         "second_is_smaller": _true(
-            "the second operand has fewer elements than another", lambda s, _: _is_smaller(s, 1)
+            "the second operand has fewer elements than another",
+            lambda s, asker: _is_smaller(s, 1, asker),
         ),
         "operand_is_empty": _true("an operand has no elements", _has_zero),
         "operands_are_empty": _true(

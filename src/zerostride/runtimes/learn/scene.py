@@ -390,10 +390,12 @@ class Scene:
 def _best(listed: Sequence[Candidate], literals: Literals) -> Candidate:
     """The candidate that explains the most with the fewest words."""
 
-    def order(candidate: Candidate) -> tuple[int, int, int, bool, tuple[int, ...]]:
-        negations = sum(not literals.rows[k].holds for k in candidate.literals)
+    def order(candidate: Candidate) -> tuple[int, int, int, int, bool, tuple[int, ...]]:
+        rows = [literals.rows[k] for k in candidate.literals]
+        sized = sum(TRAITS[literal.name].sized for literal in rows)  # which open sizes cannot tell
+        negations = sum(not literal.holds for literal in rows)
         other = isinstance(candidate.then, Form)
-        return (-candidate.covered, len(candidate.literals), negations, other, candidate.literals)
+        return (-candidate.covered, len(rows), sized, negations, other, candidate.literals)
 
     return min(listed, key=order)
 
