@@ -12,22 +12,13 @@ import pytest
 from onnx import TensorProto, helper
 
 import zerostride as zs
+from learnt_row import row_of
 from zerostride.core.plan import Plan
 from zerostride.core.plugins import PLUGINS
 from zerostride.engines import ENGINES
-from zerostride.engines.learnt import FORMS, TRAITS, Deviation, Form, LearntRow, Literal
+from zerostride.engines.learnt import FORMS, TRAITS, Form, LearntRow, Literal
 from zerostride.engines.learnt.file import engine_of, learnt_files, read_engine
 from zerostride.errors import ModelError, PluginWarning, Reason
-
-RIGHT = Form("right", "all")
-
-
-def row(*deviations: tuple[str, Any], form: Form = RIGHT) -> LearntRow:
-    """A row whose deviations are written as "literal & literal"."""
-    rows = tuple(
-        Deviation(tuple(map(Literal.read, words.split(" & "))), then) for words, then in deviations
-    )
-    return LearntRow(form, rows)
 
 
 def refusal(learnt: LearntRow, *shapes: Any) -> zs.BroadcastError:
@@ -47,6 +38,9 @@ def refusal(learnt: LearntRow, *shapes: Any) -> zs.BroadcastError:
         (Form("channel", "all"), ((2, 3, 3), (3,)), (1, 3, 1)),
         (Form("channel", "all"), ((2, 3, 4), (4,)), (1, 1, 4)),
         (Form("always_channel", "all"), ((2, 3, 4), (3,)), (1, 3, 1)),
+        (Form("bias", "all"), ((2, 3, 4), (3,)), (1, 3, 1)),
+        (Form("bias", "all"), ((3, 3), (1, 3, 1)), (1, 3)),
+        (Form("bias", "all"), ((2, 5), (3, 1, 1)), (3, 1, 1)),
         (Form("right", "second"), ((2, 3), (1, 3)), (1, 3)),
         (Form("right", "absent"), ((2, 3), (3,)), (1, 3)),
     ],
@@ -82,7 +76,7 @@ def test_every_form_takes_equal_shapes() -> None:
 
 
 def test_deviations_have_reasons() -> None:
-    learnt = row(
+    learnt = row_of(
         ("rank_above 4", "refuses"),
         ("stretches_to_zero", "crashes"),
         ("first_stretches & extent_above 7", "garbles"),
@@ -98,26 +92,26 @@ def test_deviations_have_reasons() -> None:
 
 
 def test_a_refusal_without_a_rank_is_a_limit() -> None:
-    error = refusal(row(("operand_is_empty", "refuses")), (0, 3), (3,))
+    error = refusal(row_of(("operand_is_empty", "refuses")), (0, 3), (3,))
     assert error.reason is Reason.LIMIT
     assert "no elements" in str(error)
 
 
 def test_the_first_deviation_decides() -> None:
-    learnt = row(("second_rank 1", "crashes"), ("first_rank 2", "refuses"))
+    learnt = row_of(("second_rank 1", "crashes"), ("first_rank 2", "refuses"))
     assert refusal(learnt, (2, 3), (3,)).reason is Reason.CRASH
     assert refusal(learnt, (2, 3), (2, 3)).reason is Reason.LIMIT
 
 
 def test_misfits_that_are_not_refused_are_silent() -> None:
-    learnt = row(("not operand_is_empty", "answers"))
+    learnt = row_of(("not operand_is_empty", "answers"))
     assert refusal(learnt, (2, 3), (4,)).silent
     assert not refusal(learnt, (0, 3), (4,)).silent
     assert isinstance(learnt.outcome(((2, 3), (3,))), Plan)
 
 
 def test_another_form_holds_where_a_deviation_says_so() -> None:
-    learnt = row(("rank_above 3", Form("left", "all")))
+    learnt = row_of(("rank_above 3", Form("left", "all")))
     plan, other = learnt.outcome(((5, 5), (5,))), learnt.outcome(((5, 2, 2, 2), (5,)))
     assert isinstance(plan, Plan)
     assert isinstance(other, Plan)
@@ -126,11 +120,11 @@ def test_another_form_holds_where_a_deviation_says_so() -> None:
 
 
 def test_an_open_size_that_decides_is_asked_for() -> None:
-    learnt = row(("extent_above 64 & stretching_above 0", "garbles"))
+    learnt = row_of(("extent_above 64 & stretching_above 0", "garbles"))
     error = refusal(learnt, ("N", 3), (3,))
     assert error.reason is Reason.UNKNOWN_SIZE
     assert "N decides here" in str(error)
-    assert isinstance(row(("rank_above 4", "refuses")).outcome((("N", 3), (3,))), Plan)
+    assert isinstance(row_of(("rank_above 4", "refuses")).outcome((("N", 3), (3,))), Plan)
 
 
 def test_every_trait_can_be_written_and_read() -> None:
@@ -141,7 +135,7 @@ def test_every_trait_can_be_written_and_read() -> None:
 
 
 def test_a_row_can_be_written_and_read() -> None:
-    learnt = row(("rank_above 4", "refuses"), ("not square", Form("left", "one")))
+    learnt = row_of(("rank_above 4", "refuses"), ("not square", Form("left", "one")))
     assert LearntRow.read(json.loads(json.dumps(learnt.as_dict()))) == learnt
 
 
@@ -160,8 +154,8 @@ def data(**changes: Any) -> dict[str, Any]:
         "questions": 300,
         "seconds": 1.0,
         "rows": {
-            "A": row(("rank_above 4", "refuses")).as_dict(),
-            "B": row(("any", "unknown")).as_dict(),
+            "A": row_of(("rank_above 4", "refuses")).as_dict(),
+            "B": row_of(("any", "unknown")).as_dict(),
             "C": LearntRow(Form("right", "first")).as_dict(),
             "D": LearntRow(Form("left", "all")).as_dict(),
         },

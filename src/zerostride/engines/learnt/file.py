@@ -152,7 +152,7 @@ def engine_of(data: Mapping[str, Any]) -> Engine:
     target = ops.get(TO_TARGET)
     present = [op for op in ops.values() if op.name != TO_TARGET and op.exists]
     column = _COLUMNS[str(data["names"])]
-    named = (op for op in OPS.values() if not column or column in op.names)
+    named = (op for op in OPS.values() if column in op.names)
     unasked = frozenset(op.name for op in named if op.tensors > 1) - set(ops)
     return Engine(
         name,
@@ -174,7 +174,7 @@ def engine_of(data: Mapping[str, Any]) -> Engine:
 
 
 def _never_asked(names: frozenset[str], source: str) -> Iterator[Divergence]:
-    """The ops of which the learner asks none, since they need attributes."""
+    """One divergence for the ops that need attributes, which a runner does not get."""
     if names:
         yield Divergence(
             f"{', '.join(sorted(names))}: not asked; a runner gets no attributes",

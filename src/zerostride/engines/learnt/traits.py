@@ -91,8 +91,13 @@ def _fewer(shape: Shape, other: Shape, asker: Asker) -> bool:
     counts = _elements(tuple(more)), _elements(tuple(fewer))
     if isinstance(counts[0], int) and isinstance(counts[1], int):
         return counts[1] < counts[0]
-    unknown = next(count for count in counts if not isinstance(count, int))
-    raise Misfit(Reason.UNKNOWN_SIZE, f"{unknown} decides here; give it as a number")
+    raise _open(counts)
+
+
+def _open(sizes: Sequence[Size]) -> Misfit:
+    """The refusal where an open one of the sizes decides."""
+    unknown = next(size for size in sizes if not isinstance(size, int))
+    return Misfit(Reason.UNKNOWN_SIZE, f"{unknown} decides here; give it as a number")
 
 
 def _single(shape: Shape, asker: Asker) -> bool:
@@ -173,7 +178,7 @@ def _multiple(size: Size, of: Size, asker: Asker) -> bool:
         return size == 0 if of == 0 else size % of == 0
     if asker.is_one(of) or asker.equal(size, of):
         return True
-    raise Misfit(Reason.UNKNOWN_SIZE, f"{size} and {of} decide here; give them as numbers")
+    raise _open((size, of))
 
 
 def _differ(shapes: tuple[Shape, ...], asker: Asker) -> bool:
@@ -198,7 +203,7 @@ def _within(shapes: tuple[Shape, ...], asker: Asker) -> bool:
 def _above(size: Size, other: Size) -> bool:
     if isinstance(size, int) and isinstance(other, int):
         return size > other
-    raise Misfit(Reason.UNKNOWN_SIZE, f"{size} and {other} decide here; give them as numbers")
+    raise _open((size, other))
 
 
 def _zero_at_second(shapes: tuple[Shape, ...], asker: Asker) -> bool:
@@ -392,8 +397,7 @@ def compare(test: Test, measure: Sequence[Size], number: int) -> bool:
     else:
         passed = any(size % number == 0 for size in known)
     if not passed and len(known) < len(measure):
-        unknown = next(size for size in measure if not isinstance(size, int))
-        raise Misfit(Reason.UNKNOWN_SIZE, f"{unknown} decides here; give it as a number")
+        raise _open(measure)
     return passed
 
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from ...core.plan import Plan
 from ...engines.learnt import FORMS, Deviation, LearntRow
 from ...errors import BroadcastError, Reason
+from .directed import Directed
 from .scene import Scene, length
-from .shapes import Question, draw, ladder
+from .shapes import Question, draw, ladder, single
 from .space import (
     CRASHED,
     REFUSED,
@@ -54,7 +55,7 @@ TRUSTED = 5
 #: After so many surprises such a row is given up.
 HOPELESS = 16
 #: Forms that explain the most answers, and are tried with deviations.
-RIVALS = 3
+TRIED = 3
 
 
 @dataclass(slots=True)
@@ -111,9 +112,14 @@ class Learner:
                 return row
 
     def telling(self, row: LearntRow, count: int) -> list[Question]:
-        """Asked questions that show a row: the examples of its deviations, then varied ones."""
-        examples = [row.example for row in row.deviations if row.example in self.answers]
-        return list(dict.fromkeys((*examples, *self._scene().varied(row, count))))[:count]
+        """Asked questions that show a row.
+
+        First those with operands of one element, for which engines have code of its own; then the
+        examples of deviations, and varied ones.
+        """
+        examples = [row.example for row in row.deviations]
+        chosen = (*single(self.count), *examples, *self._scene().varied(row, count))
+        return [question for question in dict.fromkeys(chosen) if question in self.answers][:count]
 
     def _ask(self, question: Question) -> Answer | None:
         """The answer; None where the budget is spent."""
@@ -133,17 +139,17 @@ class Learner:
         First those beside the numbers of deviations; then by turns those that a deviation decides,
         those on which a rival form has another plan, and untested ones; then random ones.
         """
-        scene = self._scene()
+        directed = Directed(self._scene())
         sources = (
-            scene.inside(row, INSIDE),
-            scene.apart(row, APART),
-            scene.untested(row, DIRECTED, misfit=False),
-            scene.untested(row, DIRECTED_MISFITS, misfit=True),
+            directed.inside(row, INSIDE),
+            directed.apart(row, APART),
+            directed.untested(row, DIRECTED, misfit=False),
+            directed.untested(row, DIRECTED_MISFITS, misfit=True),
         )
         turns = itertools.chain.from_iterable(itertools.zip_longest(*sources))
-        directed = itertools.chain(scene.edges(row), (q for q in turns if q is not None))
+        beside = itertools.chain(directed.edges(row), (q for q in turns if q is not None))
         left = max(0, self.budget - len(self.answers) - CONFIRMING - 1)
-        for question in itertools.chain(itertools.islice(directed, left), self._fresh()):
+        for question in itertools.chain(itertools.islice(beside, left), self._fresh()):
             answer = self._ask(question)
             if answer is None:
                 return
@@ -175,7 +181,7 @@ class Learner:
         best, others = scene.base(forms_for(self.count))
         row, other = scene.explain(best[0])
         if row.deviations:
-            rivals = (*others[:1], *best[1:], *others[1:])[:RIVALS]
+            rivals = (*others[:1], *best[1:], *others[1:])[:TRIED]
             rows = [(row, other), *map(scene.explain, rivals)]
             row, other = min(rows, key=lambda explained: length(explained[0]))
         question = scene.parting(row, best if row.form in best else [row.form, *best])

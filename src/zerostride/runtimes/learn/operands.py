@@ -6,6 +6,7 @@ its operands; there nearly every other alignment gives other results.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ from .shapes import Question
 Domain = Callable[[np.random.Generator, int], NDArray[np.generic]]
 #: The relative tolerance of a float of so many bytes; engines approximate.
 _TOLERANCE = {2: 2e-2, 4: 2e-3, 8: 2e-3}
-#: Passes where results are truth values: one of them tells little.
+#: Passes where a question tells little: results are truth values, or an operand is one number, for
+#: some of which engines have code of its own.
 _PASSES = 3
 _SAMPLE = 64
 
@@ -53,7 +55,7 @@ class Function:
         dtype: NumPy's name of the element type.
         kernel: the function on operands that are laid out.
         domain: of the operands' values.
-        passes: how many times a question is asked, with other values.
+        passes: how many times a question is asked at least, with other values.
     """
 
     op: Op | None
@@ -66,9 +68,10 @@ class Function:
         """The operands of each pass. Equal questions have equal operands."""
         shapes = question[:1] if self.op is None else question
         seed = zlib.crc32(repr(question).encode())
+        passes = _PASSES if any(math.prod(shape) == 1 for shape in shapes) else self.passes
         return [
             tuple(_values(self, shape, k, seed + turn) for k, shape in enumerate(shapes))
-            for turn in range(self.passes)
+            for turn in range(passes)
         ]
 
     def matches(

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...core.plan import Plan
-from ...engines.learnt import ANSWERS, TRAITS, Deviation, Form, LearntRow, Literal, Test
-from ...sizes import Asker
+from ...engines.learnt import ANSWERS, TRAITS, Deviation, Form, LearntRow
 from .shapes import Question, between, by_rank
 from .space import (
     CRASHED,
@@ -31,8 +28,6 @@ from .space import (
     untested,
 )
 
-#: Questions on each side of a deviation's number.
-EDGES = 3
 #: The first questions of the pool, which are enough to tell forms apart.
 FEW = 400
 #: A spent budget leaves a region that is not understood, if there were few surprises and
@@ -40,8 +35,6 @@ FEW = 400
 FEW_SURPRISES, FEW_DEVIATIONS, MOST_DOUBTED = 4, 3, 0.5
 #: A rival form explains at least this share of the results that the best one does.
 NEAR = 0.9
-#: Forms that are told apart from that of a row which explains every answer.
-_RIVALS = 8
 #: The most deviations of a row.
 MOST_DEVIATIONS = 8
 
@@ -97,33 +90,15 @@ class _Left:
         return seen
 
 
-@dataclass(frozen=True, slots=True)
-class _Around:
-    """A literal of a deviation whose number is sought.
+class Scene:
+    """The answers so far beside the pool, and the search for a row that explains them.
 
     Attributes:
-        literal: it.
-        rest: the deviation's other literals.
-        earlier: the deviations that go before it.
-        form: of the row.
+        planner: of the op's kind.
+        asked: the questions that have answers.
+        open: those that may be asked.
+        doubt: the weight of the rivals that no question was found to tell apart, at most.
     """
-
-    literal: Literal
-    rest: tuple[Literal, ...]
-    earlier: tuple[Deviation, ...]
-    form: Form
-
-    def takes(self, question: Question, plan: Plan) -> bool:
-        """Whether the literal alone decides a question."""
-        return all(other.test(question, plan, Asker()) for other in self.rest) and not any(
-            deviation.holds(question, plan, Asker())
-            for deviation in self.earlier
-            if deviation.then != ANSWERS  # which decides of misfits alone
-        )
-
-
-class Scene:
-    """The answers so far beside the pool, and the search for a row that explains them."""
 
     def __init__(
         self,
@@ -132,14 +107,13 @@ class Scene:
         answers: dict[Question, Answer],
         pool: Sequence[Question],
     ) -> None:
-        self._planner = planner
-        self._measures = planner.measures
+        self.planner = planner
         self._kept_fits = fits
-        self._asked = list(answers)
+        self.asked = list(answers)
         self._answers = list(answers.values())
-        count = len(self._asked[0])
-        self._near = _refined(self._asked, self._answers) + _ranks_between(answers, count)
-        self._open = [q for q in dict.fromkeys((*pool, *self._near)) if q not in answers]
+        count = len(self.asked[0])
+        self._near = _refined(self.asked, self._answers) + _ranks_between(answers, count)
+        self.open = [q for q in dict.fromkeys((*pool, *self._near)) if q not in answers]
         self.doubt = 0.0
         kinds = np.array([answer.kind for answer in self._answers])
         self._refused: Bits = kinds == REFUSED
@@ -154,7 +128,7 @@ class Scene:
         """
         ranked: list[tuple[int, int, Form]] = []
         for form in forms:
-            fits, misfit = self._fits(form)
+            fits, misfit = self.fits(form)
             refused = int((misfit & self._refused).sum())
             usual = max(refused, int((misfit & self._result).sum()))
             ranked.append((int(fits.sum()), usual, form))
@@ -176,50 +150,36 @@ class Scene:
         """
         if len(forms) < 2:
             return None
-        few = self._open[:FEW]
-        plans = zip(*(self._planner.plans(form, few) for form in forms), strict=True)
+        few = self.open[:FEW]
+        plans = zip(*(self.planner.plans(form, few) for form in forms), strict=True)
         counts = np.array([len(set(row)) for row in plans])
         order = np.argsort(-counts, kind="stable")[: int((counts > 1).sum())]
         return next((few[k] for k in order if self._is_open(row, few[k])), None)
 
-    def apart(self, row: LearntRow, count: int) -> Iterator[Question]:
-        """Open questions on which a rival of the row's form has another plan.
-
-        Args:
-            row: the row so far.
-            count: the most questions for each rival.
-        """
-        best, others = self.base(forms_for(len(self._asked[0])))
-        mine = self._planner.plans(row.form, self._open)
-        for rival in (*best, *others)[:_RIVALS]:
-            pairs = zip(self._open, mine, self._planner.plans(rival, self._open), strict=True)
-            differ = (q for q, plan, other in pairs if plan != other and not row.decides(q, plan))
-            yield from itertools.islice(differ, count)
-
     def _is_open(self, row: LearntRow, question: Question) -> bool:
         """Whether no deviation decides a question."""
-        (plan,) = self._planner.plans(row.form, [question])
+        (plan,) = self.planner.plans(row.form, [question])
         return plan is None or not row.decides(question, plan)
 
-    def _fits(self, form: Form) -> tuple[Bits, Bits]:
+    def fits(self, form: Form) -> tuple[Bits, Bits]:
         """The questions whose results are the form's, and those that the form refuses."""
-        return self._kept_fits.of(form, self._asked, self._answers)
+        return self._kept_fits.of(form, self.asked, self._answers)
 
     def _right(self, form: Form) -> Bits:
-        fits, misfit = self._fits(form)
+        fits, misfit = self.fits(form)
         return fits | (misfit & self._refused)
 
-    def _literals(self, form: Form) -> tuple[Literals, Bits]:
+    def literals(self, form: Form) -> tuple[Literals, Bits]:
         """The literals of all questions, the asked ones first; and which have a plan."""
-        questions = [*self._asked, *self._open]
-        plans = self._planner.plans(form, questions)
+        questions = [*self.asked, *self.open]
+        plans = self.planner.plans(form, questions)
         planned = np.array([plan is not None for plan in plans])
-        return Literals(self._measures, form, questions, plans), planned
+        return Literals(self.planner.measures, form, questions, plans), planned
 
     def explain(self, form: Form) -> tuple[LearntRow, Question | None]:
         """The row of a form with deviations, and a question on which deviations differ."""
-        literals, planned = self._literals(form)
-        left = _Left(literals.bits[:, : len(self._asked)], ~self._right(form), self._fits(form)[1])
+        literals, planned = self.literals(form)
+        left = _Left(literals.bits[:, : len(self.asked)], ~self._right(form), self.fits(form)[1])
         effects = self._effects(form)
         deviations: list[Deviation] = []
         question: Question | None = None
@@ -231,7 +191,7 @@ class Scene:
             rivals = [c for c in listed if c.then == best.then and c.covered == best.covered]
             question = question or self._telling(rivals, best.then, literals, planned)
             seen = left.explain(best)
-            example = min((self._asked[k] for k in np.flatnonzero(seen)), key=_weight)
+            example = min((self.asked[k] for k in np.flatnonzero(seen)), key=_weight)
             deviations.append(deviation_of(literals, best, example))
         if left.unexplained.any():
             deviations.insert(0, self._not_understood(literals, left.bits, left.unexplained))
@@ -239,7 +199,7 @@ class Scene:
 
     def _effects(self, form: Form) -> list[tuple[str | Form, Bits]]:
         """Every effect of a deviation, and the answers that it predicts."""
-        fits, misfit = self._fits(form)
+        fits, misfit = self.fits(form)
         return [
             (ANSWERS, ~misfit | ~self._refused),
             ("refuses", self._refused),
@@ -251,10 +211,10 @@ class Scene:
     def _other_forms(self, form: Form, right: Bits) -> list[tuple[str | Form, Bits]]:
         """Forms that explain an answer that the base form does not."""
         rows: list[tuple[str | Form, Bits]] = []
-        for other in forms_for(len(self._asked[0])):
+        for other in forms_for(len(self.asked[0])):
             if other == form:
                 continue
-            fits, _ = self._fits(other)
+            fits, _ = self.fits(other)
             if (fits & ~right).any():
                 rows.append((other, self._right(other)))
         return rows
@@ -263,7 +223,7 @@ class Scene:
         self, rivals: Sequence[Candidate], then: str | Form, literals: Literals, planned: Bits
     ) -> Question | None:
         """The open question that tells rivals of one effect apart."""
-        cut = len(self._asked)
+        cut = len(self.asked)
         open_bits, open_planned = literals.bits[:, cut:], planned[cut:]
         # A misfit is refused with a deviation that refuses, and without it.
         where = {ANSWERS: ~open_planned, "refuses": open_planned}
@@ -272,92 +232,14 @@ class Scene:
         if split is None:
             return None
         self.doubt = max(self.doubt, split[1])
-        return self._open[split[0]]
+        return self.open[split[0]]
 
     def varied(self, row: LearntRow, count: int) -> list[Question]:
         """Asked questions that differ as much as they can."""
-        plans = self._planner.plans(row.form, self._asked)
-        literals = Literals(self._measures, row.form, self._asked, plans)
+        plans = self.planner.plans(row.form, self.asked)
+        literals = Literals(self.planner.measures, row.form, self.asked, plans)
         none = np.zeros((len(literals.bits), 0), bool)
-        return [self._asked[k] for k in untested(none, literals.bits, literals.weights, count)]
-
-    def untested(self, row: LearntRow, count: int, *, misfit: bool) -> Iterator[Question]:
-        """Open questions that test what no answer has tested.
-
-        Args:
-            row: the row so far.
-            count: the most questions.
-            misfit: whether the form refuses them, or has a plan.
-        """
-        literals, planned = self._literals(row.form)
-        cut = len(self._asked)
-        fits, misfits = self._fits(row.form)
-        tested = np.flatnonzero(misfits if misfit else fits)
-        return self._unlike(literals, tested, cut + np.flatnonzero(planned[cut:] != misfit), count)
-
-    def inside(self, row: LearntRow, count: int) -> Iterator[Question]:
-        """Open questions that a deviation decides, unlike those for which it was seen.
-
-        Args:
-            row: the row so far.
-            count: the most questions of a deviation.
-        """
-        literals, planned = self._literals(row.form)
-        questions = [*self._asked, *self._open]
-        plans = self._planner.plans(row.form, questions)
-        free = np.ones(len(questions), bool)
-        for deviation in row.deviations:
-            holds = map(deviation.holds, questions, plans, itertools.repeat(Asker()))
-            held = free & np.fromiter(holds, bool, len(questions))
-            if deviation.then in (ANSWERS, "refuses"):  # misfits are refused without it
-                held &= ~planned if deviation.then == ANSWERS else planned
-            free &= ~held
-            places, cut = np.flatnonzero(held), len(self._asked)
-            yield from self._unlike(literals, places[places < cut], places[places >= cut], count)
-
-    def _unlike(
-        self, literals: Literals, tested: NDArray[np.intp], places: NDArray[np.intp], count: int
-    ) -> Iterator[Question]:
-        """The questions of some places that differ most from tested ones."""
-        places = places[:FEW]
-        bits, cut = literals.bits, len(self._asked)
-        chosen = untested(bits[:, tested], bits[:, places], literals.weights, count)
-        return (self._open[places[k] - cut] for k in chosen)
-
-    def edges(self, row: LearntRow) -> list[Question]:
-        """Open questions with a plan on both sides of each number of a deviation.
-
-        Those that an earlier deviation decides would tell nothing.
-        """
-        plans = self._planner.plans(row.form, self._open)
-        planned = [(q, plan) for q, plan in zip(self._open, plans, strict=True) if plan is not None]
-        chosen: list[Question] = []
-        for place, deviation in enumerate(row.deviations):
-            earlier = row.deviations[:place]
-            for literal in deviation.when:
-                if TRAITS[literal.name].test is Test.ABOVE:
-                    rest = tuple(other for other in deviation.when if other != literal)
-                    around = _Around(literal, rest, earlier, row.form)
-                    chosen += self._beside(around, planned)
-        return chosen
-
-    def _beside(self, around: _Around, planned: Sequence[tuple[Question, Plan]]) -> list[Question]:
-        """The questions nearest to a literal's number."""
-        inside = [(question, plan) for question, plan in planned if around.takes(question, plan)]
-        questions, plans = [q for q, _ in inside], [plan for _, plan in inside]
-        name, number = around.literal.name, around.literal.number
-        sizes = self._measures.of(around.form, questions, plans)(name).tolist()
-        ordered = sorted(range(len(inside)), key=lambda k: abs(sizes[k] - number))
-        below = [k for k in ordered if 0 <= sizes[k] <= number]
-        above = [k for k in ordered if sizes[k] > number]
-        chosen = [questions[k] for k in (*below[:EDGES], *above[:EDGES])]
-        halves = (half for k in above[:EDGES] for half in _halves(questions[k], sizes[k], number))
-        return [*(half for half in halves if self._takes(around, half)), *chosen]
-
-    def _takes(self, around: _Around, question: Question) -> bool:
-        """Whether a question has a plan, and tells of a literal's number."""
-        (plan,) = self._planner.plans(around.form, [question])
-        return plan is not None and around.takes(question, plan)
+        return [self.asked[k] for k in untested(none, literals.bits, literals.weights, count)]
 
     def doubted(self, row: LearntRow, surprises: Sequence[Question]) -> LearntRow:
         """The row of a spent budget: not understood where its last surprises were.
@@ -365,12 +247,12 @@ class Scene:
         The region is one literal that holds for all of them. Where none holds for few enough
         questions, nothing is understood.
         """
-        literals, _ = self._literals(row.form)
-        questions, among = [*self._asked, *self._open], set(surprises)
+        literals, _ = self.literals(row.form)
+        questions, among = [*self.asked, *self.open], set(surprises)
         held = literals.bits[:, [question in among for question in questions]].all(axis=1)
         shares = np.where(held & ~literals.of_plan, literals.bits.mean(axis=1), 1.0)
         best = int(shares.argmin())
-        example = (surprises or self._asked)[0]
+        example = (surprises or self.asked)[0]
         many = len(surprises) > FEW_SURPRISES or len(row.deviations) > FEW_DEVIATIONS
         if many or not surprises or shares[best] > MOST_DOUBTED:
             return LearntRow(row.form, (Deviation((), "unknown", example),))
@@ -383,7 +265,7 @@ class Scene:
         region = smallest_region(bits, leftover, ~literals.of_plan)
         region = region or smallest_region(bits, leftover, every)
         when = tuple(literals.rows[k] for k in region)
-        example = min((self._asked[k] for k in np.flatnonzero(leftover)), key=_weight)
+        example = min((self.asked[k] for k in np.flatnonzero(leftover)), key=_weight)
         return Deviation(when, "unknown", example)
 
 
@@ -404,18 +286,6 @@ def length(row: LearntRow) -> tuple[bool, int, int]:
     """Rows are compared by what they leave open, then by their words."""
     unknown = any(deviation.then == "unknown" for deviation in row.deviations)
     return unknown, len(row.deviations), sum(len(d.when) for d in row.deviations)
-
-
-def _halves(question: Question, size: int, number: int) -> Iterator[Question]:
-    """The question with one of its extents made smaller, so that a size lies half way to a number.
-
-    The size may be an extent, or a product of extents.
-    """
-    aim = (size + number + 1) // 2
-    for extent in sorted({x for shape in question for x in shape if x > 2}, reverse=True):
-        smaller = extent * aim // size
-        if 1 < smaller < extent:
-            yield between(question, extent, smaller)
 
 
 def _weight(question: Question) -> tuple[int, int]:
@@ -453,4 +323,4 @@ def _ranks_between(answers: dict[Question, Answer], count: int) -> list[Question
     return near
 
 
-__all__ = ["Scene", "length"]
+__all__ = ["FEW", "Scene", "length"]

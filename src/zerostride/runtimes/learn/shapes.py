@@ -90,6 +90,7 @@ def _simple(count: int) -> Iterator[Question]:
         ((0,), ()),
         ((1, 1, 5), (5,)),
         ((1, 1, 1), (3,)),
+        ((3,), (1, 1, 1)),
         ((1, 1, 1, 4), (3, 1)),
     )
     for pair in pairs:
@@ -97,6 +98,19 @@ def _simple(count: int) -> Iterator[Question]:
     if count > 2:
         yield from (((1, 3), (2, 3), (2, 3)), ((2, 1), (1, 3), (2, 3)), ((), (2, 3), (2, 3)))
         yield from (((2, 3), (2, 3), (3,)), ((2, 3), (3,), (2, 3)), ((3,), (2, 3), (2, 3)))
+
+
+def single(count: int) -> list[Question]:
+    """Questions of the ladder in which an operand has one element.
+
+    Args:
+        count: the number of operands.
+    """
+    pairs: tuple[tuple[Shape, Shape], ...] = (
+        *(((2, 3), (1,)), ((), (2, 3))),
+        *(((), (1,)), ((3,), (1, 1, 1))),
+    )
+    return [_fill(pair, count) for pair in pairs]
 
 
 @functools.cache
@@ -190,4 +204,14 @@ def between(question: Question, size: int, other: int) -> Question:
     return tuple(tuple(other if s == size else s for s in shape) for shape in question)
 
 
-__all__ = ["MOST_ELEMENTS", "RANKS", "Question", "Shape", "between", "by_rank", "draw", "ladder"]
+__all__ = [
+    "MOST_ELEMENTS",
+    "RANKS",
+    "Question",
+    "Shape",
+    "between",
+    "by_rank",
+    "draw",
+    "ladder",
+    "single",
+]
