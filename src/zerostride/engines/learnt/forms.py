@@ -72,6 +72,26 @@ def _matching(asker: Asker, shapes: tuple[Shape, ...]) -> Places:
     return rank, (places[0], (axes[0],)) if len(axes) == 1 else places
 
 
+def _bias(asker: Asker, shapes: tuple[Shape, ...]) -> Places:
+    """Right-aligned, but a bias lies on the first operand's last axis or axis 1, which it fills.
+
+    A bias has one extent above 1, at any of its axes. The result has the first's rank. A bias
+    without elements fits nowhere.
+    """
+    first, second = shapes
+    ones = [asker.is_one(size) for size in second]
+    zeros = [asker.equal(size, 0) for size in second]
+    wide = [k for k in range(len(second)) if not (ones[k] or zeros[k])]
+    if len(wide) == 1 and len(first) > 1:
+        for place in (len(first) - 1, 1):
+            if asker.equal(first[place], second[wide[0]]):
+                if any(zeros):
+                    raise Misfit(Reason.EXTENT_MISMATCH, "the second operand has no elements")
+                lies = tuple(place if axis == wide[0] else None for axis in range(len(second)))
+                return len(first), (tuple(range(len(first))), lies)
+    return right_aligned(shapes)
+
+
 def _column(asker: Asker, shapes: tuple[Shape, ...]) -> Places:
     """Right-aligned, after an operand of one axis got another of extent 1 behind it."""
     rank = max(2, *map(len, shapes))
@@ -114,6 +134,12 @@ PLACES: Mapping[str, Place] = MappingProxyType(
         "matching": Place(
             _matching,
             "Right-aligned; a vector that does not fit there lies on the only axis of its extent",
+            pairs=True,
+        ),
+        "bias": Place(
+            _bias,
+            "Right-aligned; a second operand of one extent above 1 lies on the first's last axis, "
+            "or on axis 1, if it is as long",
             pairs=True,
         ),
         "column": Place(

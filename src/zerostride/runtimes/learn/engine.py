@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 import time
@@ -53,7 +54,7 @@ SECONDS = 60.0
 #: The share of the time that is left which one row may take.
 _SHARE = 0.5
 #: Questions that compare an op, or another element type, with a row.
-TELLING, FEW_TELLING = 24, 6
+TELLING, FEW_TELLING = 24, 10
 
 
 @dataclass(slots=True)
@@ -139,7 +140,7 @@ class Checked:
 
 @dataclass(slots=True)
 class _Family:
-    """The row of the first op of a family, and the questions that show it."""
+    """The row of the first op of a family that was understood, and the questions that show it."""
 
     row: LearntRow | None = None
     telling: Sequence[Question] = ()
@@ -263,12 +264,13 @@ class EngineLearner:
             return
         self._function_of[op.name, dtype] = function
         op.numbers += self._numbers(op.name, dtype, function)
-        asker = self._asker(op.name, function)
-        known = next(iter(op.rows.values()), family.row)
+        asker = functools.cache(self._asker(op.name, function))
+        known = list(dict.fromkeys(op.rows.values())) or list(filter(None, [family.row]))
         telling = family.telling[:FEW_TELLING] if op.rows else family.telling
-        if known is not None and self._agree(known, asker, telling, op.name):
-            op.rows[dtype] = known
-            return
+        for row in known:
+            if self._agree(row, asker, telling, op.name):
+                op.rows[dtype] = row
+                return
         count = len(_question(op.name, ()))
         share = time.monotonic() + (self._end - time.monotonic()) * _SHARE
         learner = Learner(
@@ -282,7 +284,7 @@ class EngineLearner:
             op.unasked.append(dtype)
             return
         op.rows[dtype] = row
-        if family.row is None:
+        if family.row is None and all(rest.then != "unknown" for rest in row.deviations):
             family.row = row
             family.telling = learner.telling(row, TELLING)
 
