@@ -3,7 +3,7 @@
 # ///
 """Keras (PyPI: keras): `keras.ops` on the backend that KERAS_BACKEND names; without it, NumPy.
 
-The backend is part of the release, such as 3.15.1+torch.
+KERAS_BACKEND=tensorflow zerostride engines learn keras.py --name keras-tensorflow
 """
 
 import os
@@ -15,7 +15,7 @@ import keras
 NAME = "keras"
 DISTRIBUTION = "keras"
 BACKEND = keras.backend.backend()
-VERSION = f"{keras.__version__}+{BACKEND}"
+VERSION = keras.__version__
 
 OWN = {
     "pow": "power",

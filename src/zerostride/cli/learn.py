@@ -42,6 +42,7 @@ _SECONDS = 20.0
     type=click.Path(file_okay=False, path_type=Path),
     help="The folder for the file; not given: the one where all commands find it.",
 )
+@click.option("--name", help="The engine's name, where a runner has several settings.")
 @click.option("--seed", type=click.IntRange(0), default=0, help="Of the random questions.")
 @click.option(
     "--timeout",
@@ -62,6 +63,7 @@ def learn(
     release: str | None,
     python: str | None,
     output: Path | None,
+    name: str | None,
     seed: int,
     timeout: float,
     seconds: float,
@@ -85,7 +87,7 @@ def learn(
     """
     from ..runtimes.learn.writing import RunnerFile, learn_engine, write
 
-    head = RunnerFile.read(runner)
+    head = RunnerFile.read(runner, name)
     with _interpreter(head, python, release) as path, _told(head.ops(), as_json) as advance:
         data = learn_engine(
             head,

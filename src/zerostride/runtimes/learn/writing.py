@@ -43,8 +43,12 @@ class RunnerFile:
     dependencies: tuple[str, ...] = ()
 
     @staticmethod
-    def read(path: str | Path) -> RunnerFile:
+    def read(path: str | Path, name: str | None = None) -> RunnerFile:
         """Reads the constants of a file.
+
+        Args:
+            path: the file.
+            name: the engine's name in place of NAME, for one of several settings of a runner.
 
         Raises:
             BadInput: it is no Python file, or has no NAME.
@@ -65,10 +69,11 @@ class RunnerFile:
         names = words.get("NAMES", "")
         if names not in ("", "onnx"):
             raise BadInput(f'{path}: NAMES is {names!r}; it is "onnx", or "" for the array API')
-        if not words["NAME"].replace("-", "").replace("_", "").isalnum():
-            raise BadInput(f"{path}: NAME is {words['NAME']!r}; write letters, digits, - and _")
+        name = words["NAME"] if name is None else name
+        if not re.fullmatch(r"(?=.*[^\W_])[\w-]+", name):
+            raise BadInput(f"{path}: NAME is {name!r}; write letters, digits, - and _")
         distribution, needs = words.get("DISTRIBUTION", ""), _dependencies(path, text)
-        return RunnerFile(path, words["NAME"], distribution, names, needs)
+        return RunnerFile(path, name, distribution, names, needs)
 
     def requirements(self, release: str) -> list[str]:
         """What pip has to install for a release of the engine; "newest" is the newest one.
