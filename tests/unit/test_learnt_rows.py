@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -15,7 +16,7 @@ import zerostride as zs
 from learnt_row import row_of
 from zerostride.core.plan import Plan
 from zerostride.core.plugins import PLUGINS
-from zerostride.engines import ENGINES
+from zerostride.engines import ENGINES, table
 from zerostride.engines.learnt import FORMS, TRAITS, Form, LearntRow, Literal
 from zerostride.engines.learnt.file import engine_of, learnt_files, read_engine
 from zerostride.errors import ModelError, PluginWarning, Reason
@@ -294,6 +295,35 @@ def test_the_newest_release_of_a_folder_answers(toy: Path) -> None:
     files = {file.name: file for file in learnt_files()}
     assert files["toy"].path.name == "toy@1.10.json"
     assert not files["toy"].own
+
+
+def test_other_releases_of_a_folder_answer_by_name(toy: Path) -> None:
+    rows = {**data()["rows"], "A": data()["rows"]["D"]}
+    (toy.parent / "toy@0.9.json").write_text(json.dumps(data(release="0.9", rows=rows)))
+    (toy.parent / "toy@0.8.json").write_text("no JSON")
+    PLUGINS.forget()
+    with pytest.warns(PluginWarning, match=r"toy@0\.8\.json is not the file"):
+        assert zs.plan((5, 5), (5,), engine="toy").aligned[1] == (1, 5)
+    assert zs.plan((5, 5), (5,), engine="toy@1.0").aligned[1] == (1, 5)
+    assert zs.plan((5, 5), (5,), engine="toy@0.9").aligned[1] == (5, 1)
+    compared = zs.compare((5, 5), (5,), engine="toy", releases=True)
+    assert [row.release for row in compared.rows] == ["1.0", "0.9"]
+    with pytest.raises(zs.BroadcastError, match=r"measured: 1\.0, 0\.9"):
+        zs.plan((2, 3), (3,), engine="toy@0.1")
+
+
+def test_the_installed_release_of_a_learnt_engine_answers(
+    toy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = {**data()["rows"], "A": data()["rows"]["D"]}
+    older = data(release=np.__version__, rows=rows, distribution="numpy")
+    newest = data(release="99.0", distribution="numpy")
+    for file in (older, newest):
+        (toy.parent / f"toy@{file['release']}.json").write_text(json.dumps(file))
+    monkeypatch.setattr(table, "newest_wanted", lambda: False)
+    PLUGINS.forget()
+    assert zs.plan((5, 5), (5,), engine="toy").aligned[1] == (5, 1)
+    assert zs.plan((5, 5), (5,), engine="toy@99.0").aligned[1] == (1, 5)
 
 
 def test_a_users_file_goes_before_that_of_the_package(toy: Path) -> None:

@@ -122,6 +122,7 @@ class Engine:
             remove the batch axis from every tensor. Empty: they see the batch.
         leaves: of a delegate, the reasons for which it leaves an op to the CPU; for others it does
             not start at all. Empty: the engine is no delegate.
+        older: whole rows of other measured releases; the releases in `changes` are differences.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Engine:
     samples: str = ""
     leaves: frozenset[Reason] = frozenset()
     tiles: bool = False
+    older: tuple[Engine, ...] = ()
 
     @property
     def title(self) -> str:

@@ -28,7 +28,8 @@ def short(release: str) -> str:
 def releases_of(engine: Engine) -> tuple[str, ...]:
     """The measured releases that a name may ask for, oldest first."""
     newest = short(engine.newest or engine.release)
-    older = {*MEASURED.get(engine.name, ()), *map(short, engine.also)} - {newest}
+    whole = (row.release for row in engine.older)
+    older = {*MEASURED.get(engine.name, ()), *map(short, (*engine.also, *whole))} - {newest}
     return (*sorted(older, key=place_of), newest)
 
 
@@ -82,7 +83,7 @@ def installed_row(engine: Engine, version: str) -> Engine:
     if release == measured[-1]:
         return engine
     row = _older(engine, release)
-    if not changes_since(engine, release):
+    if not changes_since(engine, release) and not engine.older:
         return row
     known = "" if _begins(version, release) else ", which was not measured"
     why = f"{engine.name} {version} is installed{known}; the row of {release} is used"
@@ -97,6 +98,9 @@ def _plain(version: str) -> str:
 
 def _older(engine: Engine, release: str) -> Engine:
     """The row of a measured release before the newest."""
+    whole = next((row for row in engine.older if short(row.release) == release), None)
+    if whole is not None:
+        return replace(whole, newest=short(engine.release))
     row = engine
     for change in changes_since(engine, release):
         row = _taken_back(row, change)

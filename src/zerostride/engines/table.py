@@ -64,6 +64,7 @@ def _accept(engine: Engine, package: str) -> Engine:
         dynamic={op: rules(table) for op, table in engine.dynamic.items()},
         constants=rules(engine.constants),
         divergences=tuple(_guarded(row, package) for row in engine.divergences),
+        older=tuple(_accept(row, package) for row in engine.older),
     )
     take_names(engine.name, column)
     return accepted
@@ -104,9 +105,12 @@ def _own_release(name: str, release: str) -> Engine:
 
 
 @functools.cache
-def _default(name: str) -> Engine:
+def _own_default(name: str) -> Engine:
+    return _default(ENGINES.own[name])
+
+
+def _default(newest: Engine) -> Engine:
     """The row of the installed release of an engine, or else of the newest measured one."""
-    newest = ENGINES.own[name]
     version = installed(newest.distribution) if newest.run and not newest_wanted() else None
     return newest if version is None else installed_row(newest, version)
 
@@ -132,4 +136,4 @@ def find_engine(name: Any) -> Engine:
             reason=Reason.UNKNOWN_ENGINE,
             hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(ENGINES)}",
         )
-    return _default(base) if own else engine
+    return _own_default(base) if own else _default(engine)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ModelError, Reason
+from ...errors import ModelError, PluginWarning, Reason
 from ...ops import OPS
 from ..model import BROADCAST, Divergence, Engine, Rules, always
 from .forms import FORMS
@@ -53,10 +54,12 @@ class LearntFile:
     Attributes:
         path: the file; of this package, maybe in a zip file.
         own: whether it is part of this package.
+        others: the files of the engine's other releases.
     """
 
     path: Path | Traversable
     own: bool = False
+    others: tuple[LearntFile, ...] = ()
 
     @property
     def name(self) -> str:
@@ -74,19 +77,34 @@ class LearntFile:
         return
 
     def load(self) -> Engine:
-        """The row.
+        """The row, with those of other releases, and a warning for each that cannot be read.
 
         Raises:
             ModelError: the file cannot be read, or is malformed.
         """
-        return read_engine(self.path)
+        older = []
+        for file in self.others:
+            try:
+                older.append(file.load())
+            except ModelError as error:
+                warnings.warn(f"it is left out: {error}", PluginWarning, stacklevel=2)
+        return replace(read_engine(self.path), older=tuple(older))
 
 
 def learnt_files() -> Iterator[LearntFile]:
-    """The files of this package and of the user, one for each engine; the user's goes first."""
-    chosen = {file.name: file for file in _files(_own_paths(), own=True)}
-    chosen |= {file.name: file for file in _files(folder().glob("*"), own=False)}
-    yield from chosen.values()
+    """The files of this package and of the user, one for each engine, which has the others.
+
+    The newest of the user's files answers, else the newest of this package. The user's file goes
+    before one of the same release.
+    """
+    releases: dict[str, dict[str, LearntFile]] = {}
+    for file in (*_files(_own_paths(), own=True), *_files(folder().glob("*"), own=False)):
+        files = releases.setdefault(file.name, {})
+        files.pop(file.path.name, None)
+        files[file.path.name] = file
+    for files in releases.values():
+        *others, newest = files.values()
+        yield replace(newest, others=tuple(others))
 
 
 def _own_paths() -> Iterable[Traversable]:
