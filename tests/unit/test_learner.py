@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from zerostride.runtimes.learn.shapes import draw
 from zerostride.runtimes.learn.space import CRASHED, REFUSED, RESULT, Answer
 from zerostride.runtimes.learn.writing import RunnerFile
 from zerostride.runtimes.process import Process
+from zerostride.sizes import Asker
 
 RUNNERS = Path(__file__).parents[2] / "examples" / "runners"
 NUMPY = """
@@ -266,6 +268,26 @@ def test_the_command_learns_an_engine_that_others_then_know(tmp_path: Path) -> N
     shown = learn("mynumpy", folder=tmp_path)
     assert "learnt by" in shown.stdout
     assert "add does not take" not in shown.stdout
+
+
+def test_a_corner_without_a_rule_is_a_region_that_is_not_understood() -> None:
+    """OpenCV's Pow: where a scalar has more axes, the answer depends on its number."""
+    usual = engine_of(row_of(("rank_above 10", "refuses"), ("operand_is_empty", "refuses")))
+    corner = tuple(map(Literal.read, ("first_is_lower", "second_one_element")))
+
+    def asked(question: tuple[tuple[int, ...], ...]) -> Answer:
+        if all(literal.test(question, None, Asker()) for literal in corner):
+            kinds = (Answer(RESULT), Answer(REFUSED), usual(question))
+            return kinds[zlib.crc32(repr(question).encode()) % 3]
+        return usual(question)
+
+    row = Learner(asked).learn()
+    assert row.deviations[0].then == "unknown"
+    assert set(row.deviations[0].when) == set(corner)
+    rng = random.Random(0)
+    fresh = [draw(rng, 2) for _ in range(1000)]
+    right = [agrees(row.outcome(question), asked(question)) for question in fresh]
+    assert right.count(False) <= 1
 
 
 CHAOTIC = """

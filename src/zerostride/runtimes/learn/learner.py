@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ...core.plan import Plan
@@ -50,7 +50,7 @@ POOL = 1200
 #: Where the budget is spent while rival deviations of more than this weight differ, nothing is
 #: understood.
 OPEN_DOUBT = 0.02
-#: A row with more deviations than this explains answers one by one, and is not trusted.
+#: A row with more deviations than this explains answers one by one; the last ones are not trusted.
 TRUSTED = 5
 #: After so many surprises such a row is given up.
 HOPELESS = 16
@@ -95,21 +95,50 @@ class Learner:
             self._ask(question)
         if not self.answers:  # no time was left
             return LearntRow(FORMS[0], (Deviation((), "unknown"),))
-        surprises: list[Question] = []
+        surprises: dict[Question, int] = {}
         while True:
             row, open_doubt = self._explained()
             surprise = next(self._surprises(row), None)
+            long = len(row.deviations) > TRUSTED
             if surprise is not None:
-                surprises.append(surprise)
-                if len(surprises) >= HOPELESS and len(row.deviations) > TRUSTED:
-                    return self._scene().doubted(row, [])
-            elif self._spent() or open_doubt:
-                late = [] if open_doubt else surprises
-                return self._scene().doubted(row, late)
-            elif len(row.deviations) > TRUSTED:
+                surprises[surprise] = len(self.answers)
+                if len(surprises) >= HOPELESS and long:
+                    return self._partly(row, surprises)
+            elif long:
+                return self._partly(row, surprises)
+            elif open_doubt:
                 return self._scene().doubted(row, [])
+            elif self._spent() and not self._tested(row, surprises):
+                return self._scene().doubted(row, list(surprises))
             else:
                 return row
+
+    def _partly(self, row: LearntRow, surprises: Mapping[Question, int]) -> LearntRow:
+        """The first deviations of a row that is not trusted; the rest is not understood.
+
+        Args:
+            row: of all answers.
+            surprises: with the number of answers by then.
+        """
+        scene = self._scene()
+        if self._doubt < math.inf:
+            partly = scene.partly(row, OPEN_DOUBT)
+            if self._tested(partly, surprises):
+                return partly
+        return scene.doubted(row, [])
+
+    def _tested(self, row: LearntRow, surprises: Mapping[Question, int]) -> bool:
+        """Whether enough answers have agreed with a row since the last surprise that it explains.
+
+        Surprises where the row is not understood say nothing of it.
+        """
+        explained = (n for q, n in surprises.items() if self._agreed(row, q) is not None)
+        return len(self.answers) - max(explained, default=0) >= CONFIRMING
+
+    def _agreed(self, row: LearntRow, question: Question) -> bool | None:
+        """Whether a row predicts an answer that there is; None where it predicts none."""
+        outcome = row.outcome(question, to_target=self.planner.to_target)
+        return agrees(outcome, self.answers[question])
 
     def telling(self, row: LearntRow, count: int) -> list[Question]:
         """Asked questions that show a row.
@@ -150,10 +179,9 @@ class Learner:
         beside = itertools.chain(directed.edges(row), (q for q in turns if q is not None))
         left = max(0, self.budget - len(self.answers) - CONFIRMING - 1)
         for question in itertools.chain(itertools.islice(beside, left), self._fresh()):
-            answer = self._ask(question)
-            if answer is None:
+            if self._ask(question) is None:
                 return
-            if not agrees(row.outcome(question, to_target=self.planner.to_target), answer):
+            if not self._agreed(row, question):
                 yield question
 
     def _fresh(self) -> Iterator[Question]:

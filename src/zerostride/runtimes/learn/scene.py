@@ -47,16 +47,18 @@ class _Left:
         bits: literals by the asked questions.
         unexplained: the answers that neither the form nor a deviation explains.
         misfit: the questions that the form refuses.
+        free: answers that are not understood; any deviation may be wrong there.
         decided: those that a deviation decided; later ones need not be right there.
     """
 
     bits: Bits
     unexplained: Bits
     misfit: Bits
+    free: Bits
     decided: Bits = field(init=False)
 
     def __post_init__(self) -> None:
-        self.decided = np.zeros(len(self.unexplained), bool)
+        self.decided = self.free
 
     def candidates(
         self, effects: Sequence[tuple[str | Form, Bits]], of_shapes: Bits
@@ -65,7 +67,7 @@ class _Left:
         every = np.ones(len(self.bits), bool)
         asked: list[tuple[int, str | Form, Bits, Bits]] = []
         for then, mask in effects:
-            right = mask if isinstance(then, Form) else mask | self.decided
+            right = mask | (self.free if isinstance(then, Form) else self.decided)
             wanted = self.unexplained & right
             wanted = wanted & self.misfit if then == ANSWERS else wanted
             asked.append((int(wanted.sum()), then, wanted, right))
@@ -176,14 +178,43 @@ class Scene:
         planned = np.array([plan is not None for plan in plans])
         return Literals(self.planner.measures, form, questions, plans), planned
 
-    def explain(self, form: Form) -> tuple[LearntRow, Question | None]:
-        """The row of a form with deviations, and a question on which deviations differ."""
+    def explain(self, form: Form, most: int = MOST_DEVIATIONS) -> tuple[LearntRow, Question | None]:
+        """The row of a form with deviations, and a question on which deviations differ.
+
+        Args:
+            form: the form.
+            most: the most deviations; the answers that they leave are a region not understood.
+        """
         literals, planned = self.literals(form)
-        left = _Left(literals.bits[:, : len(self.asked)], ~self._right(form), self.fits(form)[1])
+        none = np.zeros(len(self.asked), bool)
+        deviations, left, question = self._listed(form, literals, planned, most, none)
+        if left.unexplained.any():
+            unknown, region = self._not_understood(literals, left.bits, left.unexplained)
+            # Answers of the region spoiled what holds elsewhere.
+            others, rest, other = self._listed(form, literals, planned, most, region)
+            if not rest.unexplained.any() and len(others) <= len(deviations):
+                deviations, question = others, other
+            deviations.insert(0, unknown)
+        return LearntRow(form, tuple(deviations)), question
+
+    def _listed(
+        self, form: Form, literals: Literals, planned: Bits, most: int, region: Bits
+    ) -> tuple[list[Deviation], _Left, Question | None]:
+        """Deviations, what they leave, and a question on which they differ from others.
+
+        Args:
+            form: the form.
+            literals: of all questions.
+            planned: which of them have a plan.
+            most: the most deviations.
+            region: answers that need no explanation, because they are not understood.
+        """
+        bits, unexplained = literals.bits[:, : len(self.asked)], ~self._right(form) & ~region
+        left = _Left(bits, unexplained, self.fits(form)[1], region)
         effects = self._effects(form)
         deviations: list[Deviation] = []
         question: Question | None = None
-        while left.unexplained.any() and len(deviations) < MOST_DEVIATIONS:
+        while left.unexplained.any() and len(deviations) < most:
             listed = left.candidates(effects, ~literals.of_plan)
             if not listed:
                 break
@@ -193,9 +224,7 @@ class Scene:
             seen = left.explain(best)
             example = min((self.asked[k] for k in np.flatnonzero(seen)), key=_weight)
             deviations.append(deviation_of(literals, best, example))
-        if left.unexplained.any():
-            deviations.insert(0, self._not_understood(literals, left.bits, left.unexplained))
-        return LearntRow(form, tuple(deviations)), question
+        return deviations, left, question
 
     def _effects(self, form: Form) -> list[tuple[str | Form, Bits]]:
         """Every effect of a deviation, and the answers that it predicts."""
@@ -259,14 +288,37 @@ class Scene:
         unknown = Deviation((literals.rows[best],), "unknown", example)
         return replace(row, deviations=(unknown, *row.deviations))
 
-    def _not_understood(self, literals: Literals, bits: Bits, leftover: Bits) -> Deviation:
-        """The smallest region with the answers that nothing explains."""
+    def partly(self, row: LearntRow, doubt: float) -> LearntRow:
+        """The first deviations of a row; where others decide is a region that is not understood.
+
+        Where that is too large, nothing is understood.
+
+        Args:
+            row: it has too many deviations, or rivals of them are left.
+            doubt: the weight that rivals of the first deviations may have.
+        """
+        literals, _ = self.literals(row.form)
+        place = {literal: k for k, literal in enumerate(literals.rows)}
+        best, least = self.doubted(row, []), MOST_DOUBTED
+        for most in range(len(row.deviations)):
+            self.doubt = 0.0
+            shorter, _ = self.explain(row.form, most)
+            region = [place[literal] for literal in shorter.deviations[0].when]
+            share = float(literals.bits[region].all(axis=0).mean())
+            if self.doubt <= doubt and share < least:
+                best, least = shorter, share
+        return best
+
+    def _not_understood(
+        self, literals: Literals, bits: Bits, leftover: Bits
+    ) -> tuple[Deviation, Bits]:
+        """The smallest region with the answers that nothing explains; and all answers in it."""
         every = np.ones(len(bits), bool)
         region = smallest_region(bits, leftover, ~literals.of_plan)
         region = region or smallest_region(bits, leftover, every)
         when = tuple(literals.rows[k] for k in region)
         example = min((self.asked[k] for k in np.flatnonzero(leftover)), key=_weight)
-        return Deviation(when, "unknown", example)
+        return Deviation(when, "unknown", example), np.logical_and.reduce(bits[list(region)])
 
 
 def _best(listed: Sequence[Candidate], literals: Literals) -> Candidate:
