@@ -305,6 +305,10 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         "second_divides": _true(
             "each extent of the second operand divides the first's, right-aligned", _divides
         ),
+        "first_divides": _true(
+            "each extent of the first operand divides the second's, right-aligned",
+            lambda s, asker: _divides(s[1::-1], asker),
+        ),
         "second_within_first": _true(
             "no extent of the second operand is above the first's, right-aligned", _within
         ),
