@@ -109,6 +109,13 @@ def _plain(row: LearntRow) -> tuple[Form, set[Any]]:
                 ("second_within_first & stretching_above 0", "refuses"),
                 form=Form("right", "one"),
             ),
+            # What a form stretches shows only where a fault does not refuse it.
+            row_of(
+                ("second_fills_last_axis", "garbles"),
+                ("stretches_last_axis", "refuses"),
+                ("first_is_lower", "answers"),
+                form=Form("left", "absent_second"),
+            ),
             # The number of a fault lies behind another fault.
             row_of(
                 ("rank_above 2 & stretching_above 0", "crashes"),

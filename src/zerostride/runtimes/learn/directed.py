@@ -56,17 +56,25 @@ class Directed:
     def apart(self, row: LearntRow, count: int) -> Iterator[Question]:
         """Open questions on which a rival of the row's form has another plan.
 
+        Of each rival first the one that stretches the fewest axes, where no fault hides its plan.
+
         Args:
             row: the row so far.
-            count: the most questions for each rival.
+            count: the most questions for each of the first rivals.
         """
         best, others = self._scene.base(forms_for(len(self._scene.asked[0])))
         plans, questions = self._scene.planner.plans, self._scene.open
         mine = plans(row.form, questions)
-        for rival in (*best, *others)[:MOST_RIVALS]:
-            pairs = zip(questions, mine, plans(rival, questions), strict=True)
-            differ = (q for q, plan, other in pairs if plan != other and not row.decides(q, plan))
-            yield from itertools.islice(differ, count)
+        for place, rival in enumerate((*best, *others)):
+            rows = zip(questions, mine, plans(rival, questions), strict=True)
+            differ = [
+                (q, other) for q, plan, other in rows if plan != other and not row.decides(q, plan)
+            ]
+            planned = [(q, other) for q, other in differ if other is not None]
+            if planned:
+                yield min(planned, key=lambda pair: _stretched(pair[1]))[0]
+            if place < MOST_RIVALS:
+                yield from (q for q, _ in differ[:count])
 
     def untested(self, row: LearntRow, count: int, *, misfit: bool) -> Iterator[Question]:
         """Open questions that test what no answer has tested.
@@ -146,6 +154,15 @@ class Directed:
         """Whether a question has a plan, and tells of a literal's number."""
         (plan,) = self._scene.planner.plans(around.form, [question])
         return plan is not None and around.takes(question, plan)
+
+
+def _stretched(plan: Plan) -> int:
+    """How many axes of operands a plan stretches."""
+    return sum(
+        size == 1 and whole != 1
+        for aligned in plan.aligned
+        for size, whole in zip(aligned, plan.shape, strict=True)
+    )
 
 
 def _halves(question: Question, size: int, number: int) -> Iterator[Question]:
