@@ -10,10 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zerostride as zs
+from sampled import few
 from zerostride.core.rules import RULES
 from zerostride.derive.comparison import Compared, Comparison
 from zerostride.derive.samples import one_sample
 from zerostride.engines import ENGINES
+from zerostride.ops import OPS
 
 
 def row(comparison: Comparison, kind: str, name: str, rule: str | None = None) -> Compared:
@@ -197,3 +199,40 @@ def test_a_sample_is_not_stretched_along_the_batch() -> None:
     rows = {row.name: row for row in zs.compare(*shapes, batch_axis=0).rows}
     assert (rows["ncnn"].verdict, rows["ncnn"].silent) == ("refused", True)
     assert rows["torch"].verdict == "same"
+
+
+@pytest.mark.parametrize("op", few(3, [op.name for op in OPS.values() if op.tensors == 2]))
+def test_an_op_is_asked_as_plan_asks_it(op: str) -> None:
+    for shapes in (((2, 3), (3,)), ((2, 3, 4), (3,)), ((5, 5), (5,)), ((3,), (2, 3))):
+        first: dict[str, Compared] = {}
+        for row in zs.compare(*shapes, op=op).rows:
+            if row.kind == "engine":
+                first.setdefault(row.name, row)
+        for name, row in first.items():
+            if isinstance(row.answer, zs.BroadcastError):
+                with pytest.raises(zs.BroadcastError) as refused:
+                    zs.plan(*shapes, engine=name, op=op)
+                assert row.answer.detail == refused.value.detail, (name, shapes)
+            else:
+                assert row.answer == zs.plan(*shapes, engine=name, op=op), (name, shapes)
+
+
+def test_an_op_that_engines_lack_or_that_was_not_read_is_said() -> None:
+    rows = {row.name: row for row in zs.compare((2, 3, 4), (3,), op="prelu").rows}
+    assert rows["openvino"].verdict == "only_here"
+    assert rows["mlx"].verdict == "refused"
+    assert "has no op for prelu" in rows["mlx"].answer.detail
+    assert rows["tensorrt"].verdict == "unknown"
+    assert "nothing was read about prelu" in rows["tensorrt"].answer.detail
+
+
+def test_an_element_type_that_an_op_does_not_take_is_refused() -> None:
+    rows = {row.name: row for row in zs.compare((2, 3), (3,), op="pow", dtype="uint8").rows}
+    assert rows["tensorflow"].verdict == "refused"
+    assert rows["numpy"].verdict == "same"
+    rows = {row.name: row for row in zs.compare(("N", 3), (3,), op="pow", dtype="uint8").rows}
+    assert rows["tensorflow"].verdict == "refused"
+    with pytest.raises(zs.BroadcastError, match="no op 'nix'"):
+        zs.compare((2, 3), (3,), op="nix")
+    with pytest.raises(zs.BroadcastError, match="no dtype 'nix'"):
+        zs.compare((2, 3), (3,), dtype="nix")

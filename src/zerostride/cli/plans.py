@@ -41,12 +41,15 @@ _batch_axis = click.option(
 _CODE = re.compile("ZS[0-9]{3}")
 
 
+_op = click.option(
+    "--op", type=word_of(lambda: OPS), help="The op, where an engine's ops differ (prelu)."
+)
+
+
 @click.command(short_help="Draw how shapes are combined, or why they are not.")
 @click.argument("shapes", nargs=-1, required=True, type=SHAPE)
 @_asked
-@click.option(
-    "--op", type=word_of(lambda: OPS), help="The op, where an engine's ops differ (prelu)."
-)
+@_op
 @click.option("--to", "target", type=SHAPE, help="Target shape of a Broadcast op.")
 @options.mode
 @click.option("--axes-mapping", type=AXES, help="Target axis of each data axis: 1,2.")
@@ -220,6 +223,8 @@ def _plan_dict(result: Plan, other: str | None, language: str | None) -> dict[st
 @options.axis
 @options.engine
 @click.option("--releases", is_flag=True, help="The engine's measured releases: what changed when.")
+@_op
+@click.option("--dtype", help="The element type; engines whose op does not take it refuse.")
 @options.facts
 @_batch_axis
 @_whdc
@@ -230,6 +235,8 @@ def compare(
     axis: int | None,
     engine: str | None,
     releases: bool,
+    op: str | None,
+    dtype: str | None,
     facts: tuple[str, ...],
     batch_axis: int | None,
     in_whdc: bool,
@@ -244,6 +251,7 @@ def compare(
     zerostride compare H,W W --given 'H != W'
     zerostride compare 1,16,8,8 16,1,1 --batch-axis 0
     zerostride compare 5,2 2 --engine ncnn --releases
+    zerostride compare 2,3,4 3 --op prelu
     """
     if releases and engine is None:
         raise click.UsageError("--releases needs --engine")
@@ -257,6 +265,8 @@ def compare(
         batch_axis=batch_axis,
         engine=engine,
         releases=releases,
+        op=op,
+        dtype=dtype,
     )
     if as_json:
         options.put_json(comparison.as_dict())

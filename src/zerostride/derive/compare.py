@@ -7,7 +7,7 @@ sizes.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..core.alignment import apply, arrays_given
@@ -19,6 +19,7 @@ from ..engines import ENGINES, find_engine
 from ..engines.model import Engine
 from ..engines.planning import as_facts
 from ..engines.releases import past_notes
+from ..engines.supports import rules_of
 from ..errors import BroadcastError, Misfit, Reason, default_names
 from ..sizes import Shape, as_shape, is_open
 from ..system.spelling import ENGINES as ENGINE_NAMES
@@ -41,6 +42,8 @@ def compare(
     batch_axis: int | None = None,
     engine: str | None = None,
     releases: bool = False,
+    op: str | None = None,
+    dtype: Any = None,
 ) -> Comparison:
     """The result of every rule and engine for element-wise operands of these shapes.
 
@@ -58,10 +61,14 @@ def compare(
         engine: only the rows of this engine; a release of it too ("ncnn@20230517").
         releases: the rows of all measured releases of the engine, newest first; the notes say when
             the result changed.
+        op: the op meant, by any engine's name for it; engines have rules of its own for some
+            ("prelu"), or lack it. None: any op of their element-wise rule.
+        dtype: anything that NumPy understands as a dtype: engines whose op does not take it refuse.
+            None: any that they take.
 
     Raises:
-        BroadcastError: malformed shapes, an unknown reference, or an axis that is not a number.
-            Shapes that a rule refuses are a row, not an error.
+        BroadcastError: malformed shapes, an unknown reference, op or dtype, or an axis that is not
+            a number. Shapes that a rule refuses are a row, not an error.
 
     >>> import zerostride as zs
     >>> rows = zs.compare((3, 5), (5,)).rows
@@ -75,10 +82,13 @@ def compare(
     ((16, 8, 8), (16, 1, 1))
     >>> zs.compare((2, 3, 4), (3,), reference="openvino pdpd", axis=1).reference.answer.aligned[1]
     (1, 3, 1)
+    >>> rows = zs.compare((2, 3, 4), (3,), op="prelu").rows
+    >>> next(row.answer.aligned[1] for row in rows if row.name == "openvino")
+    (1, 3, 1)
     """
     sizes = _checked(shapes, axis)
-    engines = engines_asked(engine, releases=releases)
-    table = _compared(sizes, reference, axis, facts, engines)
+    asked = _Asked(axis, op, dtype, engines_asked(engine, releases=releases))
+    table = _compared(sizes, reference, asked, facts)
     if releases:
         table = replace(table, rows=with_changes(table.rows))
     if batch_axis is None:
@@ -90,7 +100,7 @@ def compare(
             raise
         return replace(table, rows=tuple(_refused_without_batch(row, error) for row in table.rows))
     inner = axis if axis is None or axis <= batch_axis else axis - 1
-    without = _compared(sample, reference, inner, facts, engines)
+    without = _compared(sample, reference, replace(asked, axis=inner), facts)
     note = f"without axis {batch_axis}, the batch: {' and '.join(map(shape_in_words, sample))}"
     rows = zip(table.rows, without.rows, strict=True)
     return replace(table, rows=tuple(_asked_of_sample(row, other, note) for row, other in rows))
@@ -111,16 +121,47 @@ def _asked_of_sample(row: Compared, sample_row: Compared, note: str) -> Compared
     return replace(sample_row, notes=notes)
 
 
-def _compared(
-    sizes: tuple[Shape, ...],
-    reference: Any,
-    axis: int | None,
-    facts: Any,
-    engines: Sequence[Engine] | None,
-) -> Comparison:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked of each row.
+
+    Attributes:
+        axis: for the rules that have it.
+        op, dtype: of :func:`compare`.
+        engines: whose rows there are; None: every rule and every engine.
+    """
+
+    axis: int | None
+    op: str | None = None
+    dtype: Any = None
+    engines: Sequence[Engine] | None = None
+
+    def sides(self) -> Iterator[Side]:
+        """Every element-wise rule, then every engine's rules; or those of the engines alone."""
+        if self.engines is None:
+            for rule in RULES.values():
+                if not rule.to_target:
+                    yield self._with_axis(Side(rule))
+        rows = map(find_engine, ENGINES) if self.engines is None else self.engines
+        for engine in rows:
+            rules, name = rules_of(engine, self.op, self.dtype)
+            for rule in rules:
+                yield self._with_axis(Side(rule, engine=engine.title, op=name))
+
+    def _with_axis(self, side: Side) -> Side:
+        attributes: dict[str, Any] = {}
+        # onnx6 broadcasts only with broadcast=1, so it is asked with it.
+        if "broadcast" in side.rule.attributes:
+            attributes["broadcast"] = 1
+        if self.axis is not None and "axis" in side.rule.attributes:
+            attributes["axis"] = self.axis
+        return replace(side, attributes=attributes)
+
+
+def _compared(sizes: tuple[Shape, ...], reference: Any, asked: _Asked, facts: Any) -> Comparison:
     """Every row for these shapes."""
-    judge = _reference(reference, axis)
-    sides = tuple(_sides(axis, engines))
+    judge = _reference(reference, replace(asked, engines=None))
+    sides = tuple(asked.sides())
     if any(map(is_open, sizes)):
         return _compare_open(sizes, judge, sides, as_facts(() if facts is None else facts))
     intended = judge.plan(sizes)
@@ -150,35 +191,14 @@ def _checked(shapes: Sequence[Any], axis: Any) -> tuple[Shape, ...]:
     return sizes
 
 
-def _sides(axis: int | None, engines: Sequence[Engine] | None = None) -> Iterator[Side]:
-    """The rules of these engines; None: every element-wise rule, then every engine's rules."""
-    if engines is None:
-        for rule in RULES.values():
-            if not rule.to_target:
-                yield _with_axis(Side(rule), axis)
-    for engine in map(find_engine, ENGINES) if engines is None else engines:
-        for rule in engine.elementwise.values():
-            yield _with_axis(Side(rule, engine=engine.title), axis)
-
-
-def _with_axis(side: Side, axis: int | None) -> Side:
-    attributes: dict[str, Any] = {}
-    # onnx6 broadcasts only with broadcast=1, so it is asked with it.
-    if "broadcast" in side.rule.attributes:
-        attributes["broadcast"] = 1
-    if axis is not None and "axis" in side.rule.attributes:
-        attributes["axis"] = axis
-    return Side(side.rule, attributes, side.engine)
-
-
-def _reference(name: Any, axis: int | None) -> Side:
+def _reference(name: Any, asked: _Asked) -> Side:
     if isinstance(name, Strict):
-        side = _reference("numpy" if name.rule is None else name.rule, axis)
+        side = _reference("numpy" if name.rule is None else name.rule, asked)
         return replace(side, rule=strict_row(side.rule, name))
-    for side in _sides(axis) if isinstance(name, str) else ():
+    for side in asked.sides() if isinstance(name, str) else ():
         if name in (side.engine or side.rule.name, f"{side.engine} {side.rule.name}"):
             return side
-    names = dict.fromkeys(side.engine or side.rule.name for side in _sides(None))
+    names = dict.fromkeys(side.engine or side.rule.name for side in asked.sides())
     close = near(name, names, others=ENGINE_NAMES)
     raise BroadcastError(
         f"there is no element-wise rule or engine {name!r}",
@@ -207,7 +227,9 @@ def _compare_open(
 
 def _open_answer(side: Side, shapes: tuple[Shape, ...], facts: Condition) -> Plan | BroadcastError:
     try:
-        return apply(side.rule, shapes, side.attributes, engine=side.engine, facts=facts)
+        return apply(
+            side.rule, shapes, side.attributes, engine=side.engine, op=side.op, facts=facts
+        )
     except BroadcastError as error:
         return error
 

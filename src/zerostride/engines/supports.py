@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ..core.alignment import Rule, apply
+from ..core.alignment import Alignment, Attributes, Rule, apply
 from ..core.hooks import dtype_name
-from ..errors import BroadcastError, Reason
+from ..errors import BroadcastError, Misfit, Reason
 from ..ops import OPS
-from ..sizes import Asker, brief, is_array
-from .model import BROADCAST, Divergence, Engine, Support, always
-from .planning import canonical_op, engine_plan, engine_plan_to, has_op, op_row, without_op
+from ..sizes import Asker, Shape, brief, is_array
+from .model import BROADCAST, Divergence, Engine, Rules, Support, always
+from .planning import (
+    NAMELESS,
+    canonical_op,
+    engine_plan,
+    engine_plan_to,
+    has_op,
+    lacks_op,
+    op_row,
+    without_op,
+)
 from .table import find_engine
 
 #: Names of the Broadcast op in the engines.
@@ -71,6 +81,41 @@ def supports(
         if divergence.strikes is not None and divergence.strikes(planned, Asker()):
             return Support(False, divergence.text, divergence.source)
     return Support(True, f"planned to {planned.shape}", row.source)
+
+
+def rules_of(
+    engine: Engine, op: str | None, dtype: Any = None
+) -> tuple[tuple[Rule, ...], str | None]:
+    """The rules of an engine's op on an element type, the default first; and the op's own name.
+
+    Of an op or a type that the engine lacks, or about which nothing was read, one rule that refuses
+    all shapes.
+
+    Args:
+        engine: its row.
+        op: any engine's name for the op; None: the usual rules of element-wise ops.
+        dtype: anything NumPy understands as a dtype; None: any.
+    """
+    name, element = canonical_op(op, engine), None if dtype is None else _dtype_name(dtype)
+    usual = engine.elementwise
+    limit = None if element is None else dtype_limit(engine, name, element)
+    if name is not None and engine.name not in NAMELESS and not has_op(engine, op):
+        reason = Reason.NO_OP if lacks_op(engine, name) else Reason.NOT_UNDERSTOOD
+        return (_refusing(usual, reason, without_op(engine, name)),), name
+    if limit is not None and limit.narrows is None:
+        return (_refusing(usual, limit.effect, limit.text),), name
+    own = typed_rule(engine, name, element)
+    rules = engine.ops.get(name or "", usual).values()
+    return (tuple(rules) if own is None else (own,)), name
+
+
+def _refusing(rules: Rules, reason: Reason, words: str) -> Rule:
+    """The first rule, as one that refuses all shapes."""
+
+    def align(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+        raise Misfit(reason, words)
+
+    return replace(next(iter(rules.values())), align=align)
 
 
 def typed_rule(engine: Engine, op: str | None, dtype: str | None) -> Rule | None:
