@@ -25,6 +25,7 @@ import stage
 from zerostride.core.rules import RULES
 from zerostride.derive.code import TARGETS
 from zerostride.engines import ENGINES
+from zerostride.ops import OPS
 
 #: Pyodide's release on npm, and the checksum that npm has of it.
 PYODIDE = "pyodide@314.0.7"
@@ -91,6 +92,7 @@ EXAMPLES = {
     "s=N,1,H&s=C,H&facts=N >= 2&code=torch": "facts",
     "s=8,1&s=8": "an outer sum",
     "s=2,3,4&s=3": "refused",
+    "s=2,3,4&s=4&op=prelu": "a slope",
 }
 
 
@@ -177,6 +179,7 @@ def _zipped(patterns: Sequence[str], pages: Mapping[str, str]) -> bytes:
 def widget() -> str:
     """The playground's form and the places of its answers, as HTML."""
     rules = [name for name, rule in RULES.items() if not rule.to_target]
+    ops = [op.name for op in OPS.values() if op.tensors > 1]
     examples = "".join(
         f'<a href="#{html.escape(fields)}">{name}</a> ' for fields, name in EXAMPLES.items()
     )
@@ -189,6 +192,7 @@ def widget() -> str:
 <div class="pg-fields" role="group" aria-label="What is meant">
 {_select("rule", "Rule", {"": "the default", **dict(zip(rules, rules, strict=True))})}
 {_select("engine", "Engine", {"": "none: the rule alone", **{name: name for name in ENGINES}})}
+{_select("op", "Op", {"": "any element-wise op", **dict(zip(ops, ops, strict=True))})}
 <div><label for="pg-axis">Axis</label>
 <input id="pg-axis" inputmode="numeric" autocomplete="off"></div>
 <div><label for="pg-facts">Known of open sizes</label>

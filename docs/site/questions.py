@@ -1,7 +1,8 @@
 """The playground's answers: a question as JSON in, the library's answer as JSON out.
 
 The browser runs this file in Pyodide, without NumPy. A question has `ask` (one of `ASKED`). One of
-shapes has `shapes` as they are typed, and `rule`, `engine`, `axis` and `facts`, which may be empty.
+shapes has `shapes` as they are typed, and `rule`, `engine`, `op`, `axis` and `facts`, which may be
+empty.
 One of a model has `file`, a name in the current folder, and `engine`.
 """
 
@@ -18,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import zerostride as zs
 from zerostride.core.rules import RULES
 from zerostride.engines import ENGINES
-from zerostride.errors import Misfit, default_names
+from zerostride.engines.supports import rules_of
+from zerostride.errors import Misfit, Reason, default_names
 from zerostride.sizes.written import as_numbers, as_sizes
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ MOST_BYTES = 4 << 20
 _AT_HOME = """On your machine:
   pip install zerostride
   zerostride audit {file} --target openvino"""
+#: Refusals that no other shapes mend.
+_ABSENT = (Reason.NO_OP, Reason.NOT_UNDERSTOOD)
 _STYLE = re.compile(r"<style>.*?</style>", re.DOTALL)
 
 
@@ -76,9 +80,11 @@ def row(question: Question) -> dict[str, Any]:
         fields |= {"svg": _drawing(one.answer), "text": one.answer.explain()}
     else:
         fields["text"] = str(one.answer)
-    if one.verdict == "same" or not isinstance(meant, zs.Plan):
+    absent = isinstance(one.answer, zs.BroadcastError) and one.answer.reason in _ABSENT
+    if one.verdict == "same" or absent or not isinstance(meant, zs.Plan):
         return fields
-    return {**fields, "shown": _shown(comparison, one), "fix": _fix(meant, one)}
+    shown = _shown(comparison, one, question.get("op") or None)
+    return {**fields, "shown": shown, "fix": _fix(meant, one)}
 
 
 def code(question: Question) -> dict[str, Any]:
@@ -185,6 +191,7 @@ def _plan(question: Question) -> zs.Plan:
         *_shapes(question),
         rule=rule,
         engine=engine,
+        op=question.get("op") or None,
         axis=_axis(question),
         broadcast=broadcast,
         facts=question.get("facts") or None,
@@ -193,38 +200,41 @@ def _plan(question: Question) -> zs.Plan:
 
 def _key(question: Question) -> str:
     """What a comparison depends on."""
-    names = ("shapes", "rule", "engine", "axis", "facts")
+    names = ("shapes", "rule", "engine", "op", "axis", "facts")
     return json.dumps({name: question.get(name) for name in names})
 
 
 @lru_cache(maxsize=8)
 def _comparison(key: str) -> Comparison:
     question = json.loads(key)
-    rule, engine = question.get("rule"), question.get("engine")
+    rule, engine, op = (question.get(name) or None for name in ("rule", "engine", "op"))
     if engine and engine in ENGINES:
-        engine = f"{engine} {rule or next(iter(ENGINES[engine].elementwise))}"
+        engine = f"{engine} {rule or rules_of(ENGINES[engine], op)[0][0].name}"
     return zs.compare(
         *_shapes(question),
         reference=engine or rule or "numpy",
         axis=_axis(question),
         facts=question.get("facts") or None,
+        op=op,
     )
 
 
-def _side(one: Compared) -> Callable[[tuple[Any, ...]], zs.Plan | zs.BroadcastError]:
+def _side(
+    one: Compared, op: str | None
+) -> Callable[[tuple[Any, ...]], zs.Plan | zs.BroadcastError]:
     """Plans other shapes as a row does."""
     engine = one.name if one.kind == "engine" else None
 
     def plan(shapes: tuple[Any, ...]) -> zs.Plan | zs.BroadcastError:
         try:
-            return zs.plan(*shapes, rule=one.rule, engine=engine, **one.attributes)
+            return zs.plan(*shapes, rule=one.rule, engine=engine, op=op, **one.attributes)
         except zs.BroadcastError as error:
             return error
 
     return plan
 
 
-def _shown(comparison: Comparison, one: Compared) -> str:
+def _shown(comparison: Comparison, one: Compared, op: str | None) -> str:
     """A counter-example in one sentence, or ""."""
     from zerostride.derive.counterexample import find_witness
 
@@ -234,7 +244,7 @@ def _shown(comparison: Comparison, one: Compared) -> str:
         shapes = meant.answer.bind(values).operands  # type: ignore[union-attr]
     elif one.traps:
         shapes = one.traps[0].shapes
-    witness = find_witness(shapes, _side(meant), _side(one))
+    witness = find_witness(shapes, _side(meant, op), _side(one, op))
     if witness is None or isinstance(witness.target, str):
         return ""  # the row says why it is refused
     numbers = f"{witness.source} by {meant.name}, {witness.target} by {one.name}"

@@ -94,7 +94,9 @@ def test_every_example_is_answered(tmp_path: Path) -> None:
     questions = []
     for fields in playground.EXAMPLES:
         words = parse_qs(fields)
-        named = {name: words.get(name, [""])[0] for name in ("rule", "engine", "axis", "facts")}
+        named = {
+            name: words.get(name, [""])[0] for name in ("rule", "engine", "op", "axis", "facts")
+        }
         questions += [{"ask": ask, "shapes": words["s"], **named} for ask in ("plan", "compare")]
     fields = dict(zip(playground.EXAMPLES.values(), answers(tmp_path, questions)[::2], strict=True))
     assert [name for name, plan in fields.items() if not plan["ok"]] == ["refused"]
@@ -126,6 +128,26 @@ def test_engines_rules_and_open_sizes_are_asked(tmp_path: Path) -> None:
     assert all(code["ok"] for code in codes), codes
 
 
+def test_an_op_is_asked(tmp_path: Path) -> None:
+    slope = {"shapes": ["2,3,4", "4"], "op": "prelu"}
+    rows = zs.compare((2, 3, 4), (4,), op="prelu").rows
+    place = next(k for k, row in enumerate(rows) if row.name == "mlx")
+    plan, table, row, torch = answers(
+        tmp_path,
+        [
+            {"ask": "plan", **slope},
+            {"ask": "compare", **slope},
+            {"ask": "row", "row": place, **slope},
+            {"ask": "compare", **slope, "engine": "openvino"},
+        ],
+    )
+    assert plan["ok"]
+    assert table["rows"] == [row.as_dict() for row in rows]
+    assert "has no op for prelu" in row["text"]
+    assert not row["fix"]
+    assert torch["reference"]["rule"] == "pdpd"
+
+
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
@@ -135,6 +157,8 @@ def test_engines_rules_and_open_sizes_are_asked(tmp_path: Path) -> None:
         ({"shapes": ["2", "2"], "rule": "numpy", "axis": "1"}, "axis"),
         ({"shapes": ["N", "2"], "facts": "N >"}, "N >"),
         ({"shapes": ["2", "2"], "engine": "nowhere"}, "nowhere"),
+        ({"shapes": ["2", "2"], "engine": "nowhere", "op": "prelu"}, "nowhere"),
+        ({"shapes": ["2", "2"], "op": "nothing"}, "nothing"),
     ],
 )
 def test_unusable_questions_say_why(fields: dict[str, Any], words: str) -> None:

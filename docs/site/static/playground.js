@@ -7,7 +7,7 @@ const make = (tag, fields = {}, ...children) => {
   return element;
 };
 const NAMES = ["x", "y", "z", "w"];
-const FIELDS = ["rule", "engine", "axis", "facts"];
+const FIELDS = ["rule", "engine", "op", "axis", "facts"];
 const MARKS = { different: "≠", refused: "·", same: "=", same_here: "~", only_here: "+", unknown: "?" };
 const WORDS = {
   different: "different",
@@ -82,7 +82,7 @@ function read(hash) {
   setShapes(texts.length ? texts : ["5,5", "5"]);
   for (const name of FIELDS) at(name).value = words.get(name) ?? "";
   at("code").value = words.get("code") ?? "numpy";
-  for (const name of ["rule", "engine", "code"]) if (at(name).selectedIndex < 0) at(name).selectedIndex = 0;
+  for (const name of ["rule", "engine", "op", "code"]) if (at(name).selectedIndex < 0) at(name).selectedIndex = 0;
 }
 
 // --- Answers ------------------------------------------------------------------------------------------
