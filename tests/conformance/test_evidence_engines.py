@@ -21,7 +21,7 @@ from reported import NAMED, Named, model
 pytestmark = pytest.mark.conformance
 
 #: Those whose target can be run.
-RUN = [named for named in NAMED if named.target not in ("litert-gpu", "coreml")]
+RUN = [named for named in NAMED if named.target not in ("litert-gpu", "coreml", "opencv")]
 AGAINST = {Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED}
 
 

@@ -50,6 +50,7 @@ NAMED = (
     # B: valid broadcasts refused.
     Named("openvino-33620", "openvino", "same", "same_plan"),  # the CPU; the GPU plugin refused
     Named("onnxruntime-15110", "coreml", "same", "same_plan"),
+    Named("opencv-23556", "opencv", "same", "same_plan"),
     Named("litert-9191", "litert-gpu", "refused", "no_op", "target"),
     # C: rank limits.
     Named("litert-2540", "litert-gpu", "refused", "rank_limit", "merge"),

@@ -44,8 +44,8 @@ BY_GRAPH = {
 }
 #: Those that are no row, and why.
 NO_ROW = {
-    "opencv/opencv#25470": "OpenCV's DNN is no engine of the table; the pattern is opencv-23556's",
-    "opencv/opencv#28183": "OpenCV's DNN is no engine of the table; the pattern is opencv-23556's",
+    "opencv/opencv#25470": "the pattern is opencv-23556's",
+    "opencv/opencv#28183": "the pattern is opencv-23556's",
     "XiaoMi/mace#341": "MACE is no engine of the table, and the report has neither shapes nor op",
     "Tencent/TNN#435": "TNN is no engine of the table, and the report's model is not public",
     "tracel-ai/burn#1499": "Burn is no engine of the table; the thread could not be read again",
@@ -54,7 +54,7 @@ NO_ROW = {
 #: Rows of `bugs.json` whose target is no engine of the table: the rule that it has instead.
 BY_RULE = {"candle-478": "none"}
 #: The same where not even a rule says what it does.
-NO_ENGINE = {"tt-metal-55351", "tt-metal-15808", "opencv-23556"}
+NO_ENGINE = {"tt-metal-55351", "tt-metal-15808"}
 #: What a converter does that turns maps to another layout: no engine's rule, see below.
 LAYOUT = {"onnx2tf-698": "nhwc", "onnx2tf-18": "nhwc", "coremltools-499": "nchw"}
 

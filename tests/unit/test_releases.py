@@ -27,7 +27,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str | None], 
     monkeypatch.setattr(table, "newest_wanted", lambda: False)
 
     def forget() -> None:
-        for cached in (table._default, planning._cached, versions.warn_if_unmeasured):
+        for cached in (table._own_default, planning._cached, versions.warn_if_unmeasured):
             cached.cache_clear()
 
     def pretend(version: str | None) -> None:
