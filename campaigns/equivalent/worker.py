@@ -12,6 +12,9 @@ from zerostride.system.child import Child
 
 from .result import NOT_MADE, REFUSED, UNDECIDED, Result
 
+#: Seconds until the first step begins: the child starts, and reads the model.
+STARTING = 60.0
+
 
 class Worker:
     """A child process that may hang or die. A context manager.
@@ -48,7 +51,7 @@ class Worker:
             try:
                 self._ask({**task, "differs": differs, "without": without})
                 while True:
-                    answer = self._answer()
+                    answer = self._answer(self.seconds if at else max(STARTING, self.seconds))
                     if "what" in answer:
                         at = answer
                     elif "result" in answer:
@@ -74,9 +77,9 @@ class Worker:
             self._child = Child(children.module(self.module))
         self._child.send(task, seconds=self.seconds)
 
-    def _answer(self) -> dict[str, Any]:
+    def _answer(self, seconds: float) -> dict[str, Any]:
         assert self._child is not None
-        return self._child.receive(self.seconds)[0]
+        return self._child.receive(seconds)[0]
 
     def _stop(self, *, kill: bool) -> None:
         child, self._child = self._child, None

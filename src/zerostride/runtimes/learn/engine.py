@@ -51,10 +51,10 @@ _FIRST: tuple[tuple[int, ...], ...] = ((6, 10), (60,), (2, 3, 2, 5))
 _SLOPES: tuple[tuple[int, ...], ...] = ((1,), (10,))
 #: The time for an engine, in seconds.
 SECONDS = 60.0
-#: The share of the time that is left which one row may take.
-_SHARE = 0.5
+#: The share of the time that is left which the first row may take, and each other one.
+_FIRST_SHARE, _SHARE = 0.8, 0.5
 #: Questions that compare an op, or another element type, with a row.
-TELLING, FEW_TELLING = 24, 10
+TELLING, FEW_TELLING = 48, 12
 
 
 @dataclass(slots=True)
@@ -246,10 +246,10 @@ class EngineLearner:
         return checked
 
     def _first_type(self, op: LearntOp, family: _Family) -> None:
-        """Asks types until the op takes one."""
+        """Asks types until the op takes one, or no time is left for one that it takes."""
         for dtype in DTYPES:
             self._type(op, dtype, family)
-            if op.rows:
+            if op.rows or op.unasked:
                 return
 
     def _type(self, op: LearntOp, dtype: str, family: _Family) -> None:
@@ -272,7 +272,8 @@ class EngineLearner:
                 op.rows[dtype] = row
                 return
         count = len(_question(op.name, ()))
-        share = time.monotonic() + (self._end - time.monotonic()) * _SHARE
+        part = _SHARE if any(other.rows for other in self._result.ops) else _FIRST_SHARE
+        share = time.monotonic() + (self._end - time.monotonic()) * part
         learner = Learner(
             *(asker, count),
             planner=self._planners[op.name == TO_TARGET],

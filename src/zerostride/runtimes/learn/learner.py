@@ -45,6 +45,8 @@ INSIDE = 8
 APART = 2
 #: Questions that are kept for a test of the row while deviations are told apart.
 KEPT = CONFIRMING + 20
+#: The same, for a row with a region that is set aside, while the other one is not trusted.
+ASIDE = KEPT + 60
 #: Questions that are compared for where deviations differ.
 POOL = 1200
 #: Where the budget is spent while rival deviations of more than this weight differ, nothing is
@@ -83,6 +85,8 @@ class Learner:
     _pool: list[Question] = field(init=False)
     _rng: random.Random = field(init=False)
     _doubt: float = field(init=False, default=0.0)
+    _tried_aside: bool = field(init=False, default=False)
+    _agreeing: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self._rng = random.Random(f"learn:{self.seed}")
@@ -98,6 +102,11 @@ class Learner:
         surprises: dict[Question, int] = {}
         while True:
             row, open_doubt = self._explained()
+            if open_doubt and not self._tried_aside:
+                self._tried_aside = True
+                if (aside := self._aside(row)) is not None:
+                    return aside
+                continue
             surprise = next(self._surprises(row), None)
             long = len(row.deviations) > TRUSTED
             if surprise is not None:
@@ -106,12 +115,31 @@ class Learner:
                     return self._partly(row, surprises)
             elif long:
                 return self._partly(row, surprises)
-            elif open_doubt:
+            elif open_doubt or (self.late() and self._agreeing < CONFIRMING):
                 return self._scene().doubted(row, [])
             elif self._spent() and not self._tested(row, surprises):
                 return self._scene().doubted(row, list(surprises))
             else:
                 return row
+
+    def _aside(self, row: LearntRow) -> LearntRow | None:
+        """A row with a region that is not understood, whose rivals are left; None if it fails.
+
+        Questions tell its deviations apart, outside the region, and test them.
+        """
+        while not self._spent(CONFIRMING - 1):
+            scene = self._scene()
+            found = scene.aside(row.form)
+            if found is None:
+                return None
+            shorter, question = found
+            if question is None or scene.doubt <= OPEN_DOUBT:
+                fresh = [q for q in self._fresh() if self._ask(q) is not None]
+                agreed = all(self._agreed(shorter, q) is not False for q in fresh)
+                return shorter if agreed and len(fresh) == CONFIRMING else None
+            if self._ask(question) is None:
+                return None
+        return None
 
     def _partly(self, row: LearntRow, surprises: Mapping[Question, int]) -> LearntRow:
         """The first deviations of a row that is not trusted; the rest is not understood.
@@ -143,11 +171,13 @@ class Learner:
     def telling(self, row: LearntRow, count: int) -> list[Question]:
         """Asked questions that show a row.
 
-        First those with operands of one element, for which engines have code of its own; then the
-        examples of deviations, and varied ones.
+        First those with operands of one element, for which engines have code of their own; then
+        the examples of deviations, those that other forms get wrong, and varied ones.
         """
+        scene = self._scene()
         examples = [row.example for row in row.deviations]
-        chosen = (*single(self.count), *examples, *self._scene().varied(row, count))
+        others = scene.against(row.form)
+        chosen = (*single(self.count), *examples, *others, *scene.varied(row, count))
         return [question for question in dict.fromkeys(chosen) if question in self.answers][:count]
 
     def _ask(self, question: Question) -> Answer | None:
@@ -181,7 +211,9 @@ class Learner:
         for question in itertools.chain(itertools.islice(beside, left), self._fresh()):
             if self._ask(question) is None:
                 return
+            self._agreeing += 1
             if not self._agreed(row, question):
+                self._agreeing = 0
                 yield question
 
     def _fresh(self) -> Iterator[Question]:
@@ -194,12 +226,15 @@ class Learner:
     def _explained(self) -> tuple[LearntRow, bool]:
         """The row that explains every answer so far, after questions to choose among several.
 
-        Also whether several are left that differ, because the budget is spent.
+        Also whether several are left that differ, because the budget is spent, or enough of it for
+        a row that is not trusted.
         """
         while True:
             row, question = self._once()
             if question is None:
                 return row, False
+            if len(row.deviations) > TRUSTED and self._spent(ASIDE) and not self._tried_aside:
+                return row, True
             if self._spent(KEPT) or self._ask(question) is None:
                 return row, self._doubt > OPEN_DOUBT
 

@@ -32,6 +32,10 @@ _FLOAT_ASPECTS: Mapping[str, tuple[float, ...]] = MappingProxyType(
         "NaN": (np.nan,),
     }
 )
+#: Numbers that a narrower float does not hold.
+_LARGE_FLOATS: Mapping[str, tuple[float, ...]] = MappingProxyType(
+    {"float64": (2.0**200, -(2.0**400)), "float32": (2.0**40, -(2.0**60))}
+)
 _WITHOUT_RESULT: Mapping[str, str] = MappingProxyType(
     {CRASHED: "crashes", REFUSED: "refuses", RESULT: "has another shape"}
 )
@@ -145,6 +149,8 @@ def _aspects(dtype: str) -> Iterator[tuple[str, tuple[Array, ...]]]:
     if dtype.startswith("float"):
         for aspect, values in _FLOAT_ASPECTS.items():
             yield aspect, _pairs(_PLAIN_FLOATS, values, dtype)
+        if large := _LARGE_FLOATS.get(dtype):
+            yield "large numbers", _pairs(_PLAIN_FLOATS, large, dtype)
         return
     info = np.iinfo(dtype)
     plain = (1, 2, 3, 5, 7)

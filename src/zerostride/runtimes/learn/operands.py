@@ -23,8 +23,8 @@ from .shapes import Question
 Domain = Callable[[np.random.Generator, int], NDArray[np.generic]]
 #: The relative tolerance of a float of so many bytes; engines approximate.
 _TOLERANCE = {2: 2e-2, 4: 2e-3, 8: 2e-3}
-#: Passes where a question tells little: results are truth values, or an operand is one number, for
-#: some of which engines have code of its own.
+#: Passes where a question tells little: results are truth values, or an operand is one number (for
+#: some numbers engines have code of their own).
 _PASSES = 3
 _SAMPLE = 64
 

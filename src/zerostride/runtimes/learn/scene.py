@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ...engines.learnt import ANSWERS, TRAITS, Deviation, Form, LearntRow
+from ...engines.learnt import ANSWERS, TRAITS, Deviation, Form, LearntRow, Test
 from .shapes import Question, between, by_rank
 from .space import (
     CRASHED,
@@ -186,10 +186,10 @@ class Scene:
             most: the most deviations; the answers that they leave are a region not understood.
         """
         literals, planned = self.literals(form)
-        none = np.zeros(len(self.asked), bool)
+        none = np.zeros(len(planned), bool)
         deviations, left, question = self._listed(form, literals, planned, most, none)
         if left.unexplained.any():
-            unknown, region = self._not_understood(literals, left.bits, left.unexplained)
+            unknown, region = self._not_understood(literals, left.unexplained)
             # Answers of the region spoiled what holds elsewhere.
             others, rest, other = self._listed(form, literals, planned, most, region)
             if not rest.unexplained.any() and len(others) <= len(deviations):
@@ -207,10 +207,11 @@ class Scene:
             literals: of all questions.
             planned: which of them have a plan.
             most: the most deviations.
-            region: answers that need no explanation, because they are not understood.
+            region: questions whose answers need no explanation: they are not understood.
         """
-        bits, unexplained = literals.bits[:, : len(self.asked)], ~self._right(form) & ~region
-        left = _Left(bits, unexplained, self.fits(form)[1], region)
+        cut = len(self.asked)
+        unexplained = ~self._right(form) & ~region[:cut]
+        left = _Left(literals.bits[:, :cut], unexplained, self.fits(form)[1], region[:cut])
         effects = self._effects(form)
         deviations: list[Deviation] = []
         question: Question | None = None
@@ -220,7 +221,8 @@ class Scene:
                 break
             best = _best(listed, literals)
             rivals = [c for c in listed if c.then == best.then and c.covered == best.covered]
-            question = question or self._telling(rivals, best.then, literals, planned)
+            other = self._telling(rivals, best.then, literals, planned, region)
+            question = question or other
             seen = left.explain(best)
             example = min((self.asked[k] for k in np.flatnonzero(seen)), key=_weight)
             deviations.append(deviation_of(literals, best, example))
@@ -249,11 +251,16 @@ class Scene:
         return rows
 
     def _telling(
-        self, rivals: Sequence[Candidate], then: str | Form, literals: Literals, planned: Bits
+        self,
+        rivals: Sequence[Candidate],
+        then: str | Form,
+        literals: Literals,
+        planned: Bits,
+        region: Bits,
     ) -> Question | None:
-        """The open question that tells rivals of one effect apart."""
+        """The open question outside a region that tells rivals of one effect apart."""
         cut = len(self.asked)
-        open_bits, open_planned = literals.bits[:, cut:], planned[cut:]
+        open_bits, open_planned = literals.bits[:, cut:] & ~region[cut:], planned[cut:]
         # A misfit is refused with a deviation that refuses, and without it.
         where = {ANSWERS: ~open_planned, "refuses": open_planned}
         telling = open_bits & where[then] if then in where else open_bits
@@ -262,6 +269,20 @@ class Scene:
             return None
         self.doubt = max(self.doubt, split[1])
         return self.open[split[0]]
+
+    def against(self, mine: Form) -> Iterator[Question]:
+        """Asked questions that a form explains; each other one, if it can, gets two wrong."""
+        forms = forms_for(len(self.asked[0]))
+        wrong = np.array([~self._right(form) for form in forms]) & self._right(mine)
+        left = np.full(len(forms), 2)
+        while True:
+            scores = wrong[left > 0].sum(axis=0)
+            best = int(scores.argmax())
+            if not scores[best]:
+                return
+            yield self.asked[best]
+            left -= wrong[:, best]
+            wrong[:, best] = False
 
     def varied(self, row: LearntRow, count: int) -> list[Question]:
         """Asked questions that differ as much as they can."""
@@ -309,16 +330,42 @@ class Scene:
                 best, least = shorter, share
         return best
 
-    def _not_understood(
-        self, literals: Literals, bits: Bits, leftover: Bits
-    ) -> tuple[Deviation, Bits]:
-        """The smallest region with the answers that nothing explains; and all answers in it."""
+    def aside(self, form: Form) -> tuple[LearntRow, Question | None] | None:
+        """The row of a form with the smallest region that leaves few deviations elsewhere.
+
+        The region is one literal without a number, is not understood, and has at most
+        `MOST_DOUBTED` of the questions. Also a question that tells the deviations from others.
+        """
+        literals, planned = self.literals(form)
+        shares = literals.bits.mean(axis=1)
+        for k in np.argsort(shares, kind="stable"):
+            literal, region = literals.rows[k], literals.bits[k]
+            inside = np.flatnonzero(region[: len(self.asked)])
+            numbered = TRAITS[literal.name].test is not Test.TRUE
+            if literals.of_plan[k] or numbered or not len(inside):
+                continue
+            if shares[k] > MOST_DOUBTED:
+                break
+            self.doubt = 0.0
+            deviations, left, question = self._listed(
+                form, literals, planned, FEW_DEVIATIONS, region
+            )
+            if not left.unexplained.any():
+                example = min((self.asked[place] for place in inside), key=_weight)
+                unknown = Deviation((literal,), "unknown", example)
+                return LearntRow(form, (unknown, *deviations)), question
+        return None
+
+    def _not_understood(self, literals: Literals, leftover: Bits) -> tuple[Deviation, Bits]:
+        """The smallest region with the answers that nothing explains; and all questions in it."""
+        bits = literals.bits[:, : len(self.asked)]
         every = np.ones(len(bits), bool)
         region = smallest_region(bits, leftover, ~literals.of_plan)
         region = region or smallest_region(bits, leftover, every)
         when = tuple(literals.rows[k] for k in region)
         example = min((self.asked[k] for k in np.flatnonzero(leftover)), key=_weight)
-        return Deviation(when, "unknown", example), np.logical_and.reduce(bits[list(region)])
+        whole: Bits = np.logical_and.reduce(literals.bits[list(region)])
+        return Deviation(when, "unknown", example), whole
 
 
 def _best(listed: Sequence[Candidate], literals: Literals) -> Candidate:

@@ -345,12 +345,18 @@ _NOTHING_LEFT = 1e-4
 
 
 def smallest_region(bits: Bits, leftover: Bits, allowed: Bits) -> tuple[int, ...]:
-    """The one or two literals that hold for all leftover questions and for the fewest others."""
+    """The one or two literals that hold for all leftover questions and for the fewest others.
+
+    A second one halves the region at least. Otherwise it would only leave out what was not asked.
+    """
     index = np.flatnonzero(allowed & bits[:, leftover].all(axis=1))
     if not index.size:
         return ()
     counts = both(bits[index])
     i, j = np.unravel_index(int(counts.argmin()), counts.shape)
+    alone = int(counts.diagonal().argmin())
+    if 2 * counts[i, j] > counts[alone, alone]:
+        return (int(index[alone]),)
     return tuple(sorted({int(index[i]), int(index[j])}))
 
 
