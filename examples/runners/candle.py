@@ -1,7 +1,10 @@
 # /// script
 # dependencies = ["candle-nn"]
 # ///
-"""candle on the CPU (PyPI: candle-nn): methods of its tensors, of which some broadcast by name."""
+"""candle's Python package on the CPU (PyPI: candle-nn): operators and methods of its tensors.
+
+These operators broadcast. Those of candle in Rust take equal shapes (huggingface/candle#478).
+"""
 
 import json
 import tempfile
@@ -10,14 +13,14 @@ from pathlib import Path
 import candle
 import numpy as np
 
-NAME = "candle"
+NAME = "candle-python"
 DISTRIBUTION = "candle-nn"
 
 OWN = {
-    "add": "broadcast_add",
-    "subtract": "broadcast_sub",
-    "multiply": "broadcast_mul",
-    "divide": "broadcast_div",
+    "add": "__add__",
+    "subtract": "__sub__",
+    "multiply": "__mul__",
+    "divide": "__truediv__",
     "equal": "__eq__",
     "not_equal": "__ne__",
     "greater": "__gt__",
