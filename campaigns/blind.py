@@ -23,9 +23,8 @@ from zerostride.core.plan import Plan
 from zerostride.engines import find_engine
 from zerostride.engines.learnt.file import TO_TARGET, engine_of
 from zerostride.engines.model import BROADCAST, Engine
-from zerostride.engines.planning import rule_row
 from zerostride.engines.releases import title_of
-from zerostride.engines.supports import dtype_limit, typed_rule
+from zerostride.engines.supports import rules_of
 from zerostride.errors import BroadcastError, Reason
 from zerostride.ops import OPS
 from zerostride.ops.table import column_of
@@ -114,18 +113,14 @@ def names_of(engine: str) -> dict[str, str]:
 
 def outcome(engine: Engine, op: str, dtype: str, question: Question) -> Outcome:
     """The plan, the refusal or the fault that a row predicts for an op on an element type."""
-    to_target = op == TO_TARGET
-    key = BROADCAST if to_target else op
-    limit = dtype_limit(engine, key, dtype)
-    if limit is not None and limit.narrows is None:
+    name = None if op == TO_TARGET else op
+    asked = rules_of(engine, name or BROADCAST, dtype)
+    limit = asked.refusal
+    if limit is not None:
         silent = limit.effect in (Reason.CRASH, Reason.WRONG_RESULT)
         return BroadcastError(limit.text, reason=limit.effect, silent=silent)
     try:
-        name = None if to_target else op
-        rule = typed_rule(engine, key, dtype) or rule_row(
-            None, engine=engine, op=name, to_target=to_target
-        )
-        plan = apply(rule, question, {}, engine=engine.name, op=name)
+        plan = apply(asked.rules[0], question, {}, engine=engine.name, op=name)
     except BroadcastError as error:
         return error
     for row in engine.divergences_of(str(plan.rule.op or op), dtype):

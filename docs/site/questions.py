@@ -209,7 +209,7 @@ def _comparison(key: str) -> Comparison:
     question = json.loads(key)
     rule, engine, op = (question.get(name) or None for name in ("rule", "engine", "op"))
     if engine and engine in ENGINES:
-        engine = f"{engine} {rule or rules_of(ENGINES[engine], op)[0][0].name}"
+        engine = f"{engine} {rule or rules_of(ENGINES[engine], op).rules[0].name}"
     return zs.compare(
         *_shapes(question),
         reference=engine or rule or "numpy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import Any
 
 import pytest
@@ -236,3 +237,49 @@ def test_an_element_type_that_an_op_does_not_take_is_refused() -> None:
         zs.compare((2, 3), (3,), op="nix")
     with pytest.raises(zs.BroadcastError, match="no dtype 'nix'"):
         zs.compare((2, 3), (3,), dtype="nix")
+
+
+def test_a_rank_that_depends_on_sizes_is_judged_by_size() -> None:
+    table = zs.compare(("H", "N"), ("W", 2, 1, 1), engine="keras-tensorflow", op="add")
+    (row,) = table.rows
+    assert (row.verdict, row.open_rank) == ("same_here", True)
+    assert [str(part.when) for part in row.parts] == ["W == 1 and N == 2"]
+    assert "same here: the result has 2 or 4 axes" in str(table)
+    assert "different when W == 1 and N == 2" in str(table)
+
+
+def test_a_condition_names_only_what_decides() -> None:
+    (row,) = zs.compare(("N", "C", "H", "W"), ("C", 1, 1), engine="keras-tensorflow", op="add").rows
+    assert [str(part.when) for part in row.parts] == ["C != 1 and C == W"]
+
+
+@pytest.mark.parametrize("engine", few(8, ENGINES))
+def test_open_sizes_are_judged_as_their_numbers_are(engine: str) -> None:
+    rng = random.Random(engine)
+    for _ in range(6):
+        op = rng.choice([None, "add", "prelu", "floor_divide", "equal"])
+        shapes = [
+            tuple(rng.choice(["N", "C", "W", 1, 1, 2, 3]) for _ in range(rng.randint(0, 4)))
+            for _ in "xy"
+        ]
+        table = zs.compare(*shapes, engine=engine, op=op)
+        for _ in range(4):
+            values = {name: rng.choice([1, 1, 2, 3]) for name in "NCW"}
+            known = [tuple(values.get(size, size) for size in shape) for shape in shapes]
+            numbers = zs.compare(*known, engine=engine, op=op)
+            if numbers.reference.verdict == "refused":
+                continue  # the reference has no meaning to compare with
+            for row, other in zip(table.rows, numbers.rows, strict=True):
+                assert _kind_at(row, values) == _kind(other), (shapes, values, str(table))
+
+
+def _kind(row: Compared) -> str:
+    return "same" if row.verdict == "same_here" else row.verdict
+
+
+def _kind_at(row: Compared, values: dict[str, int]) -> str:
+    """The verdict of open sizes at some of their values."""
+    for part in row.parts:
+        if part.when.evaluate({symbol: values[symbol.name] for symbol in part.when.symbols}):
+            return "refused" if part.kind == "silent" else part.kind
+    return "same" if row.parts else _kind(row)

@@ -120,12 +120,11 @@ def test_another_form_holds_where_a_deviation_says_so() -> None:
     assert other.aligned[1] == (5, 1, 1, 1)
 
 
-def test_an_open_size_that_decides_is_asked_for() -> None:
+def test_an_open_size_that_decides_is_a_condition() -> None:
     learnt = row_of(("extent_above 64 & stretching_above 0", "garbles"))
-    error = refusal(learnt, ("N", 3), (3,))
-    assert error.reason is Reason.UNKNOWN_SIZE
-    assert "N decides here" in str(error)
-    assert isinstance(row_of(("rank_above 4", "refuses")).outcome((("N", 3), (3,))), Plan)
+    plan = learnt.outcome((("N", 3), (3,)))
+    assert isinstance(plan, Plan)
+    assert str(plan.conditions) == "N <= 64"
 
 
 def test_every_trait_can_be_written_and_read() -> None:

@@ -203,3 +203,25 @@ def test_compute_takes_only_arrays(run: Run) -> None:
 
 def test_help_advises_to_quote(run: Run) -> None:
     assert "Quote those" in run("explain", "-h").out
+
+
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        ((("N", "C", "H", "W"), ("C", 1, 1)), "it has a checked fix, for some sizes alone"),
+        ((("N", "H"), (1, 1, "C")), "it has a checked fix"),
+    ],
+)
+def test_a_fix_for_some_sizes_is_called_one(
+    run: Run, tmp_path: Path, shapes: Any, words: str
+) -> None:
+    onnx = pytest.importorskip("onnx", reason="needs onnx to write a model")
+    from onnx import TensorProto, helper
+
+    named = zip("xy", shapes, strict=True)
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, s) for name, s in named]
+    out = helper.make_tensor_value_info("z", TensorProto.FLOAT, None)
+    node = helper.make_node("Add", ["x", "y"], ["z"])
+    onnx.save(helper.make_model(helper.make_graph([node], "g", values, [out])), tmp_path / "m.onnx")
+    shown = run("audit", str(tmp_path / "m.onnx"), "--target", "keras-tensorflow").out
+    assert any(line.endswith(words) for line in shown.splitlines()), shown

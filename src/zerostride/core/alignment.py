@@ -335,6 +335,8 @@ def suggest(rule: Rule, shapes: Sequence[Any], use: RuleUse, reason: Reason) -> 
 
     If no change helps, another rule that accepts the shapes as they are.
     """
+    if reason is Reason.UNKNOWN_SIZE:
+        return None  # the message says which sizes to give
     if rule.advise is not None and (advice := rule.advise(rule, shapes, use, reason)):
         return advice
     for proposal, words in _proposals(rule, shapes, use.attributes, reason):

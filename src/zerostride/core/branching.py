@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from ..errors import Misfit, Reason
 from ..sizes import Asker
 from ..sizes.budget import PARTS_A_STEP, work
-from ..sizes.condition import Condition, all_of, eq, negation
-from ..sizes.dim import Atom
+from ..sizes.condition import Condition, all_of, eq, ge, negation
+from ..sizes.dim import Atom, dim
 from ..sizes.system import System
 
 T = TypeVar("T")
@@ -64,6 +64,14 @@ class Forks(Asker):
     def is_one(self, a: Any) -> bool:
         """Is the size 1, on this way?"""
         return a == 1 if type(a) is int else self._answer(eq(a, 1))
+
+    def is_above(self, a: Any, b: Any) -> bool:
+        """Is `a` larger than `b`, on this way?"""
+        return self._answer(ge(a, b + 1))
+
+    def is_multiple(self, a: Any, of: Any) -> bool:
+        """Is `a` a whole multiple of another size, on this way?"""
+        return self.equal(a, 0) if self.equal(of, 0) else self._answer(eq(dim(a) % of, 0))
 
     def forbid(self, a: Any, b: Any, misfit: Callable[[], Misfit]) -> None:
         """Refuses the two being equal. Where that is not known, it requires that they differ."""

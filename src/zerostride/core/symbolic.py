@@ -99,7 +99,9 @@ def open_shape(shape: Any, prefix: str) -> Shape:
 def assemble(
     use: RuleUse, operands: tuple[Shape, ...], leaves: tuple[Leaf, ...], facts: Condition
 ) -> Plan:
-    """The plan of all leaves; raises a Misfit if no values lead to one."""
+    """The plan of all leaves; raises a Misfit if no values lead to one, or if they lead to results
+    of several ranks.
+    """
     accepted = [leaf for leaf in leaves if leaf.misfit is None]
     if not accepted:
         refused = leaves[0].misfit
@@ -109,7 +111,14 @@ def assemble(
     _check_possible(exists, accepted, facts)
     if not any(isinstance(size, Dim) for shape in operands for size in shape) and not _open(leaves):
         return Plan(accepted[0].shape, operands, accepted[0].mapping, use)
-    rank = len(accepted[0].shape)
+    ranks = sorted({len(leaf.shape) for leaf in accepted})
+    if len(ranks) > 1:
+        raise Misfit(
+            Reason.UNKNOWN_SIZE,
+            f"the result has {' or '.join(map(str, ranks))} axes, depending on the sizes; "
+            "give some as numbers",
+        )
+    (rank,) = ranks
     ways = [(leaf.path, conjunction(leaf.path)) for leaf in accepted]
     if all(leaf.mapping == accepted[0].mapping for leaf in accepted):
         mapping = accepted[0].mapping

@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ..core.alignment import apply, arrays_given
+from ..core.alignment import Alignment, Attributes, Rule, apply, arrays_given
 from ..core.plan import Plan
 from ..core.rules import RULES
 from ..core.strict_mode import Strict
 from ..core.strict_rule import strict_row
 from ..engines import ENGINES, find_engine
-from ..engines.model import Engine
+from ..engines.model import Divergence, Engine
 from ..engines.planning import as_facts
 from ..engines.releases import past_notes
 from ..engines.supports import rules_of
 from ..errors import BroadcastError, Misfit, Reason, default_names
-from ..sizes import Shape, as_shape, is_open
+from ..sizes import Asker, Shape, as_shape, is_open
 from ..system.spelling import ENGINES as ENGINE_NAMES
 from ..system.spelling import near
 from .comparison import Compared, Comparison, Part, shape_in_words
@@ -123,7 +123,7 @@ def _asked_of_sample(row: Compared, sample_row: Compared, note: str) -> Compared
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What is asked of each row.
+    """The question to each row.
 
     Attributes:
         axis: for the rules that have it.
@@ -144,9 +144,12 @@ class _Asked:
                     yield self._with_axis(Side(rule))
         rows = map(find_engine, ENGINES) if self.engines is None else self.engines
         for engine in rows:
-            rules, name = rules_of(engine, self.op, self.dtype)
+            asked = rules_of(engine, self.op, self.dtype)
+            rules = asked.rules
+            if asked.refusal is not None:
+                rules = (_refusing(rules[0], asked.refusal),)
             for rule in rules:
-                yield self._with_axis(Side(rule, engine=engine.title, op=name))
+                yield self._with_axis(Side(rule, engine=engine.title, op=asked.op))
 
     def _with_axis(self, side: Side) -> Side:
         attributes: dict[str, Any] = {}
@@ -156,6 +159,15 @@ class _Asked:
         if self.axis is not None and "axis" in side.rule.attributes:
             attributes["axis"] = self.axis
         return replace(side, attributes=attributes)
+
+
+def _refusing(rule: Rule, refusal: Divergence) -> Rule:
+    """The rule, as one that refuses all shapes."""
+
+    def align(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+        raise Misfit(refusal.effect, refusal.text)
+
+    return replace(rule, align=align)
 
 
 def _compared(sizes: tuple[Shape, ...], reference: Any, asked: _Asked, facts: Any) -> Comparison:
@@ -259,9 +271,7 @@ def _open_row(
                 continue
             region, values = example
             named = {symbol.name: values[symbol] for symbol in regions.symbols}
-            simple = len(regions.regions) <= _MOST_REGIONS
-            when = regions.words(kind) if simple else regions.where(kind)
-            parts.append(Part(kind, when, named, region.detail))
+            parts.append(Part(kind, regions.words(kind), named, region.detail))
         if not parts:
             verdict = "unknown" if unsure else "same"
         elif regions.possible("same") is not Answer.NO:
@@ -285,8 +295,6 @@ def _meanings(
         return None
 
 
-#: Regions up to which their conditions are simplified; more of them take seconds.
-_MOST_REGIONS = 12
 #: The kinds of a row that is not the same, worst first.
 _BAD: tuple[Kind, ...] = ("different", "silent", "refused")
 

@@ -94,9 +94,15 @@ class Compared:
         """Whether a wrong meaning would pass unnoticed."""
         if self.parts and self.verdict == "refused":
             return any(part.kind == "silent" for part in self.parts)
-        if isinstance(self.answer, BroadcastError):
+        if isinstance(self.answer, BroadcastError) and not self.open_rank:
             return self.answer.silent
         return self.verdict == "different"
+
+    @property
+    def open_rank(self) -> bool:
+        """Whether there is no one plan, since the result's rank depends on the sizes."""
+        answer = self.answer
+        return isinstance(answer, BroadcastError) and answer.reason is Reason.UNKNOWN_SIZE
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -179,7 +185,7 @@ class Comparison:
         """The sizes that separate rules, each with the names of its rows."""
         rows: dict[str, list[str]] = {}
         for row in self.rows:
-            if isinstance(row.answer, BroadcastError):
+            if isinstance(row.answer, BroadcastError) and not row.open_rank:
                 continue  # the table shows refusals
             for part in row.parts:
                 names = rows.setdefault(str(part), [])
@@ -215,8 +221,11 @@ def _cells(row: Compared) -> tuple[str, ...]:
     read = "" if row.run or row.kind == "rule" else " read, not run"
     start = (_mark(row), row.kind, _label(row) + attributes, row.release + read)
     if isinstance(row.answer, BroadcastError):
-        unknown = row.answer.reason is Reason.NOT_UNDERSTOOD
-        word = "nonsense" if row.answer.silent else "unknown" if unknown else "refused"
+        word = "refused"
+        if row.answer.silent:
+            word = "nonsense"
+        elif row.open_rank or row.answer.reason is Reason.NOT_UNDERSTOOD:
+            word = row.verdict.replace("_", " ")
         return (*start, "-", "-", f"{word}: {row.answer.detail}")
     aligned = " ".join(map(shape_in_words, row.answer.aligned))
     return (*start, shape_in_words(row.answer.shape), aligned, row.verdict.replace("_", " "))

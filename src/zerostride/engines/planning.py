@@ -215,12 +215,8 @@ def _find_op(name: str | int, engine: str | None) -> Op:
 def _pick(engine: Engine, rules: Rules, name: Any) -> Rule:
     """The engine's version of a rule or mode; its first if none is named."""
     if not rules:
-        what = "op that broadcasts to a target shape"
-        unread = engine.broadcasts is None
         raise BroadcastError(
-            f"nothing was read about an {what} on {engine.name}"
-            if unread
-            else f"{engine.name} has no {what}",
+            without_broadcast(engine),
             reason=Reason.NO_OP,
             rule=RuleUse(name or "unidirectional", engine=engine.name),
         )
@@ -391,6 +387,17 @@ def without_op(engine: Engine, op: str) -> str:
     if lacks_op(engine, op):
         return f"{engine.name} has no op for {op}"
     return f"nothing was read about {op} on {engine.name}"
+
+
+def without_broadcast(engine: Engine) -> str:
+    """Error text: the engine has no Broadcast op, or nothing was read about one."""
+    op = "op that broadcasts to a target shape"
+    unread = engine.broadcasts is None
+    return (
+        f"nothing was read about an {op} on {engine.name}"
+        if unread
+        else f"{engine.name} has no {op}"
+    )
 
 
 def lacks_op(engine: Engine, op: str) -> bool:

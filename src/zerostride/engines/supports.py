@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
-from ..core.alignment import Alignment, Attributes, Rule, apply
+from ..core.alignment import Rule, apply
 from ..core.hooks import dtype_name
-from ..errors import BroadcastError, Misfit, Reason
+from ..errors import BroadcastError, Reason
 from ..ops import OPS
-from ..sizes import Asker, Shape, brief, is_array
-from .model import BROADCAST, Divergence, Engine, Rules, Support, always
+from ..sizes import Asker, brief, is_array
+from .model import BROADCAST, Divergence, Engine, Support, always
 from .planning import (
     NAMELESS,
     canonical_op,
@@ -20,6 +20,7 @@ from .planning import (
     has_op,
     lacks_op,
     op_row,
+    without_broadcast,
     without_op,
 )
 from .table import find_engine
@@ -53,10 +54,9 @@ def supports(
     to_target = str(op).lower() in BROADCAST_OPS
     if not to_target and not has_op(row, op):
         return Support(False, without_op(row, op_row(op, row).name), row.source)
-    name = BROADCAST if to_target else canonical_op(op, row)
-    element = None if dtype is None else _dtype_name(dtype)
-    if element is not None and (limit := dtype_limit(row, name, element)):
-        return Support(False, limit.text, limit.source)
+    asked = rules_of(row, BROADCAST if to_target else op, dtype)
+    if asked.limit is not None:
+        return Support(False, asked.limit.text, asked.limit.source)
     if is_array(shapes) or not isinstance(shapes, Iterable):
         raise BroadcastError(
             f"shapes is a list of shapes, not {brief(shapes)}",
@@ -67,9 +67,8 @@ def supports(
     if not shapes:
         return Support(True, f"{engine} has the op", row.source)
     try:
-        own = typed_rule(row, name, element)
-        if own is not None:
-            planned = apply(own, shapes, {}, engine=engine, op=name)
+        if asked.typed:
+            planned = apply(asked.rules[0], shapes, {}, engine=engine, op=asked.op)
         elif to_target:
             data, target = _data_and_target(shapes)
             planned = engine_plan_to(data, target, engine)
@@ -77,45 +76,60 @@ def supports(
             planned = engine_plan(*shapes, engine=engine, op=op)
     except BroadcastError as error:
         return Support(False, error.detail, row.source)
-    for divergence in row.divergences_of(name, element):
+    for divergence in row.divergences_of(asked.op, asked.dtype):
         if divergence.strikes is not None and divergence.strikes(planned, Asker()):
             return Support(False, divergence.text, divergence.source)
     return Support(True, f"planned to {planned.shape}", row.source)
 
 
-def rules_of(
-    engine: Engine, op: str | None, dtype: Any = None
-) -> tuple[tuple[Rule, ...], str | None]:
-    """The rules of an engine's op on an element type, the default first; and the op's own name.
+@dataclass(frozen=True, slots=True)
+class OpRules:
+    """How an engine carries an op on an element type.
 
-    Of an op or a type that the engine lacks, or about which nothing was read, one rule that refuses
-    all shapes.
+    Attributes:
+        op: the op's canonical name or that of a row of the engine's own, `BROADCAST`, or None: the
+            usual rules of element-wise ops.
+        dtype: NumPy's name of the element type; None: any.
+        rules: its rules, the default first; none where the engine has no Broadcast op.
+        typed: whether they are those of this element type alone.
+        limit: why the engine carries no shapes, or computes in another type; None: it does not.
+    """
+
+    op: str | None
+    dtype: str | None
+    rules: tuple[Rule, ...]
+    typed: bool
+    limit: Divergence | None
+
+    @property
+    def refusal(self) -> Divergence | None:
+        """The limit, if the engine refuses the op or computes something wrong for all shapes."""
+        return None if self.limit is None or self.limit.narrows is not None else self.limit
+
+
+def rules_of(engine: Engine, op: str | None, dtype: Any = None) -> OpRules:
+    """The rules of an engine's op on an element type, and what limits them for all shapes.
 
     Args:
         engine: its row.
-        op: any engine's name for the op; None: the usual rules of element-wise ops.
+        op: any engine's name for the op, or `BROADCAST`; None: the usual rules.
         dtype: anything NumPy understands as a dtype; None: any.
     """
-    name, element = canonical_op(op, engine), None if dtype is None else _dtype_name(dtype)
-    usual = engine.elementwise
-    limit = None if element is None else dtype_limit(engine, name, element)
-    if name is not None and engine.name not in NAMELESS and not has_op(engine, op):
+    name = BROADCAST if isinstance(op, str) and op == BROADCAST else canonical_op(op, engine)
+    element = None if dtype is None else _dtype_name(dtype)
+    rules, limit = engine.elementwise, None
+    if name == BROADCAST:
+        rules = engine.to_target
+        if not rules:
+            limit = Divergence(without_broadcast(engine), Reason.NO_OP, engine.source)
+    elif name is not None and engine.name not in NAMELESS and not has_op(engine, op):
         reason = Reason.NO_OP if lacks_op(engine, name) else Reason.NOT_UNDERSTOOD
-        return (_refusing(usual, reason, without_op(engine, name)),), name
-    if limit is not None and limit.narrows is None:
-        return (_refusing(usual, limit.effect, limit.text),), name
+        limit = Divergence(without_op(engine, name), reason, engine.source)
+    if limit is None and element is not None and name is not None:
+        limit = dtype_limit(engine, name, element)
     own = typed_rule(engine, name, element)
-    rules = engine.ops.get(name or "", usual).values()
-    return (tuple(rules) if own is None else (own,)), name
-
-
-def _refusing(rules: Rules, reason: Reason, words: str) -> Rule:
-    """The first rule, as one that refuses all shapes."""
-
-    def align(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-        raise Misfit(reason, words)
-
-    return replace(next(iter(rules.values())), align=align)
+    every = engine.ops.get(name or "", rules).values() if own is None else (own,)
+    return OpRules(name, element, tuple(every), own is not None, limit)
 
 
 def typed_rule(engine: Engine, op: str | None, dtype: str | None) -> Rule | None:

@@ -101,7 +101,11 @@ REASONS: tuple[ReasonRow, ...] = tuple(
         (225, Reason.GROWTH, "Strict mode: the result is much larger than its operands."),
         (226, Reason.PLUGIN, "A rule of another package failed."),
         (227, Reason.LIMIT, "The engine refuses what its rule takes."),
-        (228, Reason.NOT_UNDERSTOOD, "The engine was run, and its answers fit no known rule."),
+        (
+            228,
+            Reason.NOT_UNDERSTOOD,
+            "The engine was run: it was not asked this, or its answers fit no rule.",
+        ),
     )
 )
 _BY_NAME = {str(row.name): row for row in REASONS}

@@ -248,16 +248,19 @@ def meaning(report: Report, causes: Sequence[CauseGroup]) -> str:
         for (many, one), count in tally.items()
     ]
     kinds = [kind for cause in causes for kind in cause.kinds]
-    fixed = sum(finding.fix is not None for kind in kinds for finding in kind.findings)
-    return f"on {report.target} {', '.join(parts)}{_fixes(fixed, tally.total())}"
+    fixes = [finding.fix for kind in kinds for finding in kind.findings if finding.fix is not None]
+    limited = sum(fix.only_if is not None for fix in fixes)
+    return f"on {report.target} {', '.join(parts)}{_fixes(len(fixes), limited, tally.total())}"
 
 
-def _fixes(fixed: int, total: int) -> str:
+def _fixes(fixed: int, limited: int, total: int) -> str:
+    """How many nodes have a fix; and how many of these have one for some sizes alone."""
     if not fixed:
         return ""
     have = "has" if fixed == 1 else "have"
     who = f"{fixed} of them" if fixed < total else "it" if total == 1 else "all"
-    return f"; {who} {have} a checked fix"
+    some = "" if not limited else f", {limited} of them" if limited < fixed else ","
+    return f"; {who} {have} a checked fix{some + ' for some sizes alone' if limited else ''}"
 
 
 def summary(report: Report, findings: Sequence[Finding], width: int) -> list[Line]:

@@ -83,7 +83,7 @@ class Undecided(Exception):  # noqa: N818 - an answer, not a fault
     """One plan cannot be made, because the answer to a question is unknown."""
 
     def __init__(self, question: tuple[Any, ...]) -> None:
-        super().__init__(f"cannot tell whether {' == '.join(map(str, question))}")
+        super().__init__(f"cannot compare {' with '.join(map(str, question))}")
         self.question = question
 
 
@@ -111,6 +111,18 @@ class Asker:
             self.asked.append(((a, 1), settled))
             return settled
         return self._settle(is_one(a), a, 1)
+
+    def is_above(self, a: Size, b: Size) -> bool:
+        """Is `a` larger than `b`? Raises Undecided if that is not known."""
+        if isinstance(a, int) and isinstance(b, int):
+            return a > b
+        raise Undecided((a, b))
+
+    def is_multiple(self, a: Size, of: Size) -> bool:
+        """Is `a` a whole multiple of another size? Raises Undecided if that is not known."""
+        if isinstance(a, int) and isinstance(of, int):
+            return a == 0 if of == 0 else a % of == 0
+        raise Undecided((a, of))
 
     def forbid(self, a: Size, b: Size, misfit: Callable[[], Misfit]) -> None:
         """Refuses the two sizes being equal; `misfit` is called only if they are.

@@ -307,7 +307,8 @@ class _OpFacts:
     def _of_numbers(
         self, dtypes: Sequence[str], aspects: Sequence[str], does: str, example: Sequence[str]
     ) -> Divergence:
-        narrows = does.removeprefix("in ") if does.startswith("in ") else None
+        whole = not any(dtype.startswith("float") for dtype in dtypes)
+        narrows = does.removeprefix("in ") if does.startswith("in ") and whole else None
         text = f"{self.name} of {', '.join(dtypes)}: {', '.join(aspects)}: "
         text += does.replace("_", " ") or "other numbers than NumPy's"
         if len(example) > 2:

@@ -200,8 +200,6 @@ def _decide(
     misfit: Misfit | None,
 ) -> None:
     """Raises Misfit for the first deviation that holds; one of `ANSWERS` is for a misfit."""
-    if misfit is not None and misfit.reason is Reason.UNKNOWN_SIZE:
-        return
     for deviation in row.deviations:
         effect = deviation.then
         if isinstance(effect, Form) or (effect == ANSWERS and misfit is None):

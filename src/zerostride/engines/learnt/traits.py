@@ -13,7 +13,6 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from ...core.plan import Plan
-from ...errors import Misfit, Reason
 from ...sizes import Asker, Shape, Size
 from ..limits import count_runs, is_empty
 
@@ -60,11 +59,6 @@ class Trait:
         return self.of_plan(plan, asker)
 
 
-def _elements(shape: Shape) -> Size:
-    unknown = [size for size in shape if not isinstance(size, int)]
-    return unknown[0] if unknown else math.prod(size for size in shape if isinstance(size, int))
-
-
 def _is_smaller(shapes: tuple[Shape, ...], operand: int, asker: Asker) -> bool:
     """Whether an operand has fewer elements than another one."""
     others = (shape for k, shape in enumerate(shapes) if k != operand)
@@ -72,10 +66,7 @@ def _is_smaller(shapes: tuple[Shape, ...], operand: int, asker: Asker) -> bool:
 
 
 def _fewer(shape: Shape, other: Shape, asker: Asker) -> bool:
-    """Whether a shape has fewer elements than another; raises Misfit where that is open.
-
-    Extents that both have decide nothing, so most shapes need no numbers.
-    """
+    """Whether a shape has fewer elements than another; extents that both have decide nothing."""
     if _has_zero((other,), asker) or _has_zero((shape,), asker):
         return not _has_zero((other,), asker)
     more, fewer = [size for size in other if not asker.is_one(size)], []
@@ -88,16 +79,7 @@ def _fewer(shape: Shape, other: Shape, asker: Asker) -> bool:
                 del more[same]
     if not more or not fewer:
         return bool(more)
-    counts = _elements(tuple(more)), _elements(tuple(fewer))
-    if isinstance(counts[0], int) and isinstance(counts[1], int):
-        return counts[1] < counts[0]
-    raise _open(counts)
-
-
-def _open(sizes: Sequence[Size]) -> Misfit:
-    """The refusal where an open one of the sizes decides."""
-    unknown = next(size for size in sizes if not isinstance(size, int))
-    return Misfit(Reason.UNKNOWN_SIZE, f"{unknown} decides here; give it as a number")
+    return asker.is_above(math.prod(more), math.prod(fewer))
 
 
 def _single(shape: Shape, asker: Asker) -> bool:
@@ -154,7 +136,7 @@ def _one_shape(shapes: tuple[Shape, ...], asker: Asker) -> bool:
 
 def _only_to_zero(plan: Plan, asker: Asker) -> bool:
     """Whether operands stretch, and along axes without elements alone."""
-    axes = {axis for row in plan.stretched for axis in row}
+    axes = [axis for axis in range(plan.rank) if _moves_along(plan, asker, axis)]
     return bool(axes) and all(asker.equal(plan.shape[axis], 0) for axis in axes)
 
 
@@ -170,15 +152,7 @@ def _divides(shapes: tuple[Shape, ...], asker: Asker) -> bool:
     """Whether the second operand fills the first by whole repetitions, right-aligned."""
     first, second = shapes[:2]
     pairs = zip(reversed(first), reversed(second), strict=False)
-    return len(second) <= len(first) and all(_multiple(a, b, asker) for a, b in pairs)
-
-
-def _multiple(size: Size, of: Size, asker: Asker) -> bool:
-    if isinstance(size, int) and isinstance(of, int):
-        return size == 0 if of == 0 else size % of == 0
-    if asker.is_one(of) or asker.equal(size, of):
-        return True
-    raise _open((size, of))
+    return len(second) <= len(first) and all(asker.is_multiple(a, b) for a, b in pairs)
 
 
 def _differ(shapes: tuple[Shape, ...], asker: Asker) -> bool:
@@ -195,15 +169,9 @@ def _differ(shapes: tuple[Shape, ...], asker: Asker) -> bool:
 def _within(shapes: tuple[Shape, ...], asker: Asker) -> bool:
     """Whether no extent of the second operand is above the first's, right-aligned."""
     return all(
-        asker.is_one(b) or asker.equal(a, b) or _above(a, b)
+        asker.is_one(b) or asker.equal(a, b) or asker.is_above(a, b)
         for a, b in zip(reversed(shapes[0]), reversed(shapes[1]), strict=False)
     )
-
-
-def _above(size: Size, other: Size) -> bool:
-    if isinstance(size, int) and isinstance(other, int):
-        return size > other
-    raise _open((size, other))
 
 
 def _zero_at_second(shapes: tuple[Shape, ...], asker: Asker) -> bool:
@@ -214,7 +182,7 @@ def _zero_at_second(shapes: tuple[Shape, ...], asker: Asker) -> bool:
 
 
 def _fills_last(shapes: tuple[Shape, ...], asker: Asker) -> bool:
-    count = _elements(shapes[1])
+    count = math.prod(shapes[1])
     return bool(shapes[0]) and asker.equal(count, shapes[0][-1])
 
 
@@ -336,7 +304,7 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
             lambda s: [shape[0] for shape in s if shape],
         ),
         "elements_above": _sizes(
-            "an operand has more than {n} elements", lambda s: list(map(_elements, s))
+            "an operand has more than {n} elements", lambda s: list(map(math.prod, s))
         ),
         "last_extent_multiple": _sizes(
             "an operand's last extent is a multiple of {n}",
@@ -382,27 +350,26 @@ TRAITS: Mapping[str, Trait] = MappingProxyType(
         "result_above": Trait(
             "the result has more than {n} elements",
             _ABOVE,
-            of_plan=lambda p, _: (_elements(p.shape),),
+            of_plan=lambda p, _: (math.prod(p.shape),),
             sized=True,
         ),
     }
 )
 
 
-def compare(test: Test, measure: Sequence[Size], number: int) -> bool:
-    """Whether a measure passes a test; raises Misfit where an open size decides."""
+def compare(test: Test, measure: Sequence[Size], number: int, asker: Asker) -> bool:
+    """Whether a measure passes a test; of open sizes the asker decides."""
     if test is Test.TRUE:
         return bool(measure[0])
     known = [size for size in measure if isinstance(size, int)]
+    others = (size for size in measure if not isinstance(size, int))
     if test is Test.ABOVE:
-        passed = any(size > number for size in known)
-    elif test is Test.EQUAL:
-        passed = number in known
-    else:
-        passed = any(size % number == 0 for size in known)
-    if not passed and len(known) < len(measure):
-        raise _open(measure)
-    return passed
+        above = any(size > number for size in known)
+        return above or any(asker.is_above(size, number) for size in others)
+    if test is Test.EQUAL:
+        return number in known or any(asker.equal(size, number) for size in others)
+    multiple = any(size % number == 0 for size in known)
+    return multiple or any(asker.is_multiple(size, number) for size in others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,7 +412,9 @@ class Literal:
         """Whether it holds; without a plan none of a plan does, nor its negation."""
         trait = TRAITS[self.name]
         measure = trait.measure(shapes, plan, asker)
-        return measure is not None and compare(trait.test, measure, self.number) is self.holds
+        return (
+            measure is not None and compare(trait.test, measure, self.number, asker) is self.holds
+        )
 
 
 __all__ = ["TRAITS", "Literal", "Test", "Trait", "compare"]
