@@ -29,7 +29,7 @@ from zerostride.sizes.condition import (
 from zerostride.sizes.dim import Dim, Symbol, applied, dim, of_atom
 from zerostride.sizes.functions import broadcast_size, choose, floordiv, maximum
 from zerostride.sizes.parse import as_condition
-from zerostride.sizes.simplify import merged, pinned, simplified
+from zerostride.sizes.simplify import pinned, simplified
 from zerostride.sizes.solve import (
     bounds_under,
     complement,
@@ -116,17 +116,6 @@ def test_simplified_condition_is_equal_and_minimal(a: Formula, b: Formula) -> No
 
 
 # Everything else: nothing is guessed.
-
-
-@slow
-@given(formulas(FEW), formulas(FEW), formulas(FEW))
-def test_merged_alternatives_are_equal(a: Formula, b: Formula, c: Formula) -> None:
-    parts = (a.condition & b.condition, complement(a.condition) & b.condition, c.condition)
-    condition = any_of(parts)
-    whole = merged(condition)
-    assert len(whole.parts) <= len(condition.parts)
-    for values in points(FEW):
-        assert whole.evaluate(values) == condition.evaluate(values)
 
 
 @slow
@@ -318,15 +307,6 @@ def test_examples_are_simplified() -> None:
     ):
         assert simplified(parse(text)) == parse(simple)
     assert simplified(eq(N, M) | eq(N, 1), N >= 2) == eq(N, M)
-
-
-def test_alternatives_beside_one_another_are_one() -> None:
-    parse = zs.Condition.parse
-    corners = " or ".join(
-        f"K == 2 and N {n} 1 and M {m} 1" for n in ("==", "!=") for m in ("==", "!=")
-    )
-    assert merged(parse(corners)) == parse("K == 2")
-    assert merged(parse("N == 1 and M == 2 or N != 1 and M == 3")).kind == "or"
 
 
 # The system itself: what the driver of rules uses.

@@ -21,7 +21,7 @@ from ..sizes import Answer, Shape
 from ..sizes.budget import work
 from ..sizes.condition import ALWAYS, NEVER, Condition, all_of, any_of, eq, ge, negation
 from ..sizes.dim import Dim, Number, Symbol, dim
-from ..sizes.simplify import merged, simplified
+from ..sizes.simplify import simplified
 from ..sizes.solve import compatible, values_for
 from .size_traps import Side
 
@@ -66,8 +66,8 @@ class Meanings:
     symbols: tuple[Symbol, ...] = field(default=())
 
     def where(self, *kinds: Kind) -> Condition:
-        """The condition for one of these kinds; regions beside one another are one."""
-        return merged(any_of(r.condition for r in self.regions if r.kind in kinds))
+        """The condition for one of these kinds, not simplified."""
+        return any_of(region.condition for region in self.regions if region.kind in kinds)
 
     def possible(self, *kinds: Kind) -> Answer:
         """Whether there are values with one of these kinds."""
@@ -82,7 +82,7 @@ class Meanings:
 
     def words(self, *kinds: Kind) -> Condition:
         """The condition for one of these kinds, simplified by the known facts."""
-        others = merged(any_of(r.condition for r in self.regions if r.kind not in kinds))
+        others = any_of(r.condition for r in self.regions if r.kind not in kinds)
         ways = (simplified(way, self.known) for way in (self.where(*kinds), negation(others)))
         return min(ways, key=lambda way: len(str(way)))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .atoms import Number, Symbol
-from .axioms import complement
 from .budget import work
 from .condition import ALWAYS, NEVER, Condition, all_of, any_of
 from .dim import dim, plain
@@ -67,7 +66,6 @@ MAX_SIMPLIFIED = 48
 
 def simplified(condition: Condition, facts: Condition = ALWAYS) -> Condition:
     """An equal condition (where `facts` hold) without redundant and impossible parts."""
-    condition = merged(condition)
     if condition.kind in ("true", "false"):
         return condition
     if max(len(condition), len(condition.parts)) > MAX_SIMPLIFIED:
@@ -90,34 +88,6 @@ def simplified(condition: Condition, facts: Condition = ALWAYS) -> Condition:
         else:
             position += 1
     return all_of(clauses)
-
-
-def merged(condition: Condition) -> Condition:
-    """An equal condition: alternatives that differ in one opposite clause are one. Only compares.
-
-    >>> import zerostride as zs
-    >>> print(merged(zs.Condition.parse("N == 1 and M == 2 or N != 1 and M == 2")))
-    M == 2
-    """
-    if condition.kind != "or":
-        return condition
-    parts = {frozenset(part.clauses): place for place, part in enumerate(condition.parts)}
-    waiting = [(frozenset(part.clauses), part) for part in condition.parts]
-    whole = dict(waiting)
-    for clauses, part in waiting:  # what comes of two waits behind the others
-        for clause in part.clauses if clauses in parts else ():
-            rest = clauses - {clause}
-            twin = rest | {complement(clause)}
-            if twin in parts:
-                place = min(parts.pop(clauses), parts.pop(twin))
-                if rest not in parts:
-                    parts[rest] = place
-                    whole[rest] = all_of(kept for kept in part.clauses if kept is not clause)
-                    waiting.append((rest, whole[rest]))
-                break
-    if len(parts) == len(condition.parts):
-        return condition
-    return any_of(whole[clauses] for clauses in sorted(parts, key=lambda key: parts[key]))
 
 
 def _simpler_clause(clause: Condition, facts: Condition) -> Condition:
@@ -156,4 +126,4 @@ def _wider_part(part: Condition, whole: Condition, facts: Condition) -> Conditio
     return all_of(literals)
 
 
-__all__ = ["merged", "pinned", "simplified"]
+__all__ = ["pinned", "simplified"]
