@@ -242,7 +242,7 @@ def test_an_element_type_that_an_op_does_not_take_is_refused() -> None:
 def test_a_rank_that_depends_on_sizes_is_judged_by_size() -> None:
     table = zs.compare(("H", "N"), ("W", 2, 1, 1), engine="keras-tensorflow", op="add")
     (row,) = table.rows
-    assert (row.verdict, row.open_rank) == ("same_here", True)
+    assert (row.verdict, row.needs_sizes) == ("same_here", True)
     assert [str(part.when) for part in row.parts] == ["W == 1 and N == 2"]
     assert "same here: the result has 2 or 4 axes" in str(table)
     assert "different when W == 1 and N == 2" in str(table)

@@ -94,13 +94,13 @@ class Compared:
         """Whether a wrong meaning would pass unnoticed."""
         if self.parts and self.verdict == "refused":
             return any(part.kind == "silent" for part in self.parts)
-        if isinstance(self.answer, BroadcastError) and not self.open_rank:
+        if isinstance(self.answer, BroadcastError) and not self.needs_sizes:
             return self.answer.silent
         return self.verdict == "different"
 
     @property
-    def open_rank(self) -> bool:
-        """Whether there is no one plan, since the result's rank depends on the sizes."""
+    def needs_sizes(self) -> bool:
+        """Whether no one plan holds for all sizes: its rank depends on them, for example."""
         answer = self.answer
         return isinstance(answer, BroadcastError) and answer.reason is Reason.UNKNOWN_SIZE
 
@@ -185,7 +185,7 @@ class Comparison:
         """The sizes that separate rules, each with the names of its rows."""
         rows: dict[str, list[str]] = {}
         for row in self.rows:
-            if isinstance(row.answer, BroadcastError) and not row.open_rank:
+            if isinstance(row.answer, BroadcastError) and not row.needs_sizes:
                 continue  # the table shows refusals
             for part in row.parts:
                 names = rows.setdefault(str(part), [])
@@ -224,7 +224,7 @@ def _cells(row: Compared) -> tuple[str, ...]:
         word = "refused"
         if row.answer.silent:
             word = "nonsense"
-        elif row.open_rank or row.answer.reason is Reason.NOT_UNDERSTOOD:
+        elif row.needs_sizes or row.answer.reason is Reason.NOT_UNDERSTOOD:
             word = row.verdict.replace("_", " ")
         return (*start, "-", "-", f"{word}: {row.answer.detail}")
     aligned = " ".join(map(shape_in_words, row.answer.aligned))

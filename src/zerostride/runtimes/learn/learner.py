@@ -129,10 +129,10 @@ class Learner:
         """
         while not self._spent(CONFIRMING - 1):
             scene = self._scene()
-            found = scene.aside(row.form)
-            if found is None:
+            aside = scene.aside(row.form)
+            if aside is None:
                 return None
-            shorter, question = found
+            shorter, question = aside
             if question is None or scene.doubt <= OPEN_DOUBT:
                 fresh = [q for q in self._fresh() if self._ask(q) is not None]
                 agreed = all(self._agreed(shorter, q) is not False for q in fresh)
