@@ -24,11 +24,12 @@ from zerostride.engines.learnt import FORMS, Deviation, Form, LearntRow, Literal
 from zerostride.errors import BadInput
 from zerostride.ops import OPS
 from zerostride.runtimes.learn.asking import ask
+from zerostride.runtimes.learn.engine import TELLING
 from zerostride.runtimes.learn.learner import BUDGET, Learner, agrees
 from zerostride.runtimes.learn.numbers import joined, numbers_of, pieces
 from zerostride.runtimes.learn.operands import functions
 from zerostride.runtimes.learn.shapes import draw
-from zerostride.runtimes.learn.space import CRASHED, REFUSED, RESULT, Answer
+from zerostride.runtimes.learn.space import CRASHED, REFUSED, RESULT, Answer, forms_for
 from zerostride.runtimes.learn.writing import RunnerFile
 from zerostride.runtimes.process import Process
 from zerostride.sizes import Asker
@@ -308,6 +309,18 @@ def test_ops_of_one_family_may_have_other_rules(tmp_path: Path) -> None:
     for op in ops.values():
         if op["types"]:
             assert [n[:3] for n in op["numbers"]] == [["float64", "large numbers", "in float32"]]
+
+
+def test_the_questions_for_the_next_op_get_every_other_form_wrong() -> None:
+    """A row learnt before is right for another op if these questions agree."""
+    learner = Learner(engine_of(row_of(("rank_above 32", "refuses"), form=Form("right", "one"))))
+    row = learner.learn()
+    telling = learner.telling(row, TELLING)
+    assert len(telling) <= TELLING
+    for form in forms_for(2):
+        other = LearntRow(form, row.deviations)
+        wrong = [q for q in telling if agrees(other.outcome(q), learner.answers[q]) is False]
+        assert (len(wrong) >= 2) is (form != row.form), form
 
 
 @pytest.mark.parametrize("count", [80, 150])
