@@ -22,9 +22,9 @@ from zerostride.core.alignment import apply
 from zerostride.core.plan import Plan
 from zerostride.engines import find_engine
 from zerostride.engines.learnt.file import TO_TARGET, engine_of
-from zerostride.engines.model import BROADCAST, Engine
+from zerostride.engines.model import Engine
 from zerostride.engines.releases import title_of
-from zerostride.engines.supports import rules_of
+from zerostride.engines.supports import broadcast_rules, rules_of
 from zerostride.errors import BroadcastError, Reason
 from zerostride.ops import OPS
 from zerostride.ops.table import column_of
@@ -114,7 +114,7 @@ def names_of(engine: str) -> dict[str, str]:
 def outcome(engine: Engine, op: str, dtype: str, question: Question) -> Outcome:
     """The plan, the refusal or the fault that a row predicts for an op on an element type."""
     name = None if op == TO_TARGET else op
-    asked = rules_of(engine, name or BROADCAST, dtype)
+    asked = broadcast_rules(engine, dtype) if name is None else rules_of(engine, name, dtype)
     limit = asked.refusal
     if limit is not None:
         silent = limit.effect in (Reason.CRASH, Reason.WRONG_RESULT)

@@ -239,6 +239,14 @@ def test_an_element_type_that_an_op_does_not_take_is_refused() -> None:
         zs.compare((2, 3), (3,), dtype="nix")
 
 
+@pytest.mark.parametrize("op", ["expand", "Broadcast", "broadcast_to"])
+def test_an_op_that_broadcasts_to_a_target_is_no_elementwise_op(op: str) -> None:
+    for engine in (None, "tract"):
+        with pytest.raises(zs.BroadcastError, match=f"no op '{op}'") as caught:
+            zs.compare((2, 3), (3,), op=op, engine=engine)
+        assert "plan_to" in str(caught.value)
+
+
 def test_a_rank_that_depends_on_sizes_is_judged_by_size() -> None:
     table = zs.compare(("H", "N"), ("W", 2, 1, 1), engine="keras-tensorflow", op="add")
     (row,) = table.rows
@@ -248,9 +256,16 @@ def test_a_rank_that_depends_on_sizes_is_judged_by_size() -> None:
     assert "different when W == 1 and N == 2" in str(table)
 
 
-def test_a_condition_names_only_what_decides() -> None:
-    (row,) = zs.compare(("N", "C", "H", "W"), ("C", 1, 1), engine="keras-tensorflow", op="add").rows
-    assert [str(part.when) for part in row.parts] == ["C != 1 and C == W"]
+@pytest.mark.parametrize(
+    ("shapes", "words"),
+    [
+        ((("N", "C", "H", "W"), ("C", 1, 1)), "C != 1 and C == W"),
+        (((1, 1, "H", "C", "H", "C"), ("C", 1, "N", "W")), "C != 1 and N == 1 and W == 1"),
+    ],
+)
+def test_a_condition_names_only_what_decides(shapes: Any, words: str) -> None:
+    (row,) = zs.compare(*shapes, engine="keras-tensorflow", op="add").rows
+    assert [str(part.when) for part in row.parts] == [words]
 
 
 @pytest.mark.parametrize("engine", few(8, ENGINES))

@@ -9,9 +9,9 @@ from typing import Any
 from ..core.alignment import Rule, apply
 from ..core.hooks import dtype_name
 from ..errors import BroadcastError, Reason
-from ..ops import OPS
+from ..ops import BROADCAST_OPS, OPS
 from ..sizes import Asker, brief, is_array
-from .model import BROADCAST, Divergence, Engine, Support, always
+from .model import BROADCAST, Divergence, Engine, Rules, Support, always
 from .planning import (
     NAMELESS,
     canonical_op,
@@ -25,8 +25,6 @@ from .planning import (
 )
 from .table import find_engine
 
-#: Names of the Broadcast op in the engines.
-BROADCAST_OPS = frozenset({BROADCAST, "broadcast", "broadcast_to", "broadcastto", "expand_v2"})
 #: Dtype names that are recognised without NumPy.
 _DTYPES = {
     *("bool", "float16", "float32", "float64", "complex64", "complex128"),
@@ -54,7 +52,7 @@ def supports(
     to_target = str(op).lower() in BROADCAST_OPS
     if not to_target and not has_op(row, op):
         return Support(False, without_op(row, op_row(op, row).name), row.source)
-    asked = rules_of(row, BROADCAST if to_target else op, dtype)
+    asked = broadcast_rules(row, dtype) if to_target else rules_of(row, op, dtype)
     if asked.limit is not None:
         return Support(False, asked.limit.text, asked.limit.source)
     if is_array(shapes) or not isinstance(shapes, Iterable):
@@ -108,28 +106,44 @@ class OpRules:
 
 
 def rules_of(engine: Engine, op: str | None, dtype: Any = None) -> OpRules:
-    """The rules of an engine's op on an element type, and what limits them for all shapes.
+    """The rules of an element-wise op of an engine on an element type, and their limit.
 
     Args:
         engine: its row.
-        op: any engine's name for the op, or `BROADCAST`; None: the usual rules.
+        op: any engine's name for the op; None: the usual rules.
         dtype: anything NumPy understands as a dtype; None: any.
     """
-    name = BROADCAST if isinstance(op, str) and op == BROADCAST else canonical_op(op, engine)
-    element = None if dtype is None else _dtype_name(dtype)
-    rules, limit = engine.elementwise, None
-    if name == BROADCAST:
-        rules = engine.to_target
-        if not rules:
-            limit = Divergence(without_broadcast(engine), Reason.NO_OP, engine.source)
-    elif name is not None and engine.name not in NAMELESS and not has_op(engine, op):
+    name = canonical_op(op, engine)
+    limit = None
+    if name is not None and engine.name not in NAMELESS and not has_op(engine, op):
         reason = Reason.NO_OP if lacks_op(engine, name) else Reason.NOT_UNDERSTOOD
         limit = Divergence(without_op(engine, name), reason, engine.source)
-    if limit is None and element is not None and name is not None:
-        limit = dtype_limit(engine, name, element)
-    own = typed_rule(engine, name, element)
-    every = engine.ops.get(name or "", rules).values() if own is None else (own,)
-    return OpRules(name, element, tuple(every), own is not None, limit)
+    return _typed(engine, name, dtype, engine.ops.get(name or "", engine.elementwise), limit)
+
+
+def broadcast_rules(engine: Engine, dtype: Any = None) -> OpRules:
+    """The rules of an engine's Broadcast op on an element type, and their limit.
+
+    Args:
+        engine: its row.
+        dtype: anything NumPy understands as a dtype; None: any.
+    """
+    limit = None
+    if not engine.to_target:
+        limit = Divergence(without_broadcast(engine), Reason.NO_OP, engine.source)
+    return _typed(engine, BROADCAST, dtype, engine.to_target, limit)
+
+
+def _typed(
+    engine: Engine, op: str | None, dtype: Any, usual: Rules, limit: Divergence | None
+) -> OpRules:
+    """The rules of an op on an element type; `usual` are those of every other type."""
+    element = None if dtype is None else _dtype_name(dtype)
+    if limit is None and element is not None and op is not None:
+        limit = dtype_limit(engine, op, element)
+    own = typed_rule(engine, op, element)
+    rules = tuple(usual.values()) if own is None else (own,)
+    return OpRules(op, element, rules, own is not None, limit)
 
 
 def typed_rule(engine: Engine, op: str | None, dtype: str | None) -> Rule | None:

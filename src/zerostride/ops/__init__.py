@@ -9,6 +9,7 @@ In: a name of any engine. Out: its row.
 
 from .model import Names, Op
 from .table import (
+    BROADCAST_OPS,
     COLUMNS,
     COMPARISONS,
     OPS,
@@ -23,6 +24,7 @@ from .table import (
 from .targets import FEW
 
 __all__ = [
+    "BROADCAST_OPS",
     "COLUMNS",
     "COMPARISONS",
     "FEW",

@@ -35,6 +35,9 @@ COMPARISONS = ops_with("comparison")
 #: Ops whose results are truth values, whatever their operands are.
 TRUTHS = COMPARISONS | ops_with("logical")
 
+#: Names in the engines, in lower case, of the op that broadcasts to a target shape. It has no row.
+BROADCAST_OPS = frozenset({"expand", "broadcast", "broadcast_to", "broadcastto", "expand_v2"})
+
 
 def _index(column: str | None, *, reverse: bool = False) -> dict[Name, Op]:
     """Lower-case name or number to row; the first of two rows with one name wins."""
@@ -87,6 +90,8 @@ def find_op(name: Name, engine: str | None = None) -> Op:
 
 
 def _near(name: Name, index: Mapping[Name, Op]) -> str:
+    if str(name).lower() in BROADCAST_OPS:
+        return "to broadcast to a target shape: zerostride.plan_to, or explain SHAPE --to TARGET"
     words = [word for word in index if isinstance(word, str)]
     # At 0.6 "zork" would match "or".
     close = near(name, words, 3, cutoff=0.7)
