@@ -56,8 +56,11 @@ class Deviation:
     def words(self) -> str:
         """A sentence for people."""
         effect = EFFECTS[self.then][1] if isinstance(self.then, str) else self.then.words
-        words = [literal.words for literal in self.when if literal.name != "any"]
-        return f"where {' and '.join(words)}: {effect}" if words else effect
+        held = [literal.words for literal in self.when if literal.holds and literal.name != "any"]
+        barred = [literal.words for literal in self.when if not literal.holds]
+        where = [f"where {' and '.join(held)}"] if held else []
+        unless = [f"unless {' or '.join(barred)}"] if barred else []
+        return f"{', '.join(where + unless)}: {effect}" if where + unless else effect
 
 
 @dataclass(frozen=True, slots=True)

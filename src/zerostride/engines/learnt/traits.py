@@ -377,7 +377,7 @@ class Literal:
     """A trait at a number, or its negation.
 
     >>> Literal.read("not rank_above 4").words
-    'not: an operand has more than 4 axes'
+    'an operand has more than 4 axes'
     """
 
     name: str
@@ -400,8 +400,8 @@ class Literal:
 
     @property
     def words(self) -> str:
-        """For people."""
-        return f"{'' if self.holds else 'not: '}{TRAITS[self.name].words.format(n=self.number)}"
+        """The trait, for people; whether it holds is not in it."""
+        return TRAITS[self.name].words.format(n=self.number)
 
     @property
     def of_plan(self) -> bool:
