@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ...core.plan import Plan
 from ...engines.learnt import ANSWERS, TRAITS, Deviation, Form, LearntRow, Test
 from .shapes import Question, between, by_rank
 from .space import (
@@ -221,7 +222,7 @@ class Scene:
                 break
             best = _best(listed, literals)
             rivals = [c for c in listed if c.then == best.then and c.covered == best.covered]
-            other = self._telling(rivals, best.then, literals, planned, region)
+            other = self._telling(form, rivals, literals, planned, region)
             question = question or other
             seen = left.explain(best)
             example = min((self.asked[k] for k in np.flatnonzero(seen)), key=_weight)
@@ -252,19 +253,26 @@ class Scene:
 
     def _telling(
         self,
+        form: Form,
         rivals: Sequence[Candidate],
-        then: str | Form,
         literals: Literals,
         planned: Bits,
         region: Bits,
     ) -> Question | None:
-        """The open question outside a region that tells rivals of one effect apart."""
-        cut = len(self.asked)
-        open_bits, open_planned = literals.bits[:, cut:] & ~region[cut:], planned[cut:]
-        # A misfit is refused with a deviation that refuses, and without it.
-        where = {ANSWERS: ~open_planned, "refuses": open_planned}
-        telling = open_bits & where[then] if then in where else open_bits
-        split = splitting(rivals, telling, literals.weights)
+        """The open question outside a region that tells rivals of one effect apart.
+
+        It is one on which the effect differs from the form.
+        """
+        cut, then = len(self.asked), rivals[0].then
+        differs = ~region[cut:]
+        if isinstance(then, Form):
+            plans = zip(*(self.planner.plans(f, self.open) for f in (form, then)), strict=True)
+            differs = differs & np.array([not _same(a, b) for a, b in plans], dtype=bool)
+        elif then == ANSWERS:
+            differs = differs & ~planned[cut:]
+        elif then == "refuses":  # a misfit is refused anyway
+            differs = differs & planned[cut:]
+        split = splitting(rivals, literals.bits[:, cut:] & differs, literals.weights)
         if split is None:
             return None
         self.doubt = max(self.doubt, split[1])
@@ -385,6 +393,13 @@ def length(row: LearntRow) -> tuple[bool, int, int]:
     """Rows are compared by what they leave open, then by their words."""
     unknown = any(deviation.then == "unknown" for deviation in row.deviations)
     return unknown, len(row.deviations), sum(len(d.when) for d in row.deviations)
+
+
+def _same(one: Plan | None, other: Plan | None) -> bool:
+    """Whether two forms compute the same."""
+    if one is None or other is None:
+        return one is other
+    return (one.shape, one.aligned) == (other.shape, other.aligned)
 
 
 def _weight(question: Question) -> tuple[int, int]:
