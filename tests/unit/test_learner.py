@@ -350,6 +350,18 @@ def test_a_corner_without_a_rule_is_a_region_that_is_not_understood() -> None:
     assert right.count(False) <= 1
 
 
+def test_rivals_that_compute_the_same_are_no_doubt() -> None:
+    """Of two numbers np.atleast_1d makes vectors; a few forms do that, and little else."""
+    usual, vector = (engine_of(row_of(form=Form(place, "all"))) for place in ("right", "ncnn"))
+    learner = Learner(lambda question: (usual if any(question) else vector)(question))
+    row = learner.learn()
+    assert row.deviations
+    assert len(learner.answers) < BUDGET
+    rng = random.Random(0)
+    fresh = [((), ()), *(draw(rng, 2) for _ in range(300))]
+    assert all(agrees(row.outcome(q), (usual if any(q) else vector)(q)) for q in fresh)
+
+
 def test_a_region_with_many_answers_without_a_rule_is_set_aside() -> None:
     """ncnn: what it computes of tensors without elements depends on much."""
     usual = engine_of(
@@ -436,6 +448,13 @@ def test_learning_again_gives_the_same_file(tmp_path: Path) -> None:
         (path,) = folder.iterdir()
         files.append({**json.loads(path.read_text()), "seconds": 0})
     assert files[0] == files[1]
+
+
+def test_constants_may_be_in_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("NAME, VERSION = 'x', '1'\nNAMES: str = 'onnx'\ndef run(op, arrays, t): pass")
+    runner = RunnerFile.read(path)
+    assert (runner.name, runner.names) == ("x", "onnx")
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def learn(
     if as_json:
         options.put_json({**data, "file": str(file)})
     else:
-        _show(data, file, kept=output is not None)
+        _show(data, file, seconds, kept=output is not None)
     return 0
 
 
@@ -138,7 +138,7 @@ def _told(ops: Mapping[str, str], quiet: bool) -> Iterator[Callable[[str], None]
         yield advance
 
 
-def _show(data: Mapping[str, Any], path: Path, *, kept: bool) -> None:
+def _show(data: Mapping[str, Any], path: Path, seconds: float, *, kept: bool) -> None:
     """Prints what was learnt, and the next command."""
     from ..engines.learnt.file import engine_of
 
@@ -156,7 +156,7 @@ def _show(data: Mapping[str, Any], path: Path, *, kept: bool) -> None:
             put_text(f"    {line}")
     late = [name for name, op in ops.items() if op["unasked"]]
     if late:
-        put_text(f"  no time was left for some types of {', '.join(late)}: --seconds 600")
+        put_text(f"  no time was left for some types of {', '.join(late)}")
     absent = [name for name in ops if name not in present and name not in late]
     if absent:
         put_text(f"  lacks {', '.join(absent)}")
@@ -167,7 +167,9 @@ def _show(data: Mapping[str, Any], path: Path, *, kept: bool) -> None:
     if "checked" in data:
         _show_checked(data["checked"])
     put_text(f"written to {path}")
-    if kept:
+    if late:
+        put_text(f"next: the same command with --seconds {10 * seconds:g}")
+    elif kept:
         put_text(f"to use it: ZEROSTRIDE_ENGINES={path.parent} zerostride engines {engine.name}")
     else:
         put_text(f"next: zerostride audit MODEL.onnx --target {engine.name}")

@@ -7,7 +7,7 @@ import json
 import re
 import string
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,7 @@ class RunnerFile:
             tree = ast.parse(text)
         except (OSError, ValueError, SyntaxError, RecursionError) as error:
             raise BadInput(f"{path} is not a Python file that can be read: {error}") from None
-        words = dict(_constants(tree))
+        words = {key: text for key, text in _constants(tree) if isinstance(text, str)}
         functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
         if "NAME" not in words or "run" not in functions:
             raise BadInput(
@@ -129,12 +129,22 @@ def _dependencies(path: Path, text: str) -> tuple[str, ...]:
     return tuple(needs)
 
 
-def _constants(tree: ast.Module) -> Any:
+def _constants(tree: ast.Module) -> Iterator[tuple[str, Any]]:
+    """The constants that a module assigns to names, also several in one line."""
     for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+        if isinstance(node, ast.AnnAssign):
+            yield from _named(node.target, node.value)
+        elif isinstance(node, ast.Assign):
             for target in node.targets:
-                if isinstance(target, ast.Name) and isinstance(node.value.value, str):
-                    yield target.id, node.value.value
+                yield from _named(target, node.value)
+
+
+def _named(target: ast.expr, value: ast.expr | None) -> Iterator[tuple[str, Any]]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        for inner, part in zip(target.elts, value.elts, strict=False):
+            yield from _named(inner, part)
+    elif isinstance(target, ast.Name) and isinstance(value, ast.Constant):
+        yield target.id, value.value
 
 
 def learn_engine(
