@@ -32,10 +32,14 @@ class Machine:
 
     @property
     def short_name(self) -> str:
-        """The processor's name without trade marks and clock, and its last cache."""
+        """The processor's name without trade marks and clock, and its last two caches.
+
+        Virtual machines hide the model: processors of two generations, one with AVX-512 and one
+        without, may have the same name and the same last cache.
+        """
         name = re.sub(r"\((?:R|TM|tm|C)\)|@.*|\b(?:CPU|Processor)\b", " ", self.processor)
         words = " ".join(name.split()) or "unknown processor"
-        return f"{words}, {self.caches[-1]}" if self.caches else words
+        return ", ".join((words, *self.caches[-2:]))
 
     @property
     def slug(self) -> str:

@@ -49,9 +49,9 @@ def keep(root: Path, kept: Results | FusedResults) -> Path:
     [
         (
             "Intel(R) Xeon(R) Platinum 8488C CPU @ 2.40GHz",
-            ("L1d 48 KiB", "L3 105 MiB"),
-            "Intel Xeon Platinum 8488C, L3 105 MiB",
-            "intel-xeon-platinum-8488c-l3-105-mib",
+            ("L1d 48 KiB", "L2 2 MiB", "L3 105 MiB"),
+            "Intel Xeon Platinum 8488C, L2 2 MiB, L3 105 MiB",
+            "intel-xeon-platinum-8488c-l2-2-mib-l3-105-mib",
         ),
         (
             "Intel(R) Xeon(R) Processor",
@@ -59,12 +59,17 @@ def keep(root: Path, kept: Results | FusedResults) -> Path:
             "Intel Xeon, L3 260 MiB",
             "intel-xeon-l3-260-mib",
         ),
-        ("AMD EPYC", ("L2 1 MiB", "L3 32 MiB"), "AMD EPYC, L3 32 MiB", "amd-epyc-l3-32-mib"),
+        (
+            "AMD EPYC",
+            ("L1d 48 KiB", "L2 1 MiB", "L3 32 MiB"),
+            "AMD EPYC, L2 1 MiB, L3 32 MiB",
+            "amd-epyc-l2-1-mib-l3-32-mib",
+        ),
         ("../Processor", (), "../", "unknown"),
         ("", (), "unknown processor", "unknown-processor"),
     ],
 )
-def test_folder_is_named_after_processor_and_last_cache(
+def test_folder_is_named_after_processor_and_its_last_caches(
     processor: str, caches: tuple[str, ...], name: str, slug: str
 ) -> None:
     where = dataclasses.replace(describe(), processor=processor, caches=caches)
