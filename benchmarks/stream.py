@@ -26,7 +26,7 @@ from .timing import SAMPLE_SECONDS, Sampler
 #: Working sets below this are all overhead, and a share of the limit says nothing.
 LEAST_BYTES = 1 << 16
 #: Bytes of output between two turns of reading: few, so that the first cache holds a turn.
-_BLOCKS = (256, 512, 4096)
+_BLOCKS = (256, 512, 4096, 16384)
 _PROBES = 5
 #: As in stream.c.
 _MOST_INPUTS = 8
@@ -93,9 +93,14 @@ def _compiled(loop: Any, inputs: list[np.ndarray], output: np.ndarray, threads: 
             raise OSError(f"{threads} threads cannot be started")
         return seconds
 
-    passes = max(1, int(_SAMPLE_SECONDS / run(3, _BLOCKS[0], 0)))
-    ways = list(itertools.product(_BLOCKS, (0, 1)))
-    best = min(ways, key=lambda way: min(run(passes, *way) for _ in range(_PROBES)))
+    def fastest(passes: int, block: int, around: int) -> float:
+        return min(run(passes, block, around) for _ in range(_PROBES))
+
+    # So many that the end of the last thread, for which the first waits, weighs nothing.
+    passes = 1
+    while fastest(passes, _BLOCKS[0], 0) * passes < _SAMPLE_SECONDS:
+        passes *= 2
+    best = min(itertools.product(_BLOCKS, (0, 1)), key=lambda way: fastest(passes, *way))
 
     def sample() -> float:
         run(1, *best)
