@@ -14,6 +14,7 @@ from .labels import check_labels
 from .native import bind, compute, copied
 from .outputs import as_target
 from .reference import as_operand, shape_of
+from .views import laid_over
 
 
 class Elementwise(Protocol):
@@ -250,7 +251,8 @@ def broadcast(
     array([[1, 1, 1],
            [2, 2, 2]])
     """
-    traced = tracing((data,))
+    # Short, for plain arrays: the threads of a copy wait while Python runs.
+    traced = None if type(data) is np.ndarray else tracing((data,))
     if is_foreign(data):
         target_plan = plan_to(tuple(data.shape), target_shape, mode, axes_mapping, engine)
         return dispatch().broadcast(data, target_plan, copy, out)
@@ -260,7 +262,7 @@ def broadcast(
         return traced.__zerostride_broadcast__(
             data, target_plan.shape, target_plan.axes_mapping[0], out
         )
-    view = target_plan.view(0, array)
+    view = laid_over(target_plan, 0, array)
     target = as_target(out, target_plan.shape, target_plan)
     return copied(view, target) if copy or target is not None else view
 

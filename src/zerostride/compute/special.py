@@ -63,6 +63,8 @@ def keeps_kind(source: Any, to: Any) -> bool:
     >>> keeps_kind("complex64", "float32"), keeps_kind("float64", "float16")
     (False, True)
     """
+    if source is to:
+        return True
     if np.dtype(source).kind == "c" and is_added_float(np.dtype(to)):
         return False
     return np.can_cast(source, to, "same_kind")

@@ -43,8 +43,14 @@ def view(plan: Plan, k: int, array: Any) -> NDArray[Any]:
             shapes=plan.operands,
             hint="make a plan for the arrays' own shapes",
         )
+    return laid_over(plan, k, data)
+
+
+def laid_over(plan: Plan, k: int, data: NDArray[Any]) -> NDArray[Any]:
+    """The view of an array that has the shape of operand `k`, of a plan whose sizes are numbers."""
     # Inserting and removing axes of extent 1 never copies; nor does broadcast_to.
-    placed = data.reshape(plan.aligned[k], copy=False)
+    aligned = plan.aligned[k]
+    placed = data if data.shape == aligned else data.reshape(aligned, copy=False)
     try:
         return np.broadcast_to(placed, plan.shape)
     except ValueError:
